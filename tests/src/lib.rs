@@ -16,6 +16,7 @@ mod peer;
 pub mod pools;
 mod raw_connection;
 pub mod sgip;
+mod sms_api;
 
 pub use admin_client::{AdminClient, ApiResponse};
 pub use capture::{Capture, CaptureProtocol};
@@ -24,6 +25,7 @@ pub use fixture::{Fixture, POLICY, activate, bind, shipped, steady_traffic, step
 pub use kannel::Kannel;
 pub use peer::Peer;
 pub use raw_connection::{RawConnection, RawPdu};
+pub use sms_api::{ApiReaction, ApiRequest, SmsApi};
 pub use testkit::{load, test_daemon};
 
 /// Timeout for everything that must happen. It is generous: the machine may be busy, and a test that passes

@@ -199,6 +199,10 @@ pub struct Binding {
     #[serde(default)]
     #[schema(required)]
     pub policy: String,
+    /// The peers that it serves, by name: each `[[plugin-peer]]` has one binding. For the hook `peer` only.
+    // Not written if empty, so that a release without this field can read the stored bindings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<String>,
     /// The treatment of a message whose plugin call fails.
     #[serde(default)]
     #[schema(required)]
@@ -239,6 +243,7 @@ impl Binding {
             version: version.to_owned(),
             sha256: String::new(),
             policy: policy.to_owned(),
+            peers: Vec::new(),
             on_fault: OnFault::default(),
             memory: default_memory(),
             deadline: default_deadline(),
@@ -381,6 +386,10 @@ pub struct BindingRequest {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
+    /// The peers that it serves, for the hook `peer`.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peers: Option<Vec<String>>,
     /// The treatment of a message whose plugin call fails.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -445,6 +454,10 @@ pub struct ActivationRequest {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
+    /// The peers that it serves, for the hook `peer`: the binding takes them over, and the other peers keep theirs.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peers: Option<Vec<String>>,
     /// The treatment of a message whose plugin call fails.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -70,7 +70,10 @@ pub enum FetchFailure {
     /// The response exceeds the limit of the binding.
     #[error("the answer is too large")]
     TooLarge,
-    /// The connection failed or broke, or the plugin has too many requests in flight.
+    /// There is no connection, or the plugin has too many requests in flight: the request was not sent.
+    #[error("unreachable: {0}")]
+    NotConnected(String),
+    /// The connection broke. The request may have arrived.
     #[error("unreachable: {0}")]
     Unreachable(String),
 }

@@ -31,6 +31,7 @@ const PAGES: &[ManualPage] = manual_pages![
     "guide/firewall",
     "guide/gsm",
     "guide/http-and-webhooks",
+    "guide/http-peers",
     "guide/install",
     "guide/monitoring",
     "guide/number-pools",

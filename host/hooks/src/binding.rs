@@ -1,8 +1,10 @@
 //! Bindings: which plugin version serves a hook, with which policy, limits and grants.
 
+use crate::HookError;
 use api::{Binding, Grants};
-use model::Timestamp;
+use model::{Hook, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The capabilities that a component imports without any grant.
 pub(crate) fn missing_grants(grants: &Grants, imports: &[String]) -> Vec<&'static str> {
@@ -13,6 +15,23 @@ pub(crate) fn missing_grants(grants: &Grants, imports: &[String]) -> Vec<&'stati
         })
     };
     granted.into_iter().filter(|(name, granted)| !granted && imported(name)).map(|(name, _)| name).collect()
+}
+
+/// Checks the peers that the bindings of a chain serve: in the hook `peer`, each binding has some, and no peer has two bindings.
+pub(crate) fn check_peers(hook: Hook, bindings: &[Binding]) -> Result<(), HookError> {
+    let mut known = BTreeSet::new();
+    for binding in bindings {
+        if hook != Hook::Peer && !binding.peers.is_empty() {
+            return Err(HookError::ServesNoPeers(hook.name()));
+        }
+        if hook == Hook::Peer && binding.peers.is_empty() {
+            return Err(HookError::WithoutPeers(binding.plugin.clone()));
+        }
+        if let Some(twice) = binding.peers.iter().find(|peer| !known.insert(peer.as_str())) {
+            return Err(HookError::PeerTwice(twice.clone()));
+        }
+    }
+    Ok(())
 }
 
 /// The mode of a trial.

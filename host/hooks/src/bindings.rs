@@ -20,6 +20,7 @@ pub mod host {
                 import switchyard:hooks/kv@0.3.0;
                 import switchyard:hooks/http@0.3.0;
                 import switchyard:hooks/hlr@0.3.0;
+                import switchyard:hooks/secrets@0.3.0;
             }
         ",
         path: "../../wit",
@@ -41,6 +42,7 @@ pub mod guest {
                 export switchyard:hooks/delivery@0.3.0;
                 export switchyard:hooks/billing@0.3.0;
                 export switchyard:hooks/batch-billing@0.3.0;
+                export switchyard:hooks/peering@0.3.0;
             }
         ",
         path: "../../wit",

@@ -131,7 +131,7 @@ impl<W: World> Chain<W> {
         strict: impl Fn(&Arc<Generation<W>>) -> bool,
     ) -> ChainOutcome<W> {
         let mut evaluation = Evaluation { question, now, message_id, earlier: None, fault: None };
-        for generation in &self.0 {
+        for generation in self.0.iter().filter(|one| W::serves(&one.binding, question)) {
             let answer = generation.ask(question, evaluation.earlier.as_ref(), now, call_log);
             if let Some(outcome) = evaluation.next(generation, answer, call_log, reporter, strict(generation))
             {
@@ -157,7 +157,7 @@ impl<W: World> Chain<W> {
         mut each: impl FnMut(&Arc<PluginVersion>, &Result<W::Answer, Fault>),
     ) -> ChainOutcome<W> {
         let (mut earlier, mut last_fault) = (None, None);
-        for generation in &self.0 {
+        for generation in self.0.iter().filter(|one| W::serves(&one.binding, question)) {
             let outcome = generation.ask(question, earlier.as_ref(), now, &mut HostCallLog::Preview);
             each(&generation.by, &outcome);
             match outcome {
@@ -180,6 +180,11 @@ impl<W: World> Chain<W> {
     pub(crate) fn warm_like(&self, other: &Self) {
         let most = other.0.iter().map(|one| one.peak_concurrency()).max().unwrap_or_default();
         self.0.iter().for_each(|one| one.warm(most));
+    }
+
+    /// Whether a binding of the chain is asked the question.
+    pub(crate) fn serves(&self, question: W::Question<'_>) -> bool {
+        self.0.iter().any(|one| W::serves(&one.binding, question))
     }
 
     /// Whether a generation is part of the chain.

@@ -58,8 +58,8 @@ const fn world(
     WorldContract { hook, version, export, imports }
 }
 
-const WORLDS: [WorldContract; 10] = {
-    use Hook::{Biller, DeliveryPolicy, Resolver, Router, Screen};
+const WORLDS: [WorldContract; 11] = {
+    use Hook::{Biller, DeliveryPolicy, Peer, Resolver, Router, Screen};
     use WitVersion::{V0_1, V0_2, V0_3};
     [
         world(
@@ -94,6 +94,12 @@ const WORLDS: [WorldContract; 10] = {
             V0_3,
             "billing",
             &["types", "log", "clock", "tables", "kv", "http", "details", "fault"],
+        ),
+        world(
+            Peer,
+            V0_3,
+            "peering",
+            &["types", "log", "clock", "tables", "kv", "http", "secrets", "body", "details", "fault"],
         ),
         world(
             Router,

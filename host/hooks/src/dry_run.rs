@@ -6,7 +6,10 @@ use crate::fault_reporter::FaultReporter;
 use crate::hooks::with_screened;
 use crate::host_answer::HostAnswer;
 use crate::host_call_log::HostCallLog;
-use crate::worlds::{Biller, DeliveryPolicy, PriceQuestion, Resolver, Router, Screen, ScreenDecision};
+use crate::worlds::{
+    Biller, CallbackAnswer, CallbackRequest, DeliveryPolicy, Peer, PeerAnswer, PeerQuestion, PeerSubmission,
+    PriceQuestion, Resolver, Router, Screen, ScreenDecision, Submitted,
+};
 use crate::{Fault, FaultKind};
 use api::UnknownReference;
 use model::{
@@ -27,6 +30,7 @@ enum DryRunChain {
     Resolver(Chain<Resolver>),
     Delivery(Chain<DeliveryPolicy>),
     Biller(Chain<Biller>),
+    Peer(Chain<Peer>),
 }
 
 /// The result of a router chain for one message.
@@ -104,6 +108,10 @@ impl DryRun {
 
     pub(crate) fn biller(chain: Chain<Biller>) -> Self {
         Self::new(DryRunChain::Biller(chain))
+    }
+
+    pub(crate) fn peer(chain: Chain<Peer>) -> Self {
+        Self::new(DryRunChain::Peer(chain))
     }
 
     /// Asks the screens. With `call_log`, host calls are answered from that record.
@@ -210,6 +218,7 @@ impl DryRun {
             DryRunChain::Resolver(chain) => chain.unknown(),
             DryRunChain::Delivery(chain) => chain.unknown(),
             DryRunChain::Biller(chain) => chain.unknown(),
+            DryRunChain::Peer(chain) => chain.unknown(),
         }
     }
 
@@ -261,6 +270,39 @@ impl DryRun {
             &LazyMessageId::default(),
         ))
         .map(|price| price.quote)
+    }
+
+    /// Submits a message to a peer. HTTP requests go to the services that the plugin host was opened with.
+    ///
+    /// # Errors
+    /// The plugin's fault.
+    pub fn submit(&self, submission: &PeerSubmission, now: Timestamp) -> Result<Submitted, Fault> {
+        match self.ask_peer(PeerQuestion::Submit(submission), now)? {
+            PeerAnswer::Submitted(submitted) => Ok(submitted),
+            PeerAnswer::Called(_) => Err(wrong_hook_fault()),
+        }
+    }
+
+    /// Has the plugin of a peer read a callback.
+    ///
+    /// # Errors
+    /// The plugin's fault.
+    pub fn callback(&self, request: &CallbackRequest, now: Timestamp) -> Result<CallbackAnswer, Fault> {
+        match self.ask_peer(PeerQuestion::Callback(request), now)? {
+            PeerAnswer::Called(answer) => Ok(*answer),
+            PeerAnswer::Submitted(_) => Err(wrong_hook_fault()),
+        }
+    }
+
+    fn ask_peer(&self, question: PeerQuestion<'_>, now: Timestamp) -> Result<PeerAnswer, Fault> {
+        let DryRunChain::Peer(chain) = &self.chain else { return Err(wrong_hook_fault()) };
+        into_answer(chain.ask(
+            question,
+            now,
+            &mut HostCallLog::Off,
+            &self.reporter,
+            &LazyMessageId::default(),
+        ))
     }
 
     /// Reports settlements to the biller; the inner error is the biller's own.

@@ -17,8 +17,8 @@ pub enum HookError {
     Broken(String),
     /// The component serves no hook.
     #[error(
-        "a component of another world: it exports {found}; a plugin exports one of switchyard:hooks/routing, resolution, \
-         delivery and billing"
+        "a component of another world: it exports {found}; a plugin exports one of switchyard:hooks/screening, routing, \
+         resolution, delivery, billing and peering"
     )]
     WrongWorld {
         /// Its exports.
@@ -117,6 +117,26 @@ pub enum HookError {
     /// Several plugins for a hook that takes one.
     #[error("the {0} hook takes one plugin, not a chain")]
     OneOnly(&'static str),
+    /// A candidate in shadow for a hook whose questions have effects.
+    #[error(
+        "the {0} hook has no shadow, which would submit each message twice: start the candidate as a canary"
+    )]
+    NoShadow(&'static str),
+    /// A binding of the hook `peer` without peers.
+    #[error("the binding of {0} serves no peer: name its [[plugin-peer]] in `peers`")]
+    WithoutPeers(String),
+    /// A binding of another hook with peers.
+    #[error("bindings of the {0} hook have no `peers`: only those of the hook peer have them")]
+    ServesNoPeers(&'static str),
+    /// A peer with two bindings.
+    #[error("peer {0:?} is served by two bindings: leave it in one of them")]
+    PeerTwice(String),
+    /// A binding serves an unknown peer.
+    #[error(
+        "`peers` names {0:?}, which is not in the configuration. Add the [[plugin-peer]] first, or force it (`\"force\": true`, \
+         `--force`)"
+    )]
+    ServesUnknownPeer(String),
     /// The plugin refused its policy document.
     #[error("plugin {plugin} refuses its policy document: {why}")]
     Refused {

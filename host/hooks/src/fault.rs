@@ -53,6 +53,8 @@ pub struct Fault {
     pub report: Option<Box<str>>,
     /// The plugin's call stack, innermost first; empty if it has returned.
     pub(crate) frames: Box<[WasmFrame]>,
+    /// An HTTP request of the call may have reached another system.
+    pub(crate) sent_request: bool,
 }
 
 /// Description of the fault of a call that got no instance. It is not the plugin's fault.
@@ -60,7 +62,7 @@ pub(crate) const INSTANCE_LIMIT_REACHED: &str = "no instance: the limit of insta
 
 impl Fault {
     pub(crate) fn new(kind: FaultKind, what: impl Into<String>) -> Self {
-        Self { kind, what: what.into(), report: None, frames: Box::default() }
+        Self { kind, what: what.into(), report: None, frames: Box::default(), sent_request: false }
     }
 
     /// The first line of the plugin's report, otherwise the description. A panic of Rust has its words on the line behind its

@@ -5,6 +5,7 @@
 use crate::debug_info::DebugInfo;
 use crate::fault::Fault;
 use crate::host_answer::HostAnswer;
+use crate::worlds::{CallbackRequest, PeerSubmission};
 use api::{Binding, FaultExample, FaultyVersion};
 use model::{Attempt, Hook, Leg, Message, MessageId, PluginVersion, Settlement, Timestamp};
 use parking_lot::Mutex;
@@ -56,6 +57,10 @@ pub enum FailedQuestion {
     Price(Box<(Message, Option<Leg>)>),
     /// How charges ended.
     Settle(Vec<Settlement>),
+    /// A submit attempt at a peer.
+    Submit(Box<PeerSubmission>),
+    /// A peer's callback, without its headers.
+    Callback(Box<CallbackRequest>),
 }
 
 /// A call that failed, with all that it depended on.

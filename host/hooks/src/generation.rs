@@ -172,6 +172,7 @@ impl<W: World> Generation<W> {
         state.now = now;
         state.log_lines_left = log::LINES;
         state.fetches_left = crate::host_calls::http::MAX_FETCHES_PER_CALL;
+        (state.has_sent_request, state.has_unanswered_request) = (false, false);
         state.random_sequence = model::Random::new(0);
     }
 
@@ -310,8 +311,10 @@ impl<W: World> Generation<W> {
         let state = instance.store.data_mut();
         *call_log = std::mem::take(&mut state.call_log);
         let report = state.report.take();
+        let answer = answer
+            .map(|answer| answer.map_err(|fault| Fault { sent_request: state.has_sent_request, ..fault }));
         let answer = answer.map_err(|error| {
-            let mut fault = Fault::of(&error, report);
+            let mut fault = Fault { sent_request: state.has_sent_request, ..Fault::of(&error, report) };
             if fault.kind == FaultKind::Deadline && state.is_host_time_over() {
                 fault.what = state.describe_host_time();
             }
@@ -332,6 +335,7 @@ impl<W: World> Generation<W> {
             let state = instance.store.data_mut();
             state.message = CurrentMessage::default();
             state.destination = Digits::NONE;
+            state.peer = None;
             let mut idle = self.idle.lock();
             if idle.waiting.is_empty() || !self.retired.load(Relaxed) {
                 idle.push(instance);

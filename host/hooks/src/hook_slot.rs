@@ -2,7 +2,7 @@
 
 use crate::HookError;
 use crate::batch::BatchQuestion;
-use crate::binding::{CandidateRecord, TrialMode, missing_grants};
+use crate::binding::{CandidateRecord, TrialMode, check_peers, missing_grants};
 use crate::call_counts::CallCounts;
 use crate::chain::{Chain, ChainOutcome};
 use crate::contract;
@@ -195,7 +195,8 @@ impl<W: World> HookSlot<W> {
         if bindings.is_empty() {
             return Err(HookError::EmptyChain);
         }
-        if bindings.len() > 1 && !matches!(W::HOOK, model::Hook::Router | model::Hook::Screen) {
+        let takes_chain = matches!(W::HOOK, model::Hook::Router | model::Hook::Screen | model::Hook::Peer);
+        if bindings.len() > 1 && !takes_chain {
             return Err(HookError::OneOnly(W::HOOK.name()));
         }
         let deps = &self.deps;
@@ -225,13 +226,19 @@ impl<W: World> HookSlot<W> {
             let environment = deps.environment.clone();
             Generation::start(&deps.runtime, &compiled, binding.clone(), environment, purpose).map(Arc::new)
         });
-        Ok(Chain(generations.collect::<Result<Vec<_>, _>>()?))
+        let chain = Chain(generations.collect::<Result<Vec<_>, _>>()?);
+        check_peers(W::HOOK, bindings)?;
+        Ok(chain)
     }
 
     /// Refuses plugins that would only fail: a policy names something unknown, or a component imports something that is
     /// not granted.
     fn check_names_and_grants(&self, chain: &Chain<W>) -> Result<(), HookError> {
+        let directory = self.deps.environment.directory.load();
         for one in &chain.0 {
+            if let Some(peer) = one.binding.peers.iter().find(|peer| directory.id(peer).is_none()) {
+                return Err(HookError::ServesUnknownPeer(peer.clone()));
+            }
             let (plugin, version) = (one.by.plugin.clone(), one.by.version.clone());
             let unknown = one.unknown();
             if !unknown.is_empty() {
@@ -464,6 +471,9 @@ impl<W: World> HookSlot<W> {
         let running = if is_shadow { &[][..] } else { &live.chain.0[..] };
         let purpose = if is_shadow { Purpose::Isolated } else { purpose };
         let chain = self.start(&record.chain, running, purpose)?;
+        if is_shadow && !W::HAS_SHADOW {
+            return Err(HookError::NoShadow(W::HOOK.name()));
+        }
         let shadow = if is_shadow {
             let directory = self.deps.environment.directory.clone();
             let started = Shadow::start(chain.clone(), directory, self.deps.reporter.clone());
@@ -605,16 +615,22 @@ impl<W: World> HookSlot<W> {
             return live.chain.ask(question, now, call_log, reporter, message_id);
         };
         if let TrialMode::Canary { share } = candidate.record.mode {
-            let is_fit = !candidate.chain.0.iter().any(|generation| generation.watch.tripped());
+            let is_fit = candidate.chain.serves(question)
+                && !candidate.chain.0.iter().any(|generation| generation.watch.tripped());
             if is_fit && W::canary_bucket(question) < share {
                 candidate.asked.fetch_add(1, Relaxed);
                 // A canary's `on-fault` does not apply during the trial. A fault in a plugin that it shares with the
                 // live chain is handled as in the live chain.
                 let own = |one: &Arc<Generation<W>>| !live.chain.contains(one);
                 match candidate.chain.ask_with_strict(question, now, call_log, (reporter, message_id), own) {
-                    ChainOutcome::Fault(_, faulty) if own(&faulty) => candidate.failed.fetch_add(1, Relaxed),
+                    ChainOutcome::Fault(fault, faulty) if own(&faulty) => {
+                        candidate.failed.fetch_add(1, Relaxed);
+                        if !W::may_ask_again(&fault) {
+                            return ChainOutcome::Fault(fault, faulty);
+                        }
+                    }
                     outcome => return outcome,
-                };
+                }
                 *call_log = call_log.restarted();
             } else {
                 candidate.bypassed.fetch_add(1, Relaxed);

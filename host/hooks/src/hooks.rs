@@ -15,15 +15,16 @@ use crate::policy_reference::ActivationConditions;
 use crate::runtime::Runtime;
 use crate::signature::Trust;
 use crate::worlds::{
-    Biller, Decision, DeliveryPolicy, PriceQuestion, Resolver, Router, Screen, ScreenDecision,
+    Biller, CallbackAnswer, CallbackRequest, Decision, DeliveryPolicy, Peer, PeerAnswer, PeerQuestion,
+    PeerSubmission, PriceQuestion, Resolver, Router, Screen, ScreenDecision, Submitted, unsure,
 };
 use crate::{Fault, HookError};
 use api::{Binding, BindingRecord, FaultyVersion, OnFault};
 use arc_swap::ArcSwap;
 use model::{
-    Attempt, DeliveryDecision, Directory, Hook, Leg, Message, MessageChanges, PeerId, PluginVersion,
-    RejectReason, Resolution, RoutingDecision, ScreenVerdict, Screening, Settlement, Subscriber, Timestamp,
-    Verdict,
+    Attempt, DeliveryDecision, Directory, ErrorClass, Hook, Leg, Message, MessageChanges, Outcome, PeerId,
+    PluginVersion, RejectReason, Resolution, RoutingDecision, ScreenVerdict, Screening, Settlement,
+    Subscriber, Timestamp, Verdict,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -86,6 +87,7 @@ pub struct Hooks {
     resolver: HookSlot<Resolver>,
     delivery: HookSlot<DeliveryPolicy>,
     biller: HookSlot<Biller>,
+    peer: HookSlot<Peer>,
     no_plugin: Arc<PluginVersion>,
 }
 
@@ -111,6 +113,10 @@ macro_rules! with_slot {
             }
             Hook::Biller => {
                 let $slot = &$self.biller;
+                $what
+            }
+            Hook::Peer => {
+                let $slot = &$self.peer;
                 $what
             }
         }
@@ -147,6 +153,7 @@ impl Hooks {
             resolver: HookSlot::open(deps.clone())?,
             delivery: HookSlot::open(deps.clone())?,
             biller: HookSlot::open(deps.clone())?,
+            peer: HookSlot::open(deps.clone())?,
             deps,
             options,
             no_plugin: Arc::new(PluginVersion { plugin: "none".to_owned(), version: String::new() }),
@@ -347,6 +354,7 @@ impl Hooks {
             Hook::Resolver => DryRun::resolver(self.resolver.dry_run(chain)?),
             Hook::DeliveryPolicy => DryRun::delivery(self.delivery.dry_run(chain)?),
             Hook::Biller => DryRun::biller(self.biller.dry_run(chain)?),
+            Hook::Peer => DryRun::peer(self.peer.dry_run(chain)?),
         })
     }
 
@@ -361,6 +369,7 @@ impl Hooks {
             Hook::Resolver => DryRun::resolver(self.resolver.try_run(chain)?),
             Hook::DeliveryPolicy => DryRun::delivery(self.delivery.try_run(chain)?),
             Hook::Biller => DryRun::biller(self.biller.try_run(chain)?),
+            Hook::Peer => DryRun::peer(self.peer.try_run(chain)?),
         })
     }
 
@@ -630,6 +639,52 @@ impl Hooks {
         match self.delivery.ask((message, attempt), now, &mut HostCallLog::Off, &LazyMessageId::default()) {
             ChainOutcome::Decided(next, _) => Some(next),
             ChainOutcome::Fault(..) | ChainOutcome::Undecided { .. } => None,
+        }
+    }
+
+    /// Whether a live binding serves this peer.
+    #[must_use]
+    pub fn serves_peer(&self, peer: &Arc<str>) -> bool {
+        let request = CallbackRequest { peer: peer.clone(), ..CallbackRequest::default() };
+        self.peer.chain().serves(PeerQuestion::Callback(&request))
+    }
+
+    /// Submits a message to a peer that a plugin serves. May block. A fault is a temporary refusal if the plugin had sent no HTTP
+    /// request yet; otherwise the peer may have the message.
+    #[must_use]
+    pub fn submit(&self, submission: &PeerSubmission, now: Timestamp) -> Submitted {
+        let question = PeerQuestion::Submit(submission);
+        let outcome = self.peer.ask(question, now, &mut HostCallLog::Off, &LazyMessageId::default());
+        let fault = match outcome {
+            ChainOutcome::Decided(PeerAnswer::Submitted(submitted), _) => return submitted,
+            ChainOutcome::Fault(fault, _) | ChainOutcome::Undecided { fault: Some(fault), .. } => fault,
+            ChainOutcome::Decided(PeerAnswer::Called(_), _) | ChainOutcome::Undecided { .. } => {
+                let note = Some("no plugin serves the peer".into());
+                return Submitted { outcome: Outcome::NotSent, pause: None, note };
+            }
+        };
+        let outcome = if fault.sent_request {
+            unsure()
+        } else {
+            Outcome::Refused { class: ErrorClass::Temporary, code: 0, taken: Vec::new() }
+        };
+        Submitted { outcome, pause: None, note: Some(describe_fault(&fault)) }
+    }
+
+    /// Has the plugin of a peer read a callback. May block.
+    ///
+    /// # Errors
+    /// The plugin's fault, in words, or no plugin serves the peer.
+    pub fn callback(&self, request: &CallbackRequest, now: Timestamp) -> Result<CallbackAnswer, String> {
+        let question = PeerQuestion::Callback(request);
+        match self.peer.ask(question, now, &mut HostCallLog::Off, &LazyMessageId::default()) {
+            ChainOutcome::Decided(PeerAnswer::Called(answer), _) => Ok(*answer),
+            ChainOutcome::Fault(fault, _) | ChainOutcome::Undecided { fault: Some(fault), .. } => {
+                Err(describe_fault(&fault).into())
+            }
+            ChainOutcome::Decided(PeerAnswer::Submitted(_), _) | ChainOutcome::Undecided { .. } => {
+                Err("no plugin serves the peer".to_owned())
+            }
         }
     }
 

@@ -1,9 +1,8 @@
-//! Plugin host: runs WebAssembly components that implement the appliance's routing, resolving, delivery and billing
-//! hooks.
+//! Plugin host: runs WebAssembly components that implement the appliance's hooks.
 //!
-//! [`Hooks`] stores plugin versions, activates bindings and calls the four hooks on the caller's thread: router (the next
-//! step of a message), resolver (the subscriber of a number), delivery policy (the step after a failed attempt) and biller
-//! (the price of a message).
+//! [`Hooks`] stores plugin versions, activates bindings and calls the hooks on the caller's thread: screen (whether a message may
+//! pass), router (its next step), resolver (the subscriber of a number), delivery policy (the step after a failed attempt), biller
+//! (the price of a message) and peer (its submission).
 //!
 //! A plugin that traps, exceeds its deadline or exhausts its memory costs one call and one instance; the binding's
 //! `on-fault` decides what happens to the message. A candidate chain can run beside the live chain, in shadow or as a
@@ -47,7 +46,7 @@ mod worlds;
 pub use crate::host_calls::numbers::{PoolSnapshots, PoolState};
 pub use crate::host_calls::peers::{PeerSnapshots, PeerState};
 pub use crate::host_calls::tables::PrefixTable;
-pub use crate::host_calls::{AccountAttributes, HostInterface, HostServices};
+pub use crate::host_calls::{AccountAttributes, HostInterface, HostServices, PeerSecrets};
 pub use crate::policy_reference::{ActivationConditions, PolicyReference};
 pub use api::{Binding, BindingChange, BindingRecord, Comparison, Grants, InstanceUse, OnFault, Tolerance};
 pub use binding::{CandidateRecord, TrialMode};
@@ -63,4 +62,7 @@ pub use hooks::{Hooks, HooksOptions, RoutingStep, ScreeningStep};
 pub use host_answer::HostAnswer;
 pub use library::VersionInfo;
 pub use signature::{Trust, TrustedKey};
-pub use worlds::{Decision, ScreenDecision};
+pub use worlds::{
+    CallbackAnswer, CallbackRequest, Decision, IncomingMessage, PeerReceipt, PeerSubmission, ScreenDecision,
+    Submitted,
+};

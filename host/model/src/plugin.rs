@@ -15,12 +15,14 @@ pub enum Hook {
     Biller = 4,
     /// Decides whether a message may pass, before it is routed.
     Screen = 5,
+    /// Submits messages to a peer.
+    Peer = 8,
 }
 
 impl Hook {
     /// All hooks.
-    pub const ALL: [Self; 5] =
-        [Self::Screen, Self::Router, Self::Resolver, Self::DeliveryPolicy, Self::Biller];
+    pub const ALL: [Self; 6] =
+        [Self::Screen, Self::Router, Self::Resolver, Self::DeliveryPolicy, Self::Biller, Self::Peer];
 
     /// The name used in paths, metrics and files.
     #[must_use]
@@ -31,6 +33,7 @@ impl Hook {
             Self::DeliveryPolicy => "delivery-policy",
             Self::Biller => "biller",
             Self::Screen => "screen",
+            Self::Peer => "peer",
         }
     }
 

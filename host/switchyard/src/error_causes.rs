@@ -3,6 +3,7 @@
 use arc_swap::ArcSwap;
 use links::Links;
 use model::{Directory, FinalRecord, PeerId, Step, StepKind};
+use plugin_peers::PluginPeers;
 use std::sync::Arc;
 
 /// Data to interpret the codes of peers.
@@ -10,6 +11,7 @@ use std::sync::Arc;
 pub(crate) struct ErrorCauses {
     pub(crate) networks: Vec<Arc<gsm::GsmNetwork>>,
     pub(crate) links: Arc<Links>,
+    pub(crate) plugin_peers: Arc<PluginPeers>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
 }
 
@@ -30,6 +32,9 @@ impl ErrorCauses {
         }
         if self.networks.iter().any(|network| network.name() == peer) {
             return gsm::describe_refusal(code);
+        }
+        if self.plugin_peers.has_peer(peer) {
+            return format!("code {code} of its API");
         }
         self.links.result_text(peer, code).unwrap_or_else(|| smpp::CommandStatus(code).to_string())
     }

@@ -20,7 +20,8 @@ impl RequestClassifier for AdminCallers {
     }
 }
 
-/// Business systems: their password is verified by the handler, which identifies the connection then.
+/// Business systems, whose password is verified by the handler, which identifies the connection then; and peers that call back,
+/// whose plugin checks them.
 pub(crate) struct BusinessCallers;
 
 impl RequestClassifier for BusinessCallers {

@@ -45,6 +45,7 @@ pub(crate) fn host_services(
         pool_snapshots: Arc::default(),
         quality: Arc::default(),
         account_attributes: Arc::default(),
+        peer_secrets: Arc::default(),
         decode_text: ports::text::characters,
         replace_text: ports::text::replace,
         counters: Arc::new(Counters::default()),
@@ -81,10 +82,14 @@ pub(crate) fn routing(
     };
     let account_attributes = host_services.account_attributes.clone();
     account_attributes.publish(config.account_attributes());
+    let peer_secrets = host_services.peer_secrets.clone();
+    peer_secrets.publish(config.peer_secrets());
     let hooks = open_hooks(config, home, directory, host_services)?;
-    for first_binding in &config.first_bindings {
-        if hooks.history(first_binding.hook).is_empty() {
-            activate_configured(first_binding, &hooks)?;
+    for hook in Hook::ALL {
+        let configured: Vec<&FirstBinding> =
+            config.first_bindings.iter().filter(|first_binding| first_binding.hook == hook).collect();
+        if hooks.history(hook).is_empty() {
+            activate_configured(hook, &configured, &hooks)?;
         }
     }
     let static_route = config.router.static_peer.as_deref().and_then(|peer| names.id(peer)).map(|peer| {
@@ -104,6 +109,7 @@ pub(crate) fn routing(
         static_route,
         peer_roles,
         account_attributes,
+        peer_secrets,
         plan,
         home,
         directory,
@@ -156,30 +162,35 @@ fn upload_configured(first_binding: &FirstBinding, hooks: &Hooks) -> Result<Opti
     Ok(Some(hooks.upload(&first_binding.binding.plugin, &octets, signature.as_deref())?))
 }
 
-/// Activates an initial binding at the first start. Later bindings are set over the API.
-fn activate_configured(first_binding: &FirstBinding, hooks: &Hooks) -> Result<()> {
-    let Some(info) = upload_configured(first_binding, hooks)? else { return Ok(()) };
-    let policy = match &first_binding.policy {
-        Some(path) => std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?,
-        None => String::new(),
-    };
-    let binding = Binding { version: info.version.clone(), policy, ..first_binding.binding.clone() };
-    let (now, bindings) = (Timestamp::now(), vec![binding]);
-    // At the first start, peers and tables may still be missing. That is logged, and shown until they exist.
-    if let Err(error) = hooks.activate(first_binding.hook, now, bindings.clone(), None) {
-        hooks.activate(
-            first_binding.hook,
-            now,
-            bindings,
-            ActivationConditions { expected: None, force: true },
-        )?;
-        tracing::warn!(hook = first_binding.hook.name(), %error, "plugin bound with missing peers or tables");
+/// Activates the initial bindings of a hook at the first start. Later bindings are set over the API.
+fn activate_configured(hook: Hook, configured: &[&FirstBinding], hooks: &Hooks) -> Result<()> {
+    let mut bindings = Vec::new();
+    for first_binding in configured {
+        let Some(info) = upload_configured(first_binding, hooks)? else { continue };
+        let policy = match &first_binding.policy {
+            Some(path) => {
+                std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?
+            }
+            None => String::new(),
+        };
+        bindings.push(Binding { version: info.version, policy, ..first_binding.binding.clone() });
     }
-    tracing::info!(
-        hook = first_binding.hook.name(),
-        plugin = info.plugin,
-        version = info.version,
-        "plugin bound"
-    );
+    if bindings.is_empty() {
+        return Ok(());
+    }
+    // At the first start, peers and tables may still be missing. That is logged, and shown until they exist.
+    let now = Timestamp::now();
+    if let Err(error) = hooks.activate(hook, now, bindings.clone(), None) {
+        hooks.activate(hook, now, bindings.clone(), ActivationConditions { expected: None, force: true })?;
+        tracing::warn!(hook = hook.name(), %error, "plugin bound with missing peers or tables");
+    }
+    for binding in bindings {
+        tracing::info!(
+            hook = hook.name(),
+            plugin = binding.plugin,
+            version = binding.version,
+            "plugin bound"
+        );
+    }
     Ok(())
 }

@@ -38,7 +38,8 @@ fn unprocessable(what: impl Into<String>) -> Problem {
 }
 
 /// The chain described by a request: `chain`, or a single binding. With `position`, the binding is inserted into the
-/// live chain, replacing one of the same plugin. Missing fields come from the live binding of the plugin.
+/// live chain, replacing one of the same plugin. A binding with peers takes them over, and the others keep theirs. Missing fields
+/// come from the live binding of the plugin.
 pub(crate) fn chain(
     request: api::ActivationRequest,
     live_chain: &[Binding],
@@ -48,6 +49,7 @@ pub(crate) fn chain(
         plugin: plugin.unwrap_or_default(),
         version: request.version,
         policy: request.policy,
+        peers: request.peers,
         on_fault: request.on_fault,
         memory: request.memory,
         deadline_ms: request.deadline_ms,
@@ -63,6 +65,12 @@ pub(crate) fn chain(
         return chain.into_iter().map(|one| binding(one, live_chain)).collect();
     }
     let binding = binding(single, live_chain)?;
+    if !binding.peers.is_empty() {
+        return match position {
+            Some(_) => Err(unprocessable("`position` is for chains; bindings of peers have no order")),
+            None => Ok(take_over(binding, live_chain)),
+        };
+    }
     let Some(position) = position else { return Ok(vec![binding]) };
     let mut all: Vec<Binding> =
         live_chain.iter().filter(|other| other.plugin != binding.plugin).cloned().collect();
@@ -71,8 +79,35 @@ pub(crate) fn chain(
     Ok(all)
 }
 
+/// The live chain with this binding for its peers. A binding that has no peer left is dropped.
+fn take_over(binding: Binding, live_chain: &[Binding]) -> Vec<Binding> {
+    let mut all = live_chain.to_vec();
+    for other in &mut all {
+        other.peers.retain(|peer| !binding.peers.contains(peer));
+    }
+    all.retain(|other| !other.peers.is_empty());
+    all.push(binding);
+    all
+}
+
 fn binding(request: api::BindingRequest, live_chain: &[Binding]) -> Result<Binding, Problem> {
-    let live = live_chain.iter().find(|binding| binding.plugin == request.plugin).cloned();
+    let serves = |live: &&Binding, peers: &[String]| live.peers.iter().any(|peer| peers.contains(peer));
+    let mut same_plugin = live_chain.iter().filter(|binding| binding.plugin == request.plugin);
+    let live = match &request.peers {
+        Some(peers) => same_plugin.clone().find(|live| serves(live, peers)).or_else(|| same_plugin.next()),
+        None => {
+            let live = same_plugin.next();
+            if live.is_some_and(|live| !live.peers.is_empty()) && same_plugin.next().is_some() {
+                let what = format!(
+                    "{} serves peers by several bindings: name those of this one in `peers`",
+                    request.plugin
+                );
+                return Err(unprocessable(what));
+            }
+            live
+        }
+    };
+    let live = live.cloned();
     let version = request.version.or_else(|| live.as_ref().map(|live| live.version.clone()));
     let missing = |field: &str| unprocessable(format!("invalid binding: missing field `{field}`"));
     if request.plugin.is_empty() {
@@ -90,6 +125,7 @@ fn binding(request: api::BindingRequest, live_chain: &[Binding]) -> Result<Bindi
         version,
         sha256,
         policy: request.policy.unwrap_or(base.policy),
+        peers: request.peers.unwrap_or(base.peers),
         on_fault: request.on_fault.unwrap_or(base.on_fault),
         memory: size(request.memory, base.memory),
         deadline: request.deadline_ms.map_or(base.deadline, Duration::from_millis),
@@ -525,5 +561,31 @@ mod tests {
         assert_eq!(chain(request.clone(), &live_chain).unwrap(), [expected]);
         request.chain = Some(Vec::new());
         assert!(chain(request, &live_chain).is_err(), "a chain and a binding");
+    }
+
+    #[test]
+    fn a_binding_takes_its_peers_over() {
+        let of = |policy: &str, peers: &[&str]| Binding {
+            peers: peers.iter().map(|peer| (*peer).to_owned()).collect(),
+            ..Binding::new("http-peer", "96fced7a19c6", policy)
+        };
+        let live = [of("a", &["north", "south"]), of("b", &["east"])];
+        let request = |peers: Option<&[&str]>, policy: Option<&str>| api::ActivationRequest {
+            plugin: Some("http-peer".to_owned()),
+            policy: policy.map(str::to_owned),
+            peers: peers.map(|peers| peers.iter().map(|peer| (*peer).to_owned()).collect()),
+            ..api::ActivationRequest::default()
+        };
+        // The rest comes from the binding that serves the peer now.
+        let moved = chain(request(Some(&["east"]), None), &live).unwrap();
+        assert_eq!(moved, [of("a", &["north", "south"]), of("b", &["east"])]);
+        let split = chain(request(Some(&["south", "west"]), Some("c")), &live).unwrap();
+        assert_eq!(split, [of("a", &["north"]), of("b", &["east"]), of("c", &["south", "west"])]);
+        let whole = chain(request(Some(&["north", "south"]), Some("c")), &live).unwrap();
+        assert_eq!(whole, [of("b", &["east"]), of("c", &["north", "south"])]);
+        assert!(chain(request(None, Some("c")), &live).is_err(), "two bindings of the plugin");
+        assert_eq!(chain(request(None, Some("c")), &live[1..]).unwrap(), [of("c", &["east"])]);
+        let first = api::ActivationRequest { position: Some(0), ..request(Some(&["east"]), None) };
+        assert!(chain(first, &live).is_err(), "a position");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use arc_swap::ArcSwap;
-use hooks::{AccountAttributes, Hooks, RoutingStep, ScreeningStep};
+use hooks::{AccountAttributes, Hooks, PeerSecrets, RoutingStep, ScreeningStep};
 use model::{
     Address, Directory, Leg, Message, PeerId, PluginVersion, RejectReason, RoutingDecision, Screening,
     Timestamp, Verdict,
@@ -35,6 +35,7 @@ pub(crate) struct ApplianceRouting {
     pub(crate) peer_roles: Arc<ArcSwap<PeerRoles>>,
     /// What plugins are told about accounts; replaced when the configuration changes.
     pub(crate) account_attributes: Arc<AccountAttributes>,
+    pub(crate) peer_secrets: Arc<PeerSecrets>,
     /// The number plan. A number that it assigns to the home network or to a peer is routed there without calling a
     /// router.
     pub(crate) plan: Option<NumberPlan>,
@@ -64,7 +65,9 @@ impl PeerRoles {
             config.gateways.iter().map(|gateway| (gateway.links.peer(), &gateway.keys.default_account));
         let networks =
             config.networks.iter().map(|network| (network.links.peer, &network.keys.default_account));
-        let defaults = peers.chain(gateways).chain(networks);
+        let plugin_peers =
+            config.plugin_peers.iter().map(|peer| (peer.link.peer, &peer.keys.default_account));
+        let defaults = peers.chain(gateways).chain(plugin_peers).chain(networks);
         let defaults =
             defaults.filter_map(|(peer, account)| Some((peer, names.id(account.as_deref()?)?))).collect();
         let shell = config.shell.as_ref().map(|shell| shell.options.peer);

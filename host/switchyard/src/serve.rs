@@ -45,6 +45,7 @@ use journal::LeaderLease;
 use links::{Links, LinksOptions};
 use model::{Now, PoolAnswer, PoolRequest, RecoveredRecord, Timestamp};
 use parking_lot::Mutex;
+use plugin_peers::PluginPeers;
 use ports::{EventSink, HttpListener, HttpListenerLimits, LinkRegistry, LoginLimiter};
 use shell::{LiteralNumbers, MailboxIndex, NumberParser, ShellDeps, ShellServer};
 use std::path::Path;
@@ -194,6 +195,11 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         let options = config.business.as_ref().map(|listener| listener.options.clone()).unwrap_or_default();
         Arc::new(Business::new(options, front_end_events.clone(), routing.clone(), links.registry())?)
     };
+    let plugin_peers = {
+        let _inside = runtime.enter();
+        let plugins = routing.hooks.clone();
+        Arc::new(PluginPeers::new(front_end_events.clone(), routing.clone(), links.registry(), plugins))
+    };
     let mailbox_index = Arc::new(MailboxIndex::new(store.clone()));
     let pools = {
         let _inside = runtime.enter();
@@ -246,6 +252,8 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         core: core.clone(),
         links: links.clone(),
         business: business.clone(),
+        plugin_peers: plugin_peers.clone(),
+        peer_secrets: routing.peer_secrets.clone(),
         account_attributes: routing.account_attributes.clone(),
         peer_roles: routing.peer_roles.clone(),
         keywords,
@@ -257,14 +265,19 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         shell: None,
         http_limits: None,
         business_limits: None,
+        callback_limits: None,
         runtime: runtime.handle().clone(),
     };
     let users = access.clone();
     backups.databases.push(Box::new(move || Ok(users.snapshot()?)));
     let versions = config_manager.clone();
     backups.databases.push(Box::new(move || Ok(versions.snapshot()?)));
-    let causes =
-        ErrorCauses { networks: networks.clone(), links: links.clone(), directory: directory.clone() };
+    let causes = ErrorCauses {
+        networks: networks.clone(),
+        links: links.clone(),
+        plugin_peers: plugin_peers.clone(),
+        directory: directory.clone(),
+    };
     let appliance = Arc::new(Switchyard {
         name: config.appliance.name.clone(),
         http_connections: Arc::default(),
@@ -386,7 +399,8 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
             Some(signals) => signals,
             None => StopSignals::new()?,
         };
-        open(&config, &links, &business, &appliance, live, limiter, admin_runtime.handle()).await?;
+        let front_ends = (&*links, &*business, &*plugin_peers);
+        open(&config, front_ends, &appliance, live, limiter, admin_runtime.handle()).await?;
         Ok(tokio::select! {
             signal = signals.recv() => {
                 tracing::info!(signal, "stopping");
@@ -425,8 +439,9 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
             }
         };
         let links = links.shutdown(shutdown_timeout);
-        let (shutdown, (), (), (), ()) =
-            tokio::join!(links, business.shutdown(shutdown_timeout), networks, shell, redis);
+        let plugin_peers = plugin_peers.shutdown(shutdown_timeout);
+        let (shutdown, (), (), (), (), ()) =
+            tokio::join!(links, business.shutdown(shutdown_timeout), plugin_peers, networks, shell, redis);
         shutdown
     });
     pools.engine_client.close(&links.registry());
@@ -536,6 +551,7 @@ fn recover(
     let queues = queues.chain(config.peers.iter().map(|peer| &peer.queue));
     let queues = queues.chain(config.shell.iter().map(|shell| &shell.queue));
     let queues = queues.chain(config.gateways.iter().map(|gateway| &gateway.queue));
+    let queues = queues.chain(config.plugin_peers.iter().map(|peer| &peer.queue));
     for queue in queues.chain(config.networks.iter().map(|network| &network.queue)) {
         engine.apply(now, Event::Peer(queue.clone()), &mut out);
     }
@@ -590,8 +606,7 @@ async fn open_admin_listener(
 /// Opens all listeners, and dials the peers.
 async fn open(
     config: &Config,
-    links: &Links,
-    business: &Business,
+    (links, business, plugin_peers): (&Links, &Business, &PluginPeers),
     appliance: &Arc<Switchyard>,
     mut live: RuntimeComponents,
     limiter: Arc<LoginLimiter>,
@@ -620,6 +635,27 @@ async fn open(
         live.business_limits = Some(listener.limits().clone());
         tokio::spawn(listener.serve(business.router(), Arc::new(BusinessCallers)));
         tracing::info!(%address, tls, "business listener open");
+    }
+    if let Some(listener) = &config.peer_callbacks {
+        let certificate = certificate(config, &listener.tls, listener.listen)?;
+        let tls = certificate.is_some();
+        let opened = HttpListener::open(
+            "peer-callbacks",
+            listener.listen,
+            certificate,
+            listener.limits(),
+            Arc::default(),
+        );
+        let opened = opened.await.with_context(|| {
+            format!("[peer-callbacks] listen = \"{}\": is another program using it?", listener.listen)
+        })?;
+        let address = opened.address();
+        live.callback_limits = Some(opened.limits().clone());
+        tokio::spawn(opened.serve(plugin_peers.router(), Arc::new(BusinessCallers)));
+        tracing::info!(%address, tls, "callback listener open");
+    }
+    for peer in &config.plugin_peers {
+        plugin_peers.set_peer(peer.link.clone())?;
     }
     for gateway in &config.gateways {
         links.set_gateway(gateway.links.clone())?;

@@ -74,6 +74,12 @@ fn is_expected(case: &Case, answer: &CaseAnswer) -> bool {
         (ExpectedAnswer::Price(expected), CaseAnswer::Price { price, note }) => {
             expected == price && note_is(note)
         }
+        (ExpectedAnswer::Submitted(expected), CaseAnswer::Submitted { outcome, note }) => {
+            expected == outcome && note_is(note)
+        }
+        (ExpectedAnswer::Called(expected), CaseAnswer::Called { called, note }) => {
+            expected == called && note_is(note)
+        }
         _ => false,
     }
 }
@@ -92,6 +98,8 @@ pub(crate) fn expected_answer(answer: &ExpectedAnswer) -> String {
         ExpectedAnswer::Resolved(resolution) => describe_resolution(resolution),
         ExpectedAnswer::Next(step) => to_toml(step),
         ExpectedAnswer::Price(price) => to_toml(price),
+        ExpectedAnswer::Submitted(outcome) => to_toml(outcome),
+        ExpectedAnswer::Called(called) => to_toml(called),
     }
 }
 
@@ -120,6 +128,8 @@ pub(crate) fn describe_answer(answer: &CaseAnswer) -> String {
         CaseAnswer::Resolved { answer, note } => (describe_resolution(answer), note.as_deref(), None),
         CaseAnswer::Next { step, advice, note } => (to_toml(step), note.as_deref(), *advice),
         CaseAnswer::Price { price, note } => (to_toml(price), note.as_deref(), None),
+        CaseAnswer::Submitted { outcome, note } => (to_toml(outcome), note.as_deref(), None),
+        CaseAnswer::Called { called, note } => (to_toml(called), note.as_deref(), None),
     };
     append_note_and_advice(answer, note, advice.unwrap_or_default())
 }
@@ -174,6 +184,12 @@ fn describe_question(question: &CaseQuestion) -> String {
             leg.as_ref().map(|leg| format!(" by {}", leg.peer)).unwrap_or_default()
         ),
         CaseQuestion::Settle(settlements) => format!("settle {} charges", settlements.len()),
+        CaseQuestion::Submit(submission) => {
+            format!("submit {} to {}", describe_message(&submission.message), submission.peer)
+        }
+        CaseQuestion::Callback(callback) => {
+            format!("callback {} of {}", callback.method, callback.peer)
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Converts questions and answers between case types and host types.
 
 use crate::case_details::CaseChanges;
+use crate::case_peer::{CaseCalled, CaseOutcome};
 use crate::local_host::HOME_PEER;
 use crate::plugin_host::{
     CaseAddress, CaseAdvice, CaseAnswer, CaseAttempt, CaseCharge, CaseErrorClass, CaseLeg, CaseMessage,
@@ -8,9 +9,10 @@ use crate::plugin_host::{
     CaseSettlement, CaseStep, CaseSubscriber, CaseVerdict,
 };
 use bytes::Bytes;
-use hooks::{DryRun, Fault};
+use hooks::{DryRun, Fault, PeerSubmission};
 use model::{
-    Directory, DlrRequest, MessageId, PeerAdvice, PeerId, PluginVersion, RoutingDecision, Timestamp,
+    Directory, DlrRequest, MessageId, PeerAdvice, PeerId, PluginVersion, RoutingDecision, SubmitTicket,
+    Timestamp,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +81,22 @@ impl CaseConversion<'_> {
                     Ok(quote) => CaseAnswer::Price { price: price(quote.charge), note: note(quote.note) },
                     Err(why) => CaseAnswer::Price { price: CasePrice::Refuse, note: note(why) },
                 }
+            }
+            CaseQuestion::Submit(submission) => {
+                let submission = PeerSubmission {
+                    peer: submission.peer.as_str().into(),
+                    message: Arc::new(self.message(&submission.message)),
+                    leg: 0,
+                    ticket: SubmitTicket { at: self.now, attempt: submission.number },
+                    want_dlr: submission.wants_receipts,
+                };
+                let submitted = dry_run.submit(&submission, self.now)?;
+                CaseAnswer::Submitted { outcome: CaseOutcome::of(&submitted), note: note(submitted.note) }
+            }
+            CaseQuestion::Callback(callback) => {
+                let mut answer = dry_run.callback(&callback.request(), self.now)?;
+                let why = answer.note.take();
+                CaseAnswer::Called { called: CaseCalled::of(answer), note: note(why) }
             }
             CaseQuestion::Settle(settlements) => {
                 let settlements: Vec<model::Settlement> = settlements.iter().map(settlement).collect();

@@ -2,6 +2,7 @@
 
 use crate::case_check::{expected_answer, quote, to_toml};
 use crate::case_details::CaseChanges;
+use crate::case_peer::CaseSubmission;
 use crate::cases::Case;
 use crate::plugin_host::{
     CaseAddress, CaseAdvice, CaseAttempt, CaseErrorClass, CaseFirstLeg, CaseMessage, CaseQuestion,
@@ -77,6 +78,18 @@ fn question(question: &CaseQuestion, policy: &str) -> (&'static str, Value) {
                 value.insert("leg".to_owned(), leg.into());
             }
             ("price", value.into())
+        }
+        CaseQuestion::Submit(CaseSubmission { message: asked, peer, number, wants_receipts }) => {
+            let entries = [
+                ("message", message(asked).into()),
+                ("peer", peer.as_str().into()),
+                ("number", i64::from(*number).into()),
+                ("wants-receipts", (*wants_receipts).into()),
+            ];
+            ("submit", table(entries).into())
+        }
+        CaseQuestion::Callback(callback) => {
+            ("callback", Value::try_from(callback).unwrap_or_else(|_| Value::Table(Table::new())))
         }
         CaseQuestion::Settle(settlements) => {
             ("settle", Value::Array(settlements.iter().map(|one| settlement(one).into()).collect()))
@@ -204,6 +217,7 @@ fn setup(own: &CaseSetup, common: &CaseSetup, configures: bool) -> Table {
         kv,
         http,
         hlr,
+        secrets,
     } = own;
     let mut given = Table::new();
     let mut put = |is_set: bool, key: &str, value: Value| {
@@ -256,6 +270,7 @@ fn setup(own: &CaseSetup, common: &CaseSetup, configures: bool) -> Table {
         }),
     );
     put_map("kv", added(kv, &common.kv, |text| Some(text.as_str().into())));
+    put_map("secrets", added(secrets, &common.secrets, |text| Some(text.as_str().into())));
     put_map("hlr", added(hlr, &common.hlr, |subscriber| Value::try_from(subscriber).ok()));
     // A case's counters follow the common ones, its exchanges precede them.
     let own_counters = counters.strip_prefix(common.counters.as_slice()).unwrap_or(counters);
@@ -306,11 +321,18 @@ fn exchange(exchange: &HttpExchange) -> Table {
         ("headers", texts(&exchange.headers).into()),
         ("body", exchange.body.as_str().into()),
     ]);
+    if !exchange.request_headers.is_empty() {
+        value.insert("request-headers".to_owned(), texts(&exchange.request_headers).into());
+    }
+    if let Some(body) = &exchange.request_body {
+        value.insert("request-body".to_owned(), body.as_str().into());
+    }
     if let Some(failure) = exchange.failure {
         let failure = match failure {
             HttpFailure::TimedOut => "timed-out",
             HttpFailure::TooLarge => "too-large",
             HttpFailure::Unreachable => "unreachable",
+            HttpFailure::NotConnected => "not-connected",
         };
         value.insert("failure".to_owned(), failure.into());
     }
@@ -424,6 +446,8 @@ mod tests {
         setup.http.push(HttpExchange {
             method: "POST".to_owned(),
             url: "https://a.example/".to_owned(),
+            request_headers: [("h".to_owned(), "v".to_owned())].into(),
+            request_body: Some("a=b".to_owned()),
             status: 404,
             headers: [("x".to_owned(), "y".to_owned())].into(),
             body: "{}".to_owned(),

@@ -2,6 +2,7 @@
 
 use crate::WorkbenchError;
 use crate::case_details::CaseChanges;
+use crate::case_peer::{CaseCallback, CaseCalled, CaseOutcome, CaseSubmission};
 use crate::plugin_host::{
     CaseAdvice, CaseAttempt, CaseFigures, CaseFirstLeg, CaseGrants, CaseMessage, CasePeerState,
     CasePoolState, CasePrice, CaseQuestion, CaseResolution, CaseScreenVerdict, CaseSender, CaseSettlement,
@@ -47,6 +48,8 @@ pub(crate) enum ExpectedAnswer {
     Settled,
     /// The biller reports an error that contains this text.
     Unsettled(String),
+    Submitted(CaseOutcome),
+    Called(CaseCalled),
     /// The call fails with a fault that contains this text.
     Fault(String),
 }
@@ -79,6 +82,7 @@ struct SetupEntry {
     kv: BTreeMap<String, String>,
     http: Vec<HttpExchange>,
     hlr: BTreeMap<String, CaseSubscriber>,
+    secrets: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -96,6 +100,8 @@ struct CaseEntry {
     next: Option<NextEntry>,
     price: Option<PriceEntry>,
     settle: Option<Vec<CaseSettlement>>,
+    submit: Option<CaseSubmission>,
+    callback: Option<CaseCallback>,
     expect: toml::Value,
     sender: Option<CaseSender>,
     text: Option<String>,
@@ -115,6 +121,8 @@ enum QuestionEntry {
     Next(NextEntry),
     Price(PriceEntry),
     Settle(Vec<CaseSettlement>),
+    Submit(CaseSubmission),
+    Callback(CaseCallback),
 }
 
 #[derive(Deserialize)]
@@ -140,6 +148,8 @@ impl From<QuestionEntry> for CaseQuestion {
             QuestionEntry::Next(next) => Self::Next(next.message, next.attempt),
             QuestionEntry::Price(price) => Self::Price(price.message, price.leg),
             QuestionEntry::Settle(settlements) => Self::Settle(settlements),
+            QuestionEntry::Submit(submission) => Self::Submit(submission),
+            QuestionEntry::Callback(callback) => Self::Callback(callback),
         }
     }
 }
@@ -212,6 +222,7 @@ fn apply_setup(folder: &Path, mut setup: CaseSetup, entry: SetupEntry) -> Result
     // The case's own exchanges take precedence.
     setup.http.splice(..0, entry.http);
     setup.hlr.extend(entry.hlr);
+    setup.secrets.extend(entry.secrets);
     Ok(setup)
 }
 
@@ -228,9 +239,12 @@ fn parse_case(folder: &Path, common: CaseSetup, entry: CaseEntry) -> Result<Case
     own_questions.extend(entry.next.map(|next| CaseQuestion::Next(next.message, next.attempt)));
     own_questions.extend(entry.price.map(|price| CaseQuestion::Price(price.message, price.leg)));
     own_questions.extend(entry.settle.map(CaseQuestion::Settle));
+    own_questions.extend(entry.submit.map(CaseQuestion::Submit));
+    own_questions.extend(entry.callback.map(CaseQuestion::Callback));
     let [question] = &own_questions[..] else {
         return Err(CaseError::Invalid(
-            "ask exactly one of configure, screen, route, resolve, next, price and settle".to_owned(),
+            "ask exactly one of configure, screen, route, resolve, next, price, settle, submit and callback"
+                .to_owned(),
         ));
     };
     let expected =
@@ -248,7 +262,9 @@ fn parse_expected(question: &CaseQuestion, entry: toml::Value) -> Result<Expecte
     {
         match (&**key, question) {
             ("fault", _) => return Ok(ExpectedAnswer::Fault(text.clone())),
-            ("refused", _) => return Ok(ExpectedAnswer::Refused(text.clone())),
+            ("refused", question) if !matches!(question, CaseQuestion::Submit(_)) => {
+                return Ok(ExpectedAnswer::Refused(text.clone()));
+            }
             ("again", CaseQuestion::Settle(_)) => return Ok(ExpectedAnswer::Unsettled(text.clone())),
             _ => {}
         }
@@ -272,6 +288,8 @@ fn parse_expected(question: &CaseQuestion, entry: toml::Value) -> Result<Expecte
         CaseQuestion::Route(_) => entry.try_into().map(ExpectedAnswer::Verdict).map_err(read),
         CaseQuestion::Next(..) => entry.try_into().map(ExpectedAnswer::Next).map_err(read),
         CaseQuestion::Price(..) => entry.try_into().map(ExpectedAnswer::Price).map_err(read),
+        CaseQuestion::Submit(_) => entry.try_into().map(ExpectedAnswer::Submitted).map_err(read),
+        CaseQuestion::Callback(_) => entry.try_into().map(ExpectedAnswer::Called).map_err(read),
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) const PACKAGE: &str = "switchyard:hooks";
 pub(crate) const VERSION: &str = "0.3.0";
 
 /// The files of the contract.
-pub(crate) const FILES: [(&str, &str); 7] = [
+pub(crate) const FILES: [(&str, &str); 8] = [
     ("types.wit", include_str!("../../../wit/types.wit")),
     ("capabilities.wit", include_str!("../../../wit/capabilities.wit")),
     ("screen.wit", include_str!("../../../wit/screen.wit")),
@@ -20,6 +20,7 @@ pub(crate) const FILES: [(&str, &str); 7] = [
     ("resolver.wit", include_str!("../../../wit/resolver.wit")),
     ("delivery-policy.wit", include_str!("../../../wit/delivery-policy.wit")),
     ("biller.wit", include_str!("../../../wit/biller.wit")),
+    ("peer.wit", include_str!("../../../wit/peer.wit")),
 ];
 
 /// Writes the contract into a folder, unless the folder is a symbolic link.
@@ -74,6 +75,7 @@ pub(crate) fn export(hook: Hook) -> &'static str {
         Hook::Resolver => "resolution",
         Hook::DeliveryPolicy => "delivery",
         Hook::Biller => "billing",
+        Hook::Peer => "peering",
     }
 }
 
@@ -91,6 +93,9 @@ pub(crate) fn allowed_imports(hook: Hook) -> &'static [&'static str] {
         Hook::Resolver => &["types", "log", "clock", "tables", "counters", "kv", "http", "hlr", "fault"],
         Hook::DeliveryPolicy => &["types", "log", "clock", "tables", "peers", "quality", "details", "fault"],
         Hook::Biller => &["types", "log", "clock", "tables", "kv", "http", "details", "fault"],
+        Hook::Peer => {
+            &["types", "log", "clock", "tables", "kv", "http", "secrets", "body", "details", "fault"]
+        }
     }
 }
 
@@ -117,6 +122,7 @@ pub(crate) fn describe_import(interface: &str) -> Option<(&'static str, Option<&
             None,
         ),
         "body" => ("reads the text of the current message", None),
+        "secrets" => ("reads the secrets that the configuration has for the peer at hand", None),
         "details" => ("reads the TLVs, header, text and attributes of the current message", None),
         "fault" => ("says why a call fails", None),
         "kv" => ("stores values durably, up to a quota", Some("kv = OCTETS")),

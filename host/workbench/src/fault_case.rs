@@ -1,6 +1,7 @@
 //! Makes a case of a fault in the appliance, so that the author can repeat it.
 
 use crate::case_details::{CaseChanges, CaseTlvs};
+use crate::case_peer::{CaseCallback, CaseSubmission};
 use crate::case_quality;
 use crate::case_writer;
 use crate::cases::{Case, ExpectedAnswer};
@@ -61,6 +62,7 @@ fn case(details: &FaultDetails, directory: &Directory) -> Case {
     // What the plugin's document names must exist; the binding's other peers do not matter.
     let mut asked = question(&details.question, directory);
     if let CaseQuestion::Screen(message)
+    | CaseQuestion::Submit(CaseSubmission { message, .. })
     | CaseQuestion::Route(message)
     | CaseQuestion::Next(message, _)
     | CaseQuestion::Price(message, _) = &mut asked
@@ -115,6 +117,13 @@ fn question(question: &FailedQuestion, directory: &Directory) -> CaseQuestion {
                 .map(|leg| CaseFirstLeg { peer: directory.name(leg.peer).to_string(), cost: leg.cost });
             CaseQuestion::Price(message(asked, directory), leg)
         }
+        FailedQuestion::Submit(submission) => CaseQuestion::Submit(CaseSubmission {
+            message: message(&submission.message, directory),
+            peer: submission.peer.to_string(),
+            number: submission.ticket.attempt,
+            wants_receipts: submission.want_dlr,
+        }),
+        FailedQuestion::Callback(request) => CaseQuestion::Callback(CaseCallback::of(request)),
         FailedQuestion::Settle(settlements) => CaseQuestion::Settle(
             settlements
                 .iter()

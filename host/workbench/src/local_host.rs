@@ -3,6 +3,7 @@
 use crate::WorkbenchError;
 use crate::build::debug_info_path;
 use crate::case_conversion::CaseConversion;
+use crate::case_peer::CaseSubmission;
 use crate::case_quality;
 use crate::plugin_host::{
     CaseAnswer, CasePoolState, CaseQuestion, CaseSetup, CaseSubscriber, HttpExchange, HttpFailure, PluginHost,
@@ -20,7 +21,7 @@ use hooks::{
     PoolSnapshots,
 };
 use model::{Directory, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +57,7 @@ impl Session {
     /// Asks a question. Its peers must be among the names with which the session was started.
     pub(crate) fn ask(&self, question: &CaseQuestion) -> CaseAnswer {
         let (CaseQuestion::Screen(message)
+        | CaseQuestion::Submit(CaseSubmission { message, .. })
         | CaseQuestion::Route(message)
         | CaseQuestion::Next(message, _)
         | CaseQuestion::Price(message, _)) = question
@@ -115,6 +117,12 @@ impl LocalHost {
             open(self.folder.path(), tables.path(), setup, names, attributes.clone())?;
         let mut binding = Binding::new(PLUGIN, &self.version, &setup.policy);
         binding.instance = instance;
+        if self.hook == model::Hook::Peer {
+            // It serves every peer of the case.
+            let served = names.iter().copied().chain(setup.peers.keys().map(String::as_str));
+            let served: BTreeSet<&str> = served.chain([HOME_PEER]).collect();
+            binding.peers = served.into_iter().map(str::to_owned).collect();
+        }
         binding.grants = hooks::Grants {
             http: setup.grants.http.clone(),
             kv: setup.grants.kv,
@@ -163,6 +171,8 @@ fn open(
     }
     let options = HooksOptions { instances: 8, home: directory.id(HOME_PEER), ..HooksOptions::default() };
     let services = services(tables, setup, attributes)?;
+    let secrets = names.iter().map(|name| ((*name).to_owned(), setup.secrets.clone()));
+    services.peer_secrets.publish(secrets.collect());
     let observed = case_quality::observe(&services.quality, setup)?;
     let shared = Arc::new(ArcSwap::from_pointee(directory.clone()));
     let hooks = Hooks::open(&folder.join("plugins"), options, shared, services);
@@ -178,6 +188,8 @@ pub(crate) fn peer_names(question: &CaseQuestion) -> Vec<&str> {
         }
         CaseQuestion::Price(message, Some(leg)) => vec![&message.origin, &leg.peer],
         CaseQuestion::Next(message, attempt) => vec![&message.origin, &attempt.peer],
+        CaseQuestion::Submit(submission) => vec![&submission.message.origin, &submission.peer],
+        CaseQuestion::Callback(callback) => vec![&callback.peer],
     }
 }
 
@@ -229,6 +241,7 @@ fn services(
         pool_snapshots: Arc::new(pool_snapshots),
         quality: Arc::default(),
         account_attributes: attributes,
+        peer_secrets: Arc::default(),
         decode_text: ports::text::characters,
         replace_text: ports::text::replace,
         counters: Arc::new(counters),
@@ -252,15 +265,26 @@ impl Fetch for FixedHttp {
         request: FetchRequest,
     ) -> Result<FetchResponse, FetchFailure> {
         grants.check(&request)?;
-        let found = self.0.iter().find(|one| one.method == request.method && one.url == request.url);
+        let has = |name: &str, value: &str| {
+            request.headers.iter().any(|(own, held)| own.eq_ignore_ascii_case(name) && held == value)
+        };
+        let found = self.0.iter().find(|one| {
+            one.method == request.method
+                && one.url == request.url
+                && one.request_body.as_ref().is_none_or(|body| body.as_bytes() == request.body)
+                && one.request_headers.iter().all(|(name, value)| has(name, value))
+        });
         let Some(found) = found else {
             let (method, url) = (request.method, request.url);
-            return Err(FetchFailure::Unreachable(format!("no [[given.http]] answers {method} {url}")));
+            let body = String::from_utf8_lossy(&request.body);
+            let what = format!("no [[given.http]] answers {method} {url} with {body:?}");
+            return Err(FetchFailure::NotConnected(what));
         };
         match found.failure {
             Some(HttpFailure::TimedOut) => Err(FetchFailure::TimedOut),
             Some(HttpFailure::TooLarge) => Err(FetchFailure::TooLarge),
             Some(HttpFailure::Unreachable) => Err(FetchFailure::Unreachable("no connection".to_owned())),
+            Some(HttpFailure::NotConnected) => Err(FetchFailure::NotConnected("no connection".to_owned())),
             None if found.body.len() > grants.limits.response => Err(FetchFailure::TooLarge),
             None => Ok(FetchResponse {
                 status: found.status,

@@ -3,6 +3,7 @@
 //! Names follow `wit/`, so that a case reads like the contract. Times are in milliseconds.
 
 use crate::case_details::{CaseChanges, CaseTlvs};
+use crate::case_peer::{CaseCallback, CaseCalled, CaseOutcome, CaseSubmission};
 use capabilities::{CounterGrant, QualityGrant, TableKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,6 +44,8 @@ pub struct CaseSetup {
     pub kv: BTreeMap<String, String>,
     /// Responses of other systems.
     pub http: Vec<HttpExchange>,
+    /// The secrets of every peer.
+    pub secrets: BTreeMap<String, String>,
     /// The home location register, by number.
     pub hlr: BTreeMap<String, CaseSubscriber>,
 }
@@ -183,6 +186,11 @@ pub struct HttpExchange {
     pub method: String,
     /// The full URL.
     pub url: String,
+    /// Headers that the request has, among others.
+    #[serde(default)]
+    pub request_headers: BTreeMap<String, String>,
+    /// The body of the request; default: any.
+    pub request_body: Option<String>,
     /// The status of the response.
     #[serde(default = "okay")]
     pub status: u16,
@@ -212,8 +220,10 @@ pub enum HttpFailure {
     TimedOut,
     /// The response exceeds the limit of the binding.
     TooLarge,
-    /// The connection failed or broke.
+    /// The connection broke: the request may have arrived.
     Unreachable,
+    /// There was no connection: the request was not sent.
+    NotConnected,
 }
 
 /// A subscriber.
@@ -247,6 +257,10 @@ pub enum CaseQuestion {
     Price(CaseMessage, Option<CaseFirstLeg>),
     /// Report settlements.
     Settle(Vec<CaseSettlement>),
+    /// Submit a message to a peer.
+    Submit(CaseSubmission),
+    /// Read a request of a peer.
+    Callback(CaseCallback),
 }
 
 /// A message.
@@ -517,6 +531,20 @@ pub enum CaseAnswer {
     Settled,
     /// A biller failed to process the settlements, with this reason. The host reports them again.
     Unsettled(String),
+    /// The outcome of a submit attempt.
+    Submitted {
+        /// The outcome.
+        outcome: CaseOutcome,
+        /// The reason.
+        note: Option<String>,
+    },
+    /// The answer to a callback.
+    Called {
+        /// The answer.
+        called: CaseCalled,
+        /// The note for the log.
+        note: Option<String>,
+    },
     /// The call trapped, exceeded its deadline or memory, or returned an invalid answer.
     Fault(String),
 }

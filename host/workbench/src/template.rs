@@ -67,6 +67,15 @@ impl TemplateFiles {
                 policy: include_str!("../templates/biller/policy.txt"),
                 cases: include_str!("../templates/biller/cases.toml"),
             },
+            Hook::Peer => Self {
+                rust: include_str!("../templates/peer/lib.rs"),
+                js: include_str!("../templates/peer/plugin.js"),
+                python: include_str!("../templates/peer/plugin.py"),
+                c: include_str!("../templates/peer/plugin.c"),
+                go: include_str!("../templates/peer/plugin.go"),
+                policy: include_str!("../templates/peer/policy.txt"),
+                cases: include_str!("../templates/peer/cases.toml"),
+            },
         }
     }
 

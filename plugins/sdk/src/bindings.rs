@@ -98,3 +98,26 @@ pub mod biller {
         },
     });
 }
+
+/// The peer world, with `secrets`.
+pub mod peer {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "peer",
+        additional_derives: [PartialEq],
+        pub_export_macro: true,
+        export_macro_name: "export_peer_component",
+        default_bindings_module: "switchyard_sdk::bindings::peer",
+        with: {
+            "switchyard:hooks/types@0.3.0": super::router::switchyard::hooks::types,
+            "switchyard:hooks/log@0.3.0": super::router::switchyard::hooks::log,
+            "switchyard:hooks/fault@0.3.0": super::router::switchyard::hooks::fault,
+            "switchyard:hooks/body@0.3.0": super::router::switchyard::hooks::body,
+            "switchyard:hooks/details@0.3.0": super::router::switchyard::hooks::details,
+            "switchyard:hooks/clock@0.3.0": super::router::switchyard::hooks::clock,
+            "switchyard:hooks/tables@0.3.0": super::router::switchyard::hooks::tables,
+            "switchyard:hooks/kv@0.3.0": super::resolver::switchyard::hooks::kv,
+            "switchyard:hooks/http@0.3.0": super::resolver::switchyard::hooks::http,
+        },
+    });
+}

@@ -1,6 +1,6 @@
 //! Write Switchyard plugins in Rust.
 //!
-//! A plugin serves one hook. It is a type that implements one of five traits and is exported by the trait's macro:
+//! A plugin serves one hook. It is a type that implements one of six traits and is exported by the trait's macro:
 //!
 //! | hook | trait | macro |
 //! |---|---|---|
@@ -9,6 +9,7 @@
 //! | the subscriber of a number | [`Resolver`] | [`export_resolver!`] |
 //! | the step after a failed attempt | [`DeliveryPolicy`] | [`export_delivery_policy!`] |
 //! | the price of a message | [`Biller`] | [`export_biller!`] |
+//! | submission to a peer | [`Peer`] | [`export_peer!`] |
 //!
 //! ```ignore
 //! use switchyard_sdk::{Decision, Message, Router, forward, leg};
@@ -28,7 +29,7 @@
 //! ```
 //!
 //! Each capability of the host has a module: [`log`], [`clock`], [`tables`], [`counters`], [`peers`], [`quality`], [`numbers`],
-//! [`body`], [`details`], [`kv`], [`http`], [`hlr`], [`fault`]. A component imports only the functions that it calls. If it calls one that its
+//! [`body`], [`details`], [`kv`], [`http`], [`hlr`], [`secrets`], [`fault`]. A component imports only the functions that it calls. If it calls one that its
 //! world does not have (such as [`http`] in a router), the host refuses the component.
 //!
 //! The host asks routers and billers about many messages at a time where many wait: the macros make that from the trait's
@@ -47,11 +48,13 @@ pub mod configured;
 mod delivery_policy;
 #[doc(hidden)]
 pub mod loaded;
+pub mod peer;
 mod resolver;
 mod router;
 pub mod screen;
 
 pub use biller::{Biller, Charge, Fee, FirstLeg, Quote, Settlement, charge, free, refuse};
+pub use bindings::peer::switchyard::hooks::secrets;
 pub use bindings::resolver::switchyard::hooks::{hlr, http, kv};
 pub use bindings::router::switchyard::hooks::types::{
     Address, Attribute, Change, Message, RejectReason, Tlv,
@@ -62,6 +65,7 @@ pub use bindings::router::switchyard::hooks::{
 pub use delivery_policy::{
     Advice, Attempt, DeliveryPolicy, ErrorClass, NextStep, Step, await_alert, fail, next_leg, retry_after,
 };
+pub use peer::Peer;
 pub use resolver::{Answer, Resolved, Resolver, Subscriber, found, try_later, unknown};
 pub use router::{
     Decision, Leg, Router, Verdict, forward, hold, home, leg, names_peers, names_pools, pass, reject,
@@ -75,6 +79,8 @@ pub use biller::{BatchGuest as BatchBillerGuest, BatchLeg, Guest as BillerGuest,
 pub use bindings::router::switchyard::hooks::types::MessageBatch;
 #[doc(hidden)]
 pub use delivery_policy::Guest as DeliveryPolicyGuest;
+#[doc(hidden)]
+pub use peer::Guest as PeerGuest;
 #[doc(hidden)]
 pub use resolver::Guest as ResolverGuest;
 #[doc(hidden)]

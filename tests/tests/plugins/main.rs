@@ -8,6 +8,7 @@ mod fuzz;
 mod ledger;
 mod log;
 mod message_details;
+mod peers;
 mod policy;
 mod policy_schema;
 mod policy_try;

@@ -45,7 +45,7 @@ impl FetchCounts {
             Err(FetchFailure::NotAllowed(_)) => &self.not_allowed,
             Err(FetchFailure::TimedOut) => &self.timed_out,
             Err(FetchFailure::TooLarge) => &self.too_large,
-            Err(FetchFailure::Unreachable(_)) => &self.unreachable,
+            Err(FetchFailure::NotConnected(_) | FetchFailure::Unreachable(_)) => &self.unreachable,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }

@@ -33,6 +33,9 @@ pub struct Fetcher {
     plugins: ArcSwap<HashMap<String, Arc<FetchCounts>>>,
 }
 
+/// Maximum time for a connection. A request whose connection takes longer was certainly not sent; its own timeout does not tell.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The calling thread waits this much longer than the timeout, in case the runtime is busy.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -57,6 +60,7 @@ impl Fetcher {
             .pool_max_idle_per_host(16)
             .pool_idle_timeout(Duration::from_secs(30))
             .tcp_nodelay(true)
+            .connect_timeout(CONNECT_TIMEOUT)
             .use_rustls_tls();
         for authority in &options.authorities {
             let certificates = Certificate::from_pem_bundle(authority).map_err(failed)?;
@@ -135,7 +139,7 @@ impl Fetch for Fetcher {
             Ok(checked) => {
                 let Some(permit) = RequestPermit::take(&counts, grants.limits.max_in_flight) else {
                     counts.count_busy();
-                    return Err(FetchFailure::Unreachable("busy".to_owned()));
+                    return Err(FetchFailure::NotConnected("busy".to_owned()));
                 };
                 self.send(permit, checked, request.body, grants.limits)
             }
@@ -165,7 +169,10 @@ impl Drop for RequestPermit {
 
 /// Reads the whole response, or enough of it to see that it is too large.
 async fn read_response(request: reqwest::RequestBuilder, most: usize) -> Result<FetchResponse, FetchFailure> {
-    let unreachable = |error: reqwest::Error| FetchFailure::Unreachable(error_chain(&error.without_url()));
+    let unreachable = |error: reqwest::Error| {
+        let (is_unsent, why) = (error.is_connect(), error_chain(&error.without_url()));
+        if is_unsent { FetchFailure::NotConnected(why) } else { FetchFailure::Unreachable(why) }
+    };
     let mut response = request.send().await.map_err(unreachable)?;
     let headers = header_strings(response.headers());
     let mut left = most;

@@ -60,6 +60,7 @@ impl BenchFixture {
             peer_snapshots: Arc::new(PeerSnapshots::default()),
             pool_snapshots: Arc::default(),
             account_attributes: Arc::default(),
+            peer_secrets: Arc::default(),
             decode_text: |text| Some(String::from_utf8_lossy(&text.octets).into_owned()),
             replace_text: |text, _| Ok(text.clone()),
             counters: Arc::new(Counters::new(CounterOptions::default())),
@@ -131,6 +132,8 @@ impl BenchFixture {
                 self.hooks.price(message, routed, NOW);
                 routed.quote.as_ref().is_some_and(|quote| quote.charge.is_some())
             }
+            // Its time is that of the peer.
+            Hook::Peer => false,
         }
     }
 
@@ -147,7 +150,7 @@ impl BenchFixture {
                 self.hooks.price_many(&mut asked, NOW);
                 |message: &mut Message| message.routed.quote.take().is_none_or(|quote| quote.charge.is_none())
             }
-            Hook::Screen | Hook::Resolver | Hook::DeliveryPolicy => |_: &mut Message| true,
+            Hook::Screen | Hook::Resolver | Hook::DeliveryPolicy | Hook::Peer => |_: &mut Message| true,
         };
         messages.iter_mut().map(|message| u64::from(is_wrong(message))).sum()
     }

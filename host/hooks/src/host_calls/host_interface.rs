@@ -27,11 +27,13 @@ pub enum HostInterface {
     Http,
     /// Home location registers.
     Hlr,
+    /// Secrets of the peer at hand.
+    Secrets,
 }
 
 impl HostInterface {
     /// All interfaces.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Log,
         Self::Clock,
         Self::Tables,
@@ -44,6 +46,7 @@ impl HostInterface {
         Self::Kv,
         Self::Http,
         Self::Hlr,
+        Self::Secrets,
     ];
 
     /// Its name in the contract.
@@ -62,6 +65,7 @@ impl HostInterface {
             Self::Kv => "kv",
             Self::Http => "http",
             Self::Hlr => "hlr",
+            Self::Secrets => "secrets",
         }
     }
 }

@@ -23,12 +23,19 @@ impl Host for InstanceState {
             headers: request.headers,
             body: request.body,
         };
-        match self.services.fetch.fetch(&self.context.plugin, &self.context.http_grants, request) {
+        let result = self.services.fetch.fetch(&self.context.plugin, &self.context.http_grants, request);
+        let was_not_sent =
+            matches!(&result, Err(FetchFailure::NotAllowed(_) | FetchFailure::NotConnected(_)));
+        self.has_sent_request |= !was_not_sent;
+        self.has_unanswered_request |= !was_not_sent && result.is_err();
+        match result {
             Ok(answer) => Ok(Response { status: answer.status, headers: answer.headers, body: answer.body }),
             Err(FetchFailure::NotAllowed(why)) => Err(Failure::NotAllowed(why)),
             Err(FetchFailure::TimedOut) => Err(Failure::TimedOut),
             Err(FetchFailure::TooLarge) => Err(Failure::TooLarge),
-            Err(FetchFailure::Unreachable(why)) => Err(Failure::Unreachable(why)),
+            Err(FetchFailure::NotConnected(why) | FetchFailure::Unreachable(why)) => {
+                Err(Failure::Unreachable(why))
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod numbers;
 pub(crate) mod peers;
 pub(crate) mod previous;
 pub(crate) mod quality;
+mod secrets;
 pub(crate) mod tables;
 mod wasi_host;
 
@@ -21,6 +22,7 @@ pub use details::AccountAttributes;
 pub(crate) use details::CurrentMessage;
 pub(crate) use host_interface::HostCallCounts;
 pub use host_interface::HostInterface;
+pub use secrets::PeerSecrets;
 
 use crate::HookError;
 use crate::host_call_log::HostCallLog;
@@ -42,6 +44,8 @@ pub struct HostServices {
     pub peer_snapshots: Arc<peers::PeerSnapshots>,
     /// The attributes of accounts.
     pub account_attributes: Arc<AccountAttributes>,
+    /// The secrets of peers that plugins serve.
+    pub peer_secrets: Arc<PeerSecrets>,
     /// The characters of a text without its header; `None` for 8-bit data.
     pub decode_text: fn(&model::Text) -> Option<String>,
     /// A text with other characters and the same header. The error is a predicate: "has characters that …".
@@ -193,6 +197,12 @@ pub(crate) struct InstanceState {
     pub(crate) log_lines_left: u32,
     /// HTTP requests that this call may still make.
     pub(crate) fetches_left: u32,
+    /// An HTTP request of the call may have reached another system.
+    pub(crate) has_sent_request: bool,
+    /// An HTTP request of the call may have reached another system, whose answer did not arrive.
+    pub(crate) has_unanswered_request: bool,
+    /// The peer that the call is about, by its name.
+    pub(crate) peer: Option<Box<str>>,
     /// The call is on a hook worker: it may block on HTTP requests.
     pub(crate) may_fetch: bool,
     pub(crate) call_log: HostCallLog,
@@ -228,6 +238,9 @@ impl InstanceState {
             last_check: None,
             log_lines_left: log::LINES,
             fetches_left: 0,
+            has_sent_request: false,
+            has_unanswered_request: false,
+            peer: None,
             may_fetch: false,
             // Nothing is counted until the plugin is configured.
             call_log: HostCallLog::Discard,

@@ -4,12 +4,15 @@ mod biller;
 mod changes;
 mod delivery;
 mod message_batch;
+mod peer;
 mod resolver;
 mod router;
 mod screen;
 
 pub(crate) use biller::{Biller, PriceQuestion};
 pub(crate) use delivery::DeliveryPolicy;
+pub use peer::{CallbackAnswer, CallbackRequest, IncomingMessage, PeerReceipt, PeerSubmission, Submitted};
+pub(crate) use peer::{Peer, PeerAnswer, PeerQuestion, unsure};
 pub(crate) use resolver::Resolver;
 pub use router::Decision;
 pub(crate) use router::Router;
@@ -22,6 +25,7 @@ use crate::fault_examples::FailedQuestion;
 use crate::generation::{Generation, Instance};
 use crate::guest_function::Exports;
 use crate::host_calls::InstanceState;
+use api::Binding;
 use model::{Address, Directory, Hook, Message, MessageId};
 use std::borrow::Cow;
 use std::time::Duration;
@@ -33,6 +37,8 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
     const INTERFACE: &'static str;
     /// Whether a chain that passes a question has answered it, so that its changes are compared.
     const PASSING_IS_AN_ANSWER: bool = false;
+    /// Whether a candidate can be in shadow. Not if a question has effects that the host cannot withhold.
+    const HAS_SHADOW: bool = true;
     /// The functions of an instance, except `configure`.
     type Guest: Send;
     /// The question to the guest.
@@ -46,6 +52,16 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
     fn guest(exports: &mut Exports<'_>) -> wasmtime::Result<Self::Guest>;
     /// Asks a question that any plugin can answer (self-check).
     fn check(instance: &mut Instance<Self>) -> wasmtime::Result<()>;
+    /// Whether this binding is asked the question; a chain leaves the others out.
+    fn serves(binding: &Binding, question: Self::Question<'_>) -> bool {
+        let _ = (binding, question);
+        true
+    }
+    /// Whether the live chain may be asked after this fault of a canary.
+    fn may_ask_again(fault: &Fault) -> bool {
+        let _ = fault;
+        true
+    }
     /// Sets the state that host calls refer to during the question. `earlier`: what the plugins before it in the chain
     /// answered without deciding.
     fn prepare(state: &mut InstanceState, question: Self::Question<'_>, earlier: Option<&Self::Answer>);

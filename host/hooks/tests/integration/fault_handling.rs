@@ -2,11 +2,12 @@
 //! `on-fault` decides about the message.
 
 use crate::support::{HooksFixture, NOW, forwarded_peers, message, with_long_deadline};
-use hooks::{Binding, FaultKind, InstanceUse, OnFault, Tolerance};
+use hooks::{Binding, FaultKind, InstanceUse, OnFault, PeerSubmission, Tolerance};
 use model::{
-    Attempt, Charge, ErrorClass, Hook, Leg, MessageId, NextStep, RejectReason, RoutingDecision,
-    ScreenVerdict, Settlement, Subscriber, Timestamp, Verdict,
+    Attempt, Charge, ErrorClass, Hook, Leg, Message, MessageId, NextStep, Outcome, PeerMessageId,
+    RejectReason, RoutingDecision, ScreenVerdict, Settlement, SubmitTicket, Subscriber, Timestamp, Verdict,
 };
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Moods that end in a fault in every world, with the kind of fault.
@@ -31,6 +32,7 @@ fn guest_of(hook: Hook) -> &'static str {
         Hook::Resolver => "test_moody_resolver",
         Hook::DeliveryPolicy => "test_moody_policy",
         Hook::Biller => "test_moody_biller",
+        Hook::Peer => "test_moody_peer",
     }
 }
 
@@ -39,6 +41,9 @@ fn bind(fixture: &HooksFixture, hook: Hook, mood: &str, change: impl FnOnce(Bind
     let never = Tolerance { faults: 0, window_ms: 1 };
     // The giant answer of 16 MiB fits into this, so that the host has to refuse it.
     let mut binding = Binding { tolerance: never, memory: 48 << 20, ..binding };
+    if hook == Hook::Peer {
+        binding.peers = vec!["north".to_owned()];
+    }
     if matches!(mood, "loop" | "never") {
         // It runs into its deadline; time without a processor does not count.
         binding.deadline = Duration::from_millis(60);
@@ -72,6 +77,13 @@ fn settlement(amount: u64) -> Settlement {
     Settlement { serial: 1, message, account, amount, captured: true, at: NOW }
 }
 
+/// A submit attempt at the first peer.
+fn submission(destination: &str) -> PeerSubmission {
+    let message = Message { id: MessageId(7), ..message("good", destination) };
+    let ticket = SubmitTicket { at: NOW, attempt: 1 };
+    PeerSubmission { peer: "north".into(), message: Arc::new(message), leg: 0, ticket, want_dlr: true }
+}
+
 /// A message to this destination, with a forward verdict to the first peer.
 fn priced(fixture: &HooksFixture, destination: &str) -> RoutingDecision {
     let message = message("good", destination);
@@ -93,6 +105,8 @@ fn all_is_well(fixture: &HooksFixture, faults: impl Fn(Hook) -> [u64; 5]) {
     let quote = priced(fixture, GOOD).quote.expect("a quote");
     assert_eq!(quote.charge.as_ref().map(|charge| charge.amount), Some(1_000));
     assert_eq!(fixture.hooks.settle(&[settlement(1_000)], NOW), Ok(()));
+    let accepted = Outcome::Accepted { ids: vec![PeerMessageId::new(b"7-1")] };
+    assert_eq!(fixture.hooks.submit(&submission(GOOD), NOW).outcome, accepted);
     for hook in Hook::ALL {
         assert_eq!(fixture.hooks.counts(hook)[0].counts.faults, faults(hook), "{hook:?}");
     }

@@ -13,6 +13,7 @@ mod host_time;
 mod instances;
 mod lifecycle;
 mod message_details;
+mod peers;
 mod previous_contracts;
 mod refusals;
 mod screening;

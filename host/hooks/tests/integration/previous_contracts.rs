@@ -99,7 +99,7 @@ fn every_world_of_every_version_is_linked_with_its_types() {
         [("", WitVersion::V0_3), ("previous/0.2", WitVersion::V0_2), ("previous/0.1", WitVersion::V0_1)]
     {
         for hook in Hook::ALL {
-            let is_newer = version != WitVersion::V0_3 && hook == Hook::Screen;
+            let is_newer = version != WitVersion::V0_3 && matches!(hook, Hook::Screen | Hook::Peer);
             if is_newer || version == WitVersion::V0_1 && hook != Hook::Router {
                 continue;
             }
@@ -121,7 +121,7 @@ fn every_world_of_every_version_is_linked_with_its_types() {
             }
         }
     }
-    assert_eq!(served, 12);
+    assert_eq!(served, 13);
 }
 
 #[test]

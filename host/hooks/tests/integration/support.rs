@@ -7,8 +7,8 @@ use capabilities::{
     LogBudgets, MemoryKvStore, PeerQuality, TableHlr, TableStore, TableStoreOptions,
 };
 use hooks::{
-    AccountAttributes, ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSnapshots,
-    PoolSnapshots,
+    AccountAttributes, ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSecrets,
+    PeerSnapshots, PoolSnapshots,
 };
 use model::{
     Address, Directory, DlrRequest, Message, MessageId, MessageKind, PeerId, PluginVersion, Priority,
@@ -52,6 +52,7 @@ pub(crate) fn services(folder: &Path) -> HostServices {
         peer_snapshots: Arc::new(PeerSnapshots::default()),
         pool_snapshots: Arc::default(),
         account_attributes: Arc::default(),
+        peer_secrets: Arc::default(),
         decode_text: |text| String::from_utf8(text.octets.to_vec()).ok(),
         replace_text: |text, characters| {
             if characters.len() > 160 {
@@ -78,6 +79,7 @@ pub(crate) struct HooksFixture {
     pub(crate) pool_snapshots: Arc<PoolSnapshots>,
     pub(crate) quality: Arc<PeerQuality>,
     pub(crate) account_attributes: Arc<AccountAttributes>,
+    pub(crate) secrets: Arc<PeerSecrets>,
     pub(crate) tables: Arc<TableStore>,
     pub(crate) values: Arc<MemoryKvStore>,
     fetch: Arc<dyn Fetch>,
@@ -156,7 +158,7 @@ impl HooksFixture {
             (own.counters.clone(), own.peer_snapshots.clone(), own.tables.clone());
         let (pool_snapshots, account_attributes) =
             (own.pool_snapshots.clone(), own.account_attributes.clone());
-        let quality = own.quality.clone();
+        let (quality, secrets) = (own.quality.clone(), own.peer_secrets.clone());
         let hooks = Hooks::open(folder.path(), options.clone(), directory(), own).unwrap();
         let directory = directory();
         Self {
@@ -167,6 +169,7 @@ impl HooksFixture {
             pool_snapshots,
             quality,
             account_attributes,
+            secrets,
             tables,
             values,
             fetch,

@@ -152,6 +152,38 @@ pub(crate) struct BusinessListener {
     pub(crate) options: BusinessOptions,
 }
 
+/// `[peer-callbacks]`: the listener for callbacks of `[[plugin-peer]]`.
+#[derive(Debug, Clone, Keys)]
+#[keys(live = "applies to new connections")]
+pub(crate) struct CallbackListener {
+    /// The listening address.
+    #[key(example = "127.0.0.1:8082", restart = "the listener is opened at the start")]
+    pub(crate) listen: SocketAddr,
+    /// TLS: `own` for a self-signed certificate, or certificate files.
+    #[key(default_as = "no TLS", restart = "it belongs to the listener")]
+    pub(crate) tls: HttpTlsMode,
+    /// Maximum number of connections.
+    #[key(range = 1..=1_000_000, default = 1000)]
+    pub(crate) connections: usize,
+    /// Maximum number of connections per IP address (IPv6: per /64 network).
+    #[key(range = 1..=1_000_000, default = 200)]
+    pub(crate) connections_per_address: usize,
+    #[key(flatten)]
+    timeouts: RequestTimeouts,
+}
+
+impl CallbackListener {
+    /// The limits of connections. No caller is identified before its plugin has checked it.
+    pub(crate) fn limits(&self) -> HttpLimits {
+        self.timeouts.limits(ConnectionLimits {
+            connections: self.connections,
+            per_address: self.connections_per_address,
+            unidentified: self.connections,
+            reserve: 0,
+        })
+    }
+}
+
 impl BusinessListener {
     /// The limits of connections.
     pub(crate) fn limits(&self) -> HttpLimits {

@@ -17,9 +17,9 @@ use self::daemon::{
 };
 pub(crate) use self::daemon::{ConfiguredPool, ManagementMode};
 pub(crate) use self::http::HttpTlsMode;
-use self::http::{BusinessListener, HttpKeys};
+use self::http::{BusinessListener, CallbackListener, HttpKeys};
 use self::peers::{Account, Gateway, Network, RedisListener, SHELL, ShellSettings, UNASSIGNED_PEER};
-pub(crate) use self::peers::{Peer, SHELL as SHELL_PEER};
+pub(crate) use self::peers::{Peer, PluginPeer, SHELL as SHELL_PEER};
 pub(crate) use self::plugins::FirstBinding;
 use self::plugins::{BindingKeys, HomeKeys, PluginKeys, RouterKeys};
 use crate::logging::LogSettings;
@@ -123,6 +123,17 @@ pub(crate) struct Config {
         removed = "its links are closed; its queue stays, and is sent if the peer is configured again"
     )]
     pub(crate) gateways: Vec<Gateway>,
+    /// Peers whose protocol a plugin speaks, such as an HTTP API.
+    #[key(
+        name = "plugin-peer",
+        named,
+        live = "its link is opened again",
+        added = "is served by the binding of the hook `peer` that names it",
+        removed = "its link is closed; its queue stays, and is sent if the peer is configured again"
+    )]
+    pub(crate) plugin_peers: Vec<PluginPeer>,
+    /// The listener for callbacks of these peers.
+    pub(crate) peer_callbacks: Option<CallbackListener>,
     /// GSM core networks for which the appliance is the SMSC.
     #[key(name = "gsm", named, restart = "MSCs and HLR keep state for their connections to a core network")]
     pub(crate) networks: Vec<Network>,
@@ -253,6 +264,11 @@ impl Config {
         ];
         self.first_bindings =
             bindings.map(|(hook, key, binding)| binding.first_binding(hook, &root.section(key))).into();
+        self.first_bindings.extend(self.plugin_peers.iter().map(|peer| {
+            let mut first = peer.plugin.first_binding(Hook::Peer, OnFault::Hold);
+            first.binding.peers = vec![peer.link.name.clone()];
+            first
+        }));
         self.check_names(root);
     }
 
@@ -265,9 +281,11 @@ impl Config {
         let peers = self.peers.iter().map(|peer| &*peer.links.name).collect();
         let gateways = self.gateways.iter().map(|gateway| gateway.links.name()).collect();
         let networks = self.networks.iter().map(|network| &*network.links.name).collect();
+        let plugin_peers = self.plugin_peers.iter().map(|peer| &*peer.link.name).collect();
         names("account", "account", accounts)
             .chain(names("peer", "peer", peers))
             .chain(names("gateway", "gateway", gateways))
+            .chain(names("plugin-peer", "plugin peer", plugin_peers))
             .chain(names("gsm", "core network", networks))
             .collect()
     }
@@ -316,7 +334,7 @@ impl Config {
         for peer in plans.flat_map(numbering::NumberPlans::peers) {
             if !kinds.contains_key(peer) {
                 let what = format!(
-                    "sends to {peer:?}, which is not a [[peer]], [[gateway]], [[gsm]] or [[account]]"
+                    "sends to {peer:?}, which is not a [[peer]], [[gateway]], [[plugin-peer]], [[gsm]] or [[account]]"
                 );
                 root.section("numbering").error("document", what);
             }
@@ -329,7 +347,9 @@ impl Config {
         let home = self.home.peer.iter().map(|peer| ("home", "peer", peer));
         for (section, key, peer) in faults.chain(static_peer).chain(home) {
             if !kinds.contains_key(peer.as_str()) {
-                let what = format!("{peer:?} is not a [[peer]], [[gateway]], [[gsm]] or [[account]]");
+                let what = format!(
+                    "{peer:?} is not a [[peer]], [[gateway]], [[plugin-peer]], [[gsm]] or [[account]]"
+                );
                 root.section(section).error(key, what);
             }
         }
@@ -376,7 +396,14 @@ impl Config {
         let gateways = self.gateways.iter().map(|gateway| gateway.links.name().to_owned());
         let networks = self.networks.iter().map(|network| network.links.name.clone());
         let shell = self.shell.iter().map(|_| SHELL.to_owned());
-        accounts.chain(peers).chain(gateways).chain(networks).chain(shell).collect()
+        let plugin_peers = self.plugin_peers.iter().map(|peer| peer.link.name.clone());
+        accounts.chain(peers).chain(gateways).chain(plugin_peers).chain(networks).chain(shell).collect()
+    }
+
+    /// The secrets of peers that plugins serve, by peer.
+    pub(crate) fn peer_secrets(&self) -> HashMap<String, BTreeMap<String, String>> {
+        let secrets = |peer: &PluginPeer| (peer.link.name.clone(), peer.link.secrets_by_name());
+        self.plugin_peers.iter().map(secrets).collect()
     }
 
     /// Assigns peer ids: known names keep theirs, new names get one from the store.
@@ -400,6 +427,9 @@ impl Config {
         }
         for Network { links, queue, .. } in &mut self.networks {
             assign(&links.name, &mut links.peer, queue);
+        }
+        for PluginPeer { link, queue, .. } in &mut self.plugin_peers {
+            assign(&link.name, &mut link.peer, queue);
         }
         for Peer { links, queue, .. } in &mut self.peers {
             assign(&links.name, &mut links.peer, queue);

@@ -1,6 +1,7 @@
 //! Accounts, peers, gateways, core networks, the local socket and the Redis listener: the options of each with
 //! its queue.
 
+use super::plugins::InitialPlugin;
 use ::pools::RedisOptions;
 use business::BusinessAccountOptions;
 use configuration::{KeyFormat, Keys, Section, Shape};
@@ -9,6 +10,7 @@ use gsm::GsmOptions;
 use links::{GatewayKind, LinkAccountOptions, PeerOptions};
 use model::{MessageChanges, PeerId};
 use numbering::NumberPlans;
+use plugin_peers::PluginPeerOptions;
 use ports::default_burst;
 use serde_json::json;
 use shell::ShellOptions;
@@ -189,6 +191,29 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
+    fn complete(&mut self, _: &Section<'_>) {
+        self.queue = self.keys.settings(self.uncertain);
+    }
+}
+
+/// `[[plugin-peer]]`: options of its link, its initial binding and its queue.
+#[derive(Debug, Clone, PartialEq, Keys)]
+#[keys(live = "takes effect at once; its link stays up", check = Self::complete)]
+pub(crate) struct PluginPeer {
+    #[key(flatten)]
+    pub(crate) link: PluginPeerOptions,
+    #[key(flatten)]
+    pub(super) plugin: InitialPlugin,
+    #[key(flatten)]
+    pub(crate) keys: QueueKeys,
+    /// The treatment of a message for which the peer's answer did not come.
+    #[key(words = &[AWAIT_DLR, SEND_AGAIN], default = "await-dlr", label = "Uncertain messages")]
+    uncertain: UncertainPolicy,
+    #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
+    pub(crate) queue: PeerSettings,
+}
+
+impl PluginPeer {
     fn complete(&mut self, _: &Section<'_>) {
         self.queue = self.keys.settings(self.uncertain);
     }

@@ -99,6 +99,17 @@ const INSTANCE_USES: &[(&str, InstanceUse, &str)] = &[
 #[derive(Debug, Clone, Keys)]
 #[keys(live = "none: it applies to the first start only; change bindings at /v1/hooks")]
 pub(crate) struct BindingKeys {
+    #[key(flatten)]
+    plugin: InitialPlugin,
+    /// The reaction to a fault: `hold`, `reject`, `pass` or, for a router, the name of a peer.
+    #[key(default = "hold")]
+    on_fault: String,
+}
+
+/// The plugin of an initial binding.
+#[derive(Debug, Clone, PartialEq, Keys)]
+#[keys(live = "none: it applies to the first start only; change bindings at /v1/hooks")]
+pub(crate) struct InitialPlugin {
     /// The plugin's name.
     #[key(default_as = "the default plugin of the hook")]
     plugin: Option<String>,
@@ -108,9 +119,6 @@ pub(crate) struct BindingKeys {
     /// The policy document passed to the plugin.
     #[key(existing)]
     policy: Option<PathBuf>,
-    /// The reaction to a fault: `hold`, `reject`, `pass` or, for a router, the name of a peer.
-    #[key(default = "hold")]
-    on_fault: String,
     /// Maximum memory of an instance.
     #[key(size, default = "16MiB")]
     memory: usize,
@@ -130,13 +138,6 @@ pub(crate) struct BindingKeys {
 impl BindingKeys {
     /// The binding of a hook, whose section has these keys.
     pub(super) fn first_binding(&self, hook: Hook, section: &Section<'_>) -> FirstBinding {
-        let plugin = match hook {
-            Hook::Screen => "firewall",
-            Hook::Router => "prefix-router",
-            Hook::Resolver => "table-resolver",
-            Hook::DeliveryPolicy => "retry-ladder",
-            Hook::Biller => "prepaid",
-        };
         let on_fault = match &*self.on_fault {
             "hold" => OnFault::Hold,
             "reject" => OnFault::Reject,
@@ -146,6 +147,21 @@ impl BindingKeys {
                 section.invalid("on-fault", format!("is {other:?}"), "hold, reject or pass");
                 OnFault::Hold
             }
+        };
+        self.plugin.first_binding(hook, on_fault)
+    }
+}
+
+impl InitialPlugin {
+    /// The binding of a hook, with this reaction to faults.
+    pub(super) fn first_binding(&self, hook: Hook, on_fault: OnFault) -> FirstBinding {
+        let plugin = match hook {
+            Hook::Screen => "firewall",
+            Hook::Router => "prefix-router",
+            Hook::Resolver => "table-resolver",
+            Hook::DeliveryPolicy => "retry-ladder",
+            Hook::Biller => "prepaid",
+            Hook::Peer => "http-peer",
         };
         // Resolvers and billers may wait for I/O; their own running time is still short.
         let binding = Binding {
@@ -166,7 +182,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// The grants of a plugin.
-#[derive(Debug, Clone, Keys)]
+#[derive(Debug, Clone, PartialEq, Keys)]
 #[keys(check = Self::check)]
 struct GrantKeys {
     /// Allowed URL prefixes for HTTP requests.
@@ -241,7 +257,7 @@ const COUNTER_WINDOWS: &[(&str, CounterWindow, &str)] = &[
 ];
 
 /// A durable counter.
-#[derive(Debug, Clone, Keys)]
+#[derive(Debug, Clone, PartialEq, Keys)]
 #[keys(check = Self::check)]
 struct CounterKeys {
     /// The name by which the plugin refers to it.
@@ -264,7 +280,7 @@ impl CounterKeys {
 }
 
 /// What the capability `quality` tells of peers.
-#[derive(Debug, Clone, Keys)]
+#[derive(Debug, Clone, PartialEq, Keys)]
 struct QualityKeys {
     /// The sliding window of all figures, in milliseconds.
     #[key(range = 10_000..=86_400_000, default = 300_000)]
@@ -276,7 +292,7 @@ struct QualityKeys {
 }
 
 /// The fault tolerance of a plugin.
-#[derive(Debug, Clone, Keys)]
+#[derive(Debug, Clone, PartialEq, Keys)]
 struct ToleranceKeys {
     /// Maximum number of faults within `window`; 0: any number.
     #[key(range = 0..=100_000, default = 10)]

@@ -116,7 +116,7 @@ on-fault = "nowhere"
             "line 16: peer[0].windw: is unknown; did you mean \"window\"?",
             "line 17: peer[0].default-account: \"nobody\" is not an [[account]]; known are: acme",
             "line 18: peer[0].bind: is \"sideways\", and must be one of: transceiver, transmitter, receiver",
-            "line 21: router.on-fault: \"nowhere\" is not a [[peer]], [[gateway]], [[gsm]] or [[account]]",
+            "line 21: router.on-fault: \"nowhere\" is not a [[peer]], [[gateway]], [[plugin-peer]], [[gsm]] or [[account]]",
         ]
     );
 }

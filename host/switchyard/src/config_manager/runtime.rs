@@ -14,6 +14,7 @@ use engine::{EngineAnswer, Event, PeerSettings};
 use links::{Links, ListenerError, PreparedListeners};
 use model::{Directory, PeerId, PoolAnswer, PoolRequest};
 use parking_lot::Mutex;
+use plugin_peers::PluginPeers;
 use pools::RedisServer;
 use ports::{EventSink as _, HttpListenerLimits, LinkRegistry};
 use serde_json::Value;
@@ -69,6 +70,8 @@ pub(super) enum ApplyError {
     Peer(#[from] links::PeerError),
     #[error(transparent)]
     Push(#[from] business::PushError),
+    #[error("peer {0}: the system starts no more threads: {1}")]
+    PluginPeer(String, std::io::Error),
     #[error("pool {0}: {1}")]
     Pool(String, &'static str),
     #[error(transparent)]
@@ -82,6 +85,8 @@ pub(crate) struct RuntimeComponents {
     pub(crate) core: CoreHandle,
     pub(crate) links: Arc<Links>,
     pub(crate) business: Arc<Business>,
+    pub(crate) plugin_peers: Arc<PluginPeers>,
+    pub(crate) peer_secrets: Arc<hooks::PeerSecrets>,
     pub(crate) peer_roles: Arc<ArcSwap<PeerRoles>>,
     pub(crate) account_attributes: Arc<hooks::AccountAttributes>,
     pub(crate) keywords: Arc<ArcSwap<KeywordRules>>,
@@ -92,9 +97,10 @@ pub(crate) struct RuntimeComponents {
     pub(crate) archive: Option<Archive>,
     /// Once it is open.
     pub(crate) shell: Option<Arc<ShellServer>>,
-    /// The limits of the listeners of `[http]` and `[business]`, once they are open.
+    /// The limits of the listeners of `[http]`, `[business]` and `[peer-callbacks]`, once they are open.
     pub(crate) http_limits: Option<HttpListenerLimits>,
     pub(crate) business_limits: Option<HttpListenerLimits>,
+    pub(crate) callback_limits: Option<HttpListenerLimits>,
     pub(crate) runtime: tokio::runtime::Handle,
 }
 
@@ -165,7 +171,8 @@ pub(super) fn check(document: &Value, running: &Config, new: &Config) -> Vec<Con
     let accounts = new.accounts.iter().map(|account| ("account", account.links.name.as_str()));
     let peers = new.peers.iter().map(|peer| ("peer", peer.links.name.as_str()));
     let gateways = new.gateways.iter().map(|gateway| ("gateway", gateway.links.name()));
-    for (kind, name) in accounts.chain(peers).chain(gateways) {
+    let plugin_peers = new.plugin_peers.iter().map(|peer| ("plugin-peer", peer.link.name.as_str()));
+    for (kind, name) in accounts.chain(peers).chain(gateways).chain(plugin_peers) {
         if kept.contains(&name) {
             let what =
                 format!("{name:?} is used by a component that is removed at the next start; restart first");
@@ -231,6 +238,7 @@ impl RuntimeComponents {
         self.core.push(queues.into_iter().map(Event::Peer).collect());
         self.peer_roles.store(Arc::new(PeerRoles::of(to, &self.directory.load())));
         self.account_attributes.publish(to.account_attributes());
+        self.peer_secrets.publish(to.peer_secrets());
         self.tuning.set(to);
         self.front_ends(from, to);
         if from.opt_out != to.opt_out {
@@ -250,6 +258,13 @@ impl RuntimeComponents {
                 self.links.set_peer(peer.links.clone())?;
             }
         }
+        let known = by_name(&from.plugin_peers, |peer| &peer.link.name);
+        for peer in &to.plugin_peers {
+            if known.get(peer.link.name.as_str()).is_none_or(|before| before.link != peer.link) {
+                let set = self.plugin_peers.set_peer(peer.link.clone());
+                set.map_err(|error| ApplyError::PluginPeer(peer.link.name.clone(), error))?;
+            }
+        }
         self.pools(from, to)?;
         self.remove(from, to);
         Ok(())
@@ -264,6 +279,9 @@ impl RuntimeComponents {
         if let (Some(limits), Some(business)) = (&self.business_limits, &to.business) {
             limits.set(business.limits());
             self.business.set_options(business.options.clone());
+        }
+        if let (Some(limits), Some(callbacks)) = (&self.callback_limits, &to.peer_callbacks) {
+            limits.set(callbacks.limits());
         }
         if let (Some(server), Some(redis)) = (&self.redis, &to.redis) {
             server.set_options(redis.options.clone());
@@ -341,6 +359,11 @@ impl RuntimeComponents {
         for peer in from.peers.iter().filter(|old| !peers.contains_key(old.links.name.as_str())) {
             self.links.remove_peer(&peer.links.name);
         }
+        let plugin_peers = by_name(&to.plugin_peers, |peer| &peer.link.name);
+        for peer in from.plugin_peers.iter().filter(|old| !plugin_peers.contains_key(old.link.name.as_str()))
+        {
+            self.plugin_peers.remove_peer(&peer.link.name);
+        }
         // A name may have moved to another section; then its queue is kept.
         let left = queues(to);
         let removed = queues(from).into_keys().filter(|peer| !left.contains_key(peer));
@@ -353,9 +376,10 @@ fn queues(config: &Config) -> HashMap<PeerId, &PeerSettings> {
     let accounts = config.accounts.iter().map(|account| &account.queue);
     let peers = config.peers.iter().map(|peer| &peer.queue);
     let gateways = config.gateways.iter().map(|gateway| &gateway.queue);
+    let plugin_peers = config.plugin_peers.iter().map(|peer| &peer.queue);
     let networks = config.networks.iter().map(|network| &network.queue);
     let shell = config.shell.iter().map(|shell| &shell.queue);
-    let queues = accounts.chain(peers).chain(gateways).chain(networks).chain(shell);
+    let queues = accounts.chain(peers).chain(gateways).chain(plugin_peers).chain(networks).chain(shell);
     queues.map(|queue| (queue.peer, queue)).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use super::vocabulary::Vocabulary;
 use crate::case_details::CaseTlvs;
+use crate::case_peer::{CaseCallback, CaseSubmission};
 use crate::plugin_host::{
     CaseAddress, CaseAttempt, CaseErrorClass, CaseFirstLeg, CaseMessage, CaseQuestion, CaseSettlement,
     CaseText,
@@ -41,7 +42,64 @@ pub(super) fn questions(hook: Hook, vocabulary: &Vocabulary) -> BoxedStrategy<Ca
             1 => vec(settlement(vocabulary), 0..=8).prop_map(CaseQuestion::Settle),
         ]
         .boxed(),
+        Hook::Peer => prop_oneof![
+            1 => submission(vocabulary).prop_map(CaseQuestion::Submit),
+            1 => callback(vocabulary).prop_map(CaseQuestion::Callback),
+        ]
+        .boxed(),
     }
+}
+
+fn submission(vocabulary: &Vocabulary) -> BoxedStrategy<CaseSubmission> {
+    (message(vocabulary), select(vocabulary.names.clone()), 1..=5_u16, any::<bool>())
+        .prop_map(|(message, peer, number, wants_receipts)| CaseSubmission {
+            message,
+            peer,
+            number,
+            wants_receipts,
+        })
+        .boxed()
+}
+
+fn callback(vocabulary: &Vocabulary) -> BoxedStrategy<CaseCallback> {
+    let form = || prop_oneof![1 => characters(0..=40), 1 => form_data(), 1 => json()];
+    let headers = btree_map("[a-z][a-z-]{0,12}", "[ -~]{0,24}", 0..=3);
+    (
+        select(vocabulary.names.clone()),
+        select(vec!["POST", "GET", "PUT"]).prop_map(str::to_owned),
+        prop_oneof![4 => Just(String::new()), 1 => "/[a-z]{1,6}"],
+        form_data(),
+        headers,
+        form(),
+    )
+        .prop_map(|(peer, method, path, query, headers, body)| CaseCallback {
+            peer,
+            method,
+            path,
+            query,
+            headers,
+            body,
+        })
+        .boxed()
+}
+
+/// A form with the usual fields of callbacks.
+fn form_data() -> BoxedStrategy<String> {
+    let names = select(vec!["id", "MessageSid", "MessageStatus", "status", "error", "from", "to", "text"]);
+    let pair = (names, "[a-zA-Z0-9%+]{0,12}").prop_map(|(name, value)| format!("{name}={value}"));
+    vec(pair, 0..=4).prop_map(|pairs| pairs.join("&")).boxed()
+}
+
+/// An object with the usual fields of callbacks.
+fn json() -> BoxedStrategy<String> {
+    let names = select(vec!["id", "status", "error", "from", "to", "text", "results"]);
+    let value = prop_oneof![
+        4 => "[a-z0-9]{0,8}".prop_map(|text| format!("{text:?}")),
+        1 => any::<i64>().prop_map(|number| number.to_string()),
+        1 => select(vec!["null", "true", "[]", "{}", "[{\"id\":\"1\"}]"]).prop_map(str::to_owned),
+    ];
+    let pair = (names, value).prop_map(|(name, value)| format!("{name:?}:{value}"));
+    vec(pair, 0..=4).prop_map(|pairs| format!("{{{}}}", pairs.join(","))).boxed()
 }
 
 fn message(vocabulary: &Vocabulary) -> BoxedStrategy<CaseMessage> {

@@ -80,6 +80,14 @@ fn expect(case: &mut Case, answer: &CaseAnswer) {
             case.note = note;
             ExpectedAnswer::Price(price)
         }
+        CaseAnswer::Submitted { outcome, note } => {
+            case.note = note;
+            ExpectedAnswer::Submitted(outcome)
+        }
+        CaseAnswer::Called { called, note } => {
+            case.note = note;
+            ExpectedAnswer::Called(called)
+        }
         CaseAnswer::Settled => ExpectedAnswer::Settled,
         CaseAnswer::Unsettled(why) => ExpectedAnswer::Unsettled(why),
         CaseAnswer::Fault(what) => ExpectedAnswer::Fault(what),

@@ -2,6 +2,7 @@
 
 use super::property::Violation;
 use crate::WorkbenchError;
+use crate::case_peer::CaseSubmission;
 use crate::plugin_host::{CaseAddress, CaseAttempt, CaseMessage, CaseQuestion, CaseSetup, CaseText};
 use proptest::strategy::ValueTree;
 use std::time::{Duration, Instant};
@@ -211,10 +212,14 @@ fn on_message(question: &mut CaseQuestion, change: fn(&mut CaseMessage)) {
         CaseQuestion::Screen(message)
         | CaseQuestion::Route(message)
         | CaseQuestion::Next(message, _)
+        | CaseQuestion::Submit(CaseSubmission { message, .. })
         | CaseQuestion::Price(message, _) => {
             change(message);
         }
-        CaseQuestion::Configure | CaseQuestion::Resolve(_) | CaseQuestion::Settle(_) => {}
+        CaseQuestion::Configure
+        | CaseQuestion::Resolve(_)
+        | CaseQuestion::Settle(_)
+        | CaseQuestion::Callback(_) => {}
     }
 }
 

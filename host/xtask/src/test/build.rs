@@ -22,6 +22,7 @@ const POLICIES: &[&str] = &[
     "--package=resolver-policy",
     "--package=retry-ladder-policy",
     "--package=prepaid-policy",
+    "--package=http-peer-policy",
     "--package=shared-sender",
 ];
 

@@ -53,6 +53,7 @@ impl WasiGuest {
             peer_snapshots: Arc::new(PeerSnapshots::default()),
             pool_snapshots: Arc::default(),
             account_attributes: Arc::default(),
+            peer_secrets: Arc::default(),
             decode_text: |_| None,
             replace_text: |text, _| Ok(text.clone()),
             counters: Arc::new(Counters::default()),

@@ -1,0 +1,34 @@
+use super::{HostInterface, InstanceState};
+use crate::bindings::host::switchyard::hooks::secrets::Host;
+use arc_swap::ArcSwap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+/// The secrets of peers in the configuration, by peer and name. The daemon publishes them with each configuration.
+#[derive(Default)]
+pub struct PeerSecrets(ArcSwap<HashMap<String, BTreeMap<String, String>>>);
+
+impl fmt::Debug for PeerSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeerSecrets").finish_non_exhaustive()
+    }
+}
+
+impl PeerSecrets {
+    /// Replaces all secrets.
+    pub fn publish(&self, secrets: HashMap<String, BTreeMap<String, String>>) {
+        self.0.store(secrets.into());
+    }
+
+    fn get(&self, peer: &str, name: &str) -> Option<String> {
+        self.0.load().get(peer)?.get(name).cloned()
+    }
+}
+
+impl Host for InstanceState {
+    fn get(&mut self, name: String) -> Option<String> {
+        self.count_call(HostInterface::Secrets);
+        let peer = self.peer.as_deref()?;
+        self.services.peer_secrets.get(peer, &name)
+    }
+}
