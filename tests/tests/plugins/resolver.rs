@@ -261,3 +261,38 @@ fn a_first_start_needs_no_table() -> Result<()> {
     ensure!(steps(&trace).contains(&"subscriber found: upstream"), "{trace:#}");
     Ok(())
 }
+
+/// Bad data of a good plugin: it is not rolled back, and the trace names the peer.
+#[test]
+fn a_number_served_by_an_unknown_peer_waits_until_the_table_is_corrected() -> Result<()> {
+    let (fixture, tally) = (Fixture::new()?, Arc::new(Tally::new(1)));
+    let sink = Sink::start(SinkOptions::default(), &tally)?;
+    let appliance = config(&fixture, &sink)?.start()?;
+    let upload = |peer: &str| {
+        let rows = format!("key,value\n8610000000000,\"001010000000000,{peer}\"\n");
+        appliance.ask("PUT", "/v1/tables/hlr?kind=exact", rows.as_bytes())
+    };
+    upload("nowhere")?;
+    let policy = "table = \"hlr\"\n";
+    let grants =
+        json!({ "grants": { "tables": ["hlr"] }, "tolerance": { "faults": 1, "window-ms": 60_000 } });
+    let component = fixture.component("table_resolver")?;
+    let version = bind(&appliance, "resolver", "table-resolver", &component, policy, &grants)?;
+
+    let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
+    let id = esme.submit(0)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
+    let note = "served by peer \"nowhere\", which is not in the configuration; in table hlr";
+    let why = format!("; table-resolver {version} deferred: {note}");
+    appliance.wait_until(TIMEOUT, &format!("/v1/messages/{id}"), |trace| {
+        trace["waiting_for"].as_str().is_some_and(|text| text.contains(&why))
+    })?;
+    let state = appliance.get("/v1/hooks/resolver")?;
+    let faults = &state["faults"];
+    ensure!(faults.as_array().is_none_or(Vec::is_empty), "{faults}");
+
+    upload("upstream")?;
+    activate(&appliance, "resolver", ("table-resolver", &version), policy, &grants)?;
+    let trace = in_state(&appliance, &id, "relayed")?;
+    ensure!(steps(&trace).contains(&"subscriber found: upstream"), "{trace:#}");
+    Ok(())
+}

@@ -164,17 +164,22 @@ fn after_a_passed_fault_the_next_router_decides() {
 #[test]
 fn a_resolver_fault_means_try_later() {
     let fixture = fixture();
-    let odd = [("unknown-peer", FaultKind::Verdict), ("absurd", FaultKind::Verdict)];
-    for (mood, kind) in FAULTS.into_iter().chain(odd) {
+    for (mood, kind) in FAULTS.into_iter().chain([("absurd", FaultKind::Verdict)]) {
         bind(&fixture, Hook::Resolver, mood, |binding| binding);
         let resolution = fixture.hooks.resolve(BAD, NOW);
         assert_eq!(resolution.subscriber, Subscriber::TryLater { after: None }, "{mood}");
         noted(resolution.note.as_deref(), kind);
         all_is_well(&fixture, only(Hook::Resolver, kind, 1));
     }
-    bind(&fixture, Hook::Resolver, "try-later", |binding| binding);
-    assert_eq!(fixture.hooks.resolve(BAD, NOW).subscriber, Subscriber::TryLater { after: None });
-    all_is_well(&fixture, |_| [0; 5]);
+    // An answer that is no fault, and bad data that the plugin passes on.
+    for mood in ["try-later", "unknown-peer"] {
+        bind(&fixture, Hook::Resolver, mood, |binding| binding);
+        let resolution = fixture.hooks.resolve(BAD, NOW);
+        assert_eq!(resolution.subscriber, Subscriber::TryLater { after: None }, "{mood}");
+        let names_peer = resolution.note.is_some_and(|note| note.contains("served by peer \"no-such-peer\""));
+        assert_eq!(names_peer, mood == "unknown-peer");
+        all_is_well(&fixture, |_| [0; 5]);
+    }
 }
 
 #[test]
