@@ -255,7 +255,7 @@ async fn upload(
     path = "/v1/plugins/{name}/{version}/debug-info",
     params(
         ("name" = String, Path, description = "The plugin's name."),
-        ("version" = String, Path, description = "The version: 12 hexadecimal digits."),
+        ("version" = String, Path, description = "The version: the SHA-256 of the component in hexadecimal digits, or 6 or more first ones that no other version has."),
     ),
     request_body(
         content = Binary,
@@ -280,7 +280,7 @@ async fn add_debug_info(
     path = "/v1/plugins/{name}/{version}/policy-schema",
     params(
         ("name" = String, Path, description = "The plugin's name."),
-        ("version" = String, Path, description = "The version: 12 hexadecimal digits."),
+        ("version" = String, Path, description = "The version: the SHA-256 of the component in hexadecimal digits, or 6 or more first ones that no other version has."),
     ),
     responses((status = 200, description = "The schema.", body = serde_json::Map<String, serde_json::Value>)),
 )]

@@ -190,9 +190,10 @@ impl Default for Tolerance {
 pub struct Binding {
     /// The plugin.
     pub plugin: String,
-    /// The plugin's version.
+    /// The plugin's version: the first twelve hexadecimal digits of `sha256`.
     pub version: String,
-    /// The component's SHA-256, in hexadecimal digits; omitted for old activations that did not record it.
+    /// The component's full SHA-256, in hexadecimal digits, which a component must have to serve. Omitted only in the history of a
+    /// release that did not record it, for versions that are not stored any more.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sha256: String,
     /// The policy document.
@@ -378,7 +379,7 @@ pub struct CandidateRecordView {
 pub struct BindingRequest {
     /// The plugin.
     pub plugin: String,
-    /// The plugin's version.
+    /// The plugin's version: its SHA-256 in hexadecimal digits, or 6 or more first ones that no other version of it has.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -446,7 +447,7 @@ pub struct ActivationRequest {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
-    /// The plugin's version.
+    /// The plugin's version: its SHA-256 in hexadecimal digits, or 6 or more first ones that no other version of it has.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,

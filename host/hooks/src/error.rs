@@ -187,6 +187,16 @@ pub enum HookError {
         /// The version.
         version: String,
     },
+    /// Several versions start with the same digits.
+    #[error("several versions of plugin {plugin} start with {digits}: {versions}; give more digits")]
+    AmbiguousVersion {
+        /// The plugin.
+        plugin: String,
+        /// The digits.
+        digits: String,
+        /// The versions.
+        versions: String,
+    },
     /// A stored component does not match its digest.
     #[error("{path} is damaged: it does not match version {version}. Do not remove it; upload it again")]
     Damaged {

@@ -21,7 +21,7 @@ use arc_swap::ArcSwap;
 use model::{Hook, PluginVersion, Timestamp};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -67,6 +67,12 @@ struct HookState {
     candidate: Option<CandidateRecord>,
     #[serde(default)]
     events: Vec<HookEvent>,
+}
+
+/// Writes the state of a slot.
+fn store_state(path: &Path, state: &HookState) -> Result<(), HookError> {
+    let octets = serde_json::to_vec_pretty(state).map_err(|error| HookError::Engine(error.to_string()))?;
+    write_atomically(path, &octets)
 }
 
 /// The status of a candidate.
@@ -130,7 +136,7 @@ impl<W: World> HookSlot<W> {
     /// Restores the stored chain and candidate.
     pub(crate) fn open(deps: Arc<HookDeps>) -> Result<Self, HookError> {
         let path = deps.library.bindings(W::HOOK);
-        let state: HookState = match std::fs::read(&path) {
+        let mut state: HookState = match std::fs::read(&path) {
             Ok(octets) => serde_json::from_slice(&octets)
                 .or_else(|error| {
                     // Versions before 0.2 stored only the list of records.
@@ -144,6 +150,9 @@ impl<W: World> HookSlot<W> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => HookState::default(),
             Err(source) => return Err(HookError::Storage { path, source }),
         };
+        if Self::pin_old_records(&mut state, &deps.library) {
+            store_state(&path, &state)?;
+        }
         let unbound = BindingRecord {
             serial: 0,
             since: Timestamp(0),
@@ -258,12 +267,25 @@ impl<W: World> HookSlot<W> {
         Ok(())
     }
 
-    /// Sets the full SHA-256 of the component in each binding.
+    /// Sets the full SHA-256 of the component in each binding that has none.
     fn pin_digests(&self, mut bindings: Vec<Binding>) -> Result<Vec<Binding>, HookError> {
-        for binding in &mut bindings {
-            binding.sha256 = self.deps.library.sha256(&binding.plugin, &binding.version)?;
-        }
+        bindings.iter_mut().try_for_each(|binding| self.deps.library.pin(binding))?;
         Ok(bindings)
+    }
+
+    /// Sets the full SHA-256 in stored bindings of a release that did not record it. A version that is not stored any more gets
+    /// none, and cannot serve.
+    fn pin_old_records(state: &mut HookState, library: &Library) -> bool {
+        let records = state.records.iter_mut().flat_map(|record| &mut record.chain);
+        let candidate = state.candidate.iter_mut().flat_map(|record| &mut record.chain);
+        let mut changed = false;
+        for binding in records.chain(candidate).filter(|binding| binding.sha256.is_empty()) {
+            match library.pin(binding) {
+                Ok(()) => changed = true,
+                Err(error) => tracing::warn!(hook = W::HOOK.name(), %error, "old binding without a digest"),
+            }
+        }
+        changed
     }
 
     fn purpose(conditions: ActivationConditions) -> Purpose {
@@ -272,12 +294,12 @@ impl<W: World> HookSlot<W> {
 
     /// Starts a chain without traffic, for replays and test harnesses.
     pub(crate) fn dry_run(&self, bindings: &[Binding]) -> Result<Chain<W>, HookError> {
-        self.start(bindings, &[], Purpose::Isolated)
+        self.start(&self.pin_digests(bindings.to_vec())?, &[], Purpose::Isolated)
     }
 
     /// Starts a chain without traffic that shares its counters with no other.
     pub(crate) fn try_run(&self, bindings: &[Binding]) -> Result<Chain<W>, HookError> {
-        self.start(bindings, &[], Purpose::Tried)
+        self.start(&self.pin_digests(bindings.to_vec())?, &[], Purpose::Tried)
     }
 
     fn check_serial(&self, expected: Option<u64>) -> Result<(), HookError> {
@@ -379,8 +401,7 @@ impl<W: World> HookSlot<W> {
         let mut state = self.state.lock();
         let mut new = state.clone();
         change(&mut new);
-        let octets = serde_json::to_vec_pretty(&new).map_err(|error| HookError::Engine(error.to_string()))?;
-        write_atomically(&self.path, &octets)?;
+        store_state(&self.path, &new)?;
         *state = new;
         Ok(())
     }
@@ -405,6 +426,7 @@ impl<W: World> HookSlot<W> {
             let other = state.records.iter().rev().find(is_fit);
             other.map(|record| record.chain.clone()).ok_or(HookError::NothingBefore)?
         };
+        let target = self.pin_digests(target)?;
         let chain = self.reuse_or_start(&target)?;
         chain.warm_like(&self.live.load().chain);
         self.replace_live(now, target, chain, BindingChange::RolledBack, None)

@@ -40,6 +40,7 @@ mod shadow;
 mod signature;
 mod stack;
 mod text_limits;
+mod version_lookup;
 mod wasi;
 mod worlds;
 

@@ -4,6 +4,7 @@ use crate::HookError;
 use crate::contract::{self, WitVersion};
 use crate::debug_info::strip_debug_info;
 use crate::signature::Trust;
+use crate::version_lookup::FoundVersion;
 use model::{Hook, hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -82,7 +83,7 @@ fn sha256_hex(octets: &[u8]) -> String {
 
 /// Number of digits of a version: enough for people to tell versions apart, but not enough to identify untrusted
 /// octets.
-const VERSION_DIGITS: usize = 12;
+pub(crate) const VERSION_DIGITS: usize = 12;
 
 fn is_valid_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
@@ -200,6 +201,22 @@ impl Library {
         }
     }
 
+    /// The stored versions of a plugin, in no order; none if the plugin is unknown.
+    pub(crate) fn stored_versions(&self, plugin: &str) -> Result<Vec<String>, HookError> {
+        if !is_valid_name(plugin) {
+            return Ok(Vec::new());
+        }
+        let folder = self.folder.join("components").join(plugin);
+        let files = match std::fs::read_dir(&folder) {
+            Ok(files) => files,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(HookError::Storage { path: folder, source }),
+        };
+        let paths = files.flatten().map(|file| file.path());
+        let components = paths.filter(|path| path.extension().is_some_and(|ending| ending == "wasm"));
+        Ok(components.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect())
+    }
+
     /// The full SHA-256 digest of a stored version.
     pub(crate) fn sha256(&self, plugin: &str, version: &str) -> Result<String, HookError> {
         self.octets(plugin, version, "").map(|octets| sha256_hex(&octets))
@@ -234,7 +251,8 @@ impl Library {
         version: &str,
         octets: &[u8],
     ) -> Result<VersionInfo, HookError> {
-        let sha256 = self.sha256(plugin, version)?;
+        let FoundVersion { version, sha256 } = self.find_version(plugin, version)?;
+        let version = &*version;
         let stripped = strip_debug_info(octets).ok_or(HookError::NotWasm)?;
         if sha256_hex(&stripped) != sha256 {
             return Err(HookError::OtherDebugInfo { plugin: plugin.to_owned(), version: version.to_owned() });
@@ -247,11 +265,10 @@ impl Library {
 
     /// The schema of a version's policy document.
     pub(crate) fn policy_schema(&self, plugin: &str, version: &str) -> Result<serde_json::Value, HookError> {
-        let octets = self.octets(plugin, version, "")?;
-        policy_schema::read(&octets)?.ok_or_else(|| HookError::NoPolicySchema {
-            plugin: plugin.to_owned(),
-            version: version.to_owned(),
-        })
+        let FoundVersion { version, sha256 } = self.find_version(plugin, version)?;
+        let octets = self.octets(plugin, &version, &sha256)?;
+        policy_schema::read(&octets)?
+            .ok_or_else(|| HookError::NoPolicySchema { plugin: plugin.to_owned(), version })
     }
 
     /// The debug information of a version, if it is stored.

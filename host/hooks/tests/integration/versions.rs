@@ -4,7 +4,7 @@ use crate::support::{
     HooksFixture, NOW, directory, forwarded_peers, guest, moody_router, options, route_all_to, services,
     wait_until,
 };
-use hooks::{Binding, HookError, Hooks};
+use hooks::{Binding, BindingChange, BindingRecord, HookError, Hooks};
 use model::Hook;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -91,6 +91,53 @@ fn another_component_under_an_existing_version_is_refused() {
     wait_until("the old hooks are gone", || gone.strong_count() == 0);
     let opened = Hooks::open(folder.path(), options(), directory(), services(folder.path()));
     assert!(matches!(opened, Err(HookError::Damaged { .. })));
+}
+
+#[test]
+fn a_version_is_bound_by_the_whole_digest_however_it_is_named() {
+    let fixture = HooksFixture::new();
+    let binding = fixture.binding("prefix_router", &route_all_to("north"));
+    assert_eq!((binding.version.len(), binding.sha256.len()), (12, 64));
+    for digits in [6, 12, 64] {
+        let named = Binding {
+            version: binding.sha256[..digits].to_owned(),
+            sha256: String::new(),
+            ..binding.clone()
+        };
+        let record = fixture.hooks.activate(Hook::Router, NOW, vec![named], None).unwrap();
+        assert_eq!(record.chain.as_slice(), std::slice::from_ref(&binding));
+    }
+}
+
+/// A file of 0.1.0: a list of records without digests.
+#[test]
+fn bindings_without_digests_get_them_at_the_start() {
+    let fixture = HooksFixture::new();
+    let north = fixture.binding("prefix_router", &route_all_to("north"));
+    let gone = Binding { version: "0".repeat(12), ..north.clone() };
+    let south = Binding { policy: route_all_to("south"), ..north.clone() };
+    let record = |serial: u64, binding: &Binding| BindingRecord {
+        serial,
+        since: NOW,
+        chain: vec![Binding { sha256: String::new(), ..binding.clone() }],
+        change: BindingChange::Activated,
+        rollback_reason: None,
+    };
+    let records = [record(1, &gone), record(2, &north), record(3, &south)];
+    let path = fixture.folder.path().join("router.json");
+    let written = serde_json::to_string(&records).unwrap();
+    assert!(!written.contains("sha256"), "{written}");
+    std::fs::write(&path, written).unwrap();
+
+    let fixture = fixture.restart();
+    assert_eq!(forwarded_peers(&fixture.route("good")), [fixture.peer("south")]);
+    let stored: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let digest = |index: usize| stored["records"][index]["chain"][0]["sha256"].as_str();
+    assert_eq!([digest(0), digest(1), digest(2)], [None, Some(&*north.sha256), Some(&*north.sha256)]);
+    let history = fixture.hooks.history(Hook::Router);
+    assert_eq!(history[2].chain, [south]);
+    let record = fixture.hooks.rollback(Hook::Router, NOW).unwrap();
+    assert_eq!(record.chain, [north]);
 }
 
 #[test]
