@@ -27,3 +27,14 @@ fn adaptive_passes_its_cases() {
 fn shared_sender_passes_its_cases() {
     passes_cases(&plugin_component("shared_sender.wasm"), &root().join("plugins/shared-sender/cases.toml"));
 }
+
+#[test]
+fn http_peer_passes_its_cases() {
+    passes_cases(&plugin_component("http_peer.wasm"), &root().join("plugins/http-peer/cases.toml"));
+}
+
+#[test]
+fn twilio_peer_passes_its_cases() {
+    let cases = root().join("plugins/examples/twilio-peer/cases.toml");
+    passes_cases(&plugin_component("twilio_peer.wasm"), &cases);
+}
