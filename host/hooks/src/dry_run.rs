@@ -6,9 +6,10 @@ use crate::fault_reporter::FaultReporter;
 use crate::hooks::with_screened;
 use crate::host_answer::HostAnswer;
 use crate::host_call_log::HostCallLog;
+use crate::peer_calls::{CallbackAnswer, CallbackRequest, PeerSubmission, Submitted};
 use crate::worlds::{
-    Biller, CallbackAnswer, CallbackRequest, DeliveryPolicy, Peer, PeerAnswer, PeerQuestion, PeerSubmission,
-    PriceQuestion, Resolver, Router, Screen, ScreenDecision, Submitted,
+    Biller, DeliveryPolicy, Peer, PeerAnswer, PeerQuestion, PriceQuestion, Resolver, Router, Screen,
+    ScreenDecision,
 };
 use crate::{Fault, FaultKind};
 use api::UnknownReference;

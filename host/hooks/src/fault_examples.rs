@@ -5,7 +5,7 @@
 use crate::debug_info::DebugInfo;
 use crate::fault::Fault;
 use crate::host_answer::HostAnswer;
-use crate::worlds::{CallbackRequest, PeerSubmission};
+use crate::peer_calls::{CallbackRequest, PeerSubmission};
 use api::{Binding, FaultExample, FaultyVersion};
 use model::{Attempt, Hook, Leg, Message, MessageId, PluginVersion, Settlement, Timestamp};
 use parking_lot::Mutex;

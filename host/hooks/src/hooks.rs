@@ -11,12 +11,13 @@ use crate::hook_slot::{HookDeps, HookSlot, HookStatus, PluginCounts};
 use crate::host_call_log::HostCallLog;
 use crate::host_calls::HostServices;
 use crate::library::{Library, VersionInfo};
+use crate::peer_calls::{CallbackAnswer, CallbackRequest, PeerSubmission, Submitted};
 use crate::policy_reference::ActivationConditions;
 use crate::runtime::Runtime;
 use crate::signature::Trust;
 use crate::worlds::{
-    Biller, CallbackAnswer, CallbackRequest, Decision, DeliveryPolicy, Peer, PeerAnswer, PeerQuestion,
-    PeerSubmission, PriceQuestion, Resolver, Router, Screen, ScreenDecision, Submitted, unsure,
+    Biller, Decision, DeliveryPolicy, Peer, PeerAnswer, PeerQuestion, PriceQuestion, Resolver, Router,
+    Screen, ScreenDecision, unsure,
 };
 use crate::{Fault, HookError};
 use api::{Binding, BindingRecord, FaultyVersion, OnFault};

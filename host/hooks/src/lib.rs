@@ -34,6 +34,7 @@ mod host_time;
 mod library;
 mod memory_limits;
 mod message_text;
+mod peer_calls;
 mod policy_reference;
 mod runtime;
 mod shadow;
@@ -62,8 +63,8 @@ pub use hook_slot::{CandidateState, HookStatus, PluginCounts};
 pub use hooks::{Hooks, HooksOptions, RoutingStep, ScreeningStep};
 pub use host_answer::HostAnswer;
 pub use library::VersionInfo;
-pub use signature::{Trust, TrustedKey};
-pub use worlds::{
-    CallbackAnswer, CallbackRequest, Decision, IncomingMessage, PeerReceipt, PeerSubmission, ScreenDecision,
-    Submitted,
+pub use peer_calls::{
+    CallbackAnswer, CallbackRequest, IncomingMessage, PeerReceipt, PeerSubmission, Submitted,
 };
+pub use signature::{Trust, TrustedKey};
+pub use worlds::{Decision, ScreenDecision};

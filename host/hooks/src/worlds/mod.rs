@@ -11,7 +11,6 @@ mod screen;
 
 pub(crate) use biller::{Biller, PriceQuestion};
 pub(crate) use delivery::DeliveryPolicy;
-pub use peer::{CallbackAnswer, CallbackRequest, IncomingMessage, PeerReceipt, PeerSubmission, Submitted};
 pub(crate) use peer::{Peer, PeerAnswer, PeerQuestion, unsure};
 pub(crate) use resolver::Resolver;
 pub use router::Decision;

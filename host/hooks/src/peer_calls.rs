@@ -1,0 +1,93 @@
+//! Questions to plugins of peers, and their answers.
+
+use model::{DlrState, Message, Outcome, PeerMessageId, SubmitTicket, Timestamp};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A submit attempt at a peer that a plugin serves.
+#[derive(Debug, Clone)]
+pub struct PeerSubmission {
+    /// The peer, by its name in the configuration.
+    pub peer: Arc<str>,
+    /// The message.
+    pub message: Arc<Message>,
+    /// Index of the leg in the message's forward verdict.
+    pub leg: u8,
+    /// The ticket of the attempt.
+    pub ticket: SubmitTicket,
+    /// Whether a DLR is requested.
+    pub want_dlr: bool,
+}
+
+/// The outcome of a submit attempt.
+#[derive(Debug, Clone)]
+pub struct Submitted {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// How long the peer gets nothing, by its own word.
+    pub pause: Option<Duration>,
+    /// The reason.
+    pub note: Option<Box<str>>,
+}
+
+/// A request of a peer to the appliance.
+#[derive(Debug, Clone, Default)]
+pub struct CallbackRequest {
+    /// The peer, by its name in the configuration.
+    pub peer: Arc<str>,
+    /// GET, POST …
+    pub method: String,
+    /// The path as sent.
+    pub path: String,
+    /// The query as sent, without the question mark.
+    pub query: String,
+    /// Names in lower case, and values.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// What a plugin read in a callback, and its answer.
+#[derive(Debug, Clone)]
+pub struct CallbackAnswer {
+    /// The HTTP status, 200 to 599.
+    pub status: u16,
+    /// Headers of the response.
+    pub headers: Vec<(String, String)>,
+    /// Body of the response.
+    pub body: Vec<u8>,
+    /// The receipts.
+    pub receipts: Vec<PeerReceipt>,
+    /// Messages from the peer.
+    pub messages: Vec<IncomingMessage>,
+    /// For the log.
+    pub note: Option<Box<str>>,
+}
+
+/// A delivery receipt in a callback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerReceipt {
+    /// The peer's id of the message.
+    pub id: PeerMessageId,
+    /// The subscriber's number, if the peer names it.
+    pub subscriber: Option<String>,
+    /// The sender, if the peer names it.
+    pub sender: Option<String>,
+    /// The state.
+    pub state: DlrState,
+    /// The peer's error code; 0 if there is none.
+    pub error: u16,
+    /// When the state was reached.
+    pub at: Option<Timestamp>,
+}
+
+/// A message in a callback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IncomingMessage {
+    /// Who sent it.
+    pub source: String,
+    /// Who is to get it.
+    pub destination: String,
+    /// The text.
+    pub text: String,
+}
