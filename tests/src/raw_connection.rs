@@ -16,7 +16,11 @@ pub struct RawConnection {
 impl RawConnection {
     /// Connects. Reads have the test timeout.
     pub fn connect(address: SocketAddr) -> Result<Self> {
-        let socket = TcpStream::connect(address)?;
+        Self::accepted(TcpStream::connect(address)?)
+    }
+
+    /// Takes a connection that a listener has accepted.
+    pub fn accepted(socket: TcpStream) -> Result<Self> {
         socket.set_read_timeout(Some(crate::TIMEOUT))?;
         socket.set_write_timeout(Some(crate::TIMEOUT))?;
         socket.set_nodelay(true)?;

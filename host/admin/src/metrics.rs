@@ -64,6 +64,12 @@ metrics! {
     Counter DLRS_MATCHED = "switchyard_dlrs_matched_total" [];
     /// DLRs from peers that matched no message.
     Counter DLRS_UNMATCHED = "switchyard_dlrs_unmatched_total" [];
+    /// DLRs from peers of legs that a message has left by a decision of the receipt policy.
+    Counter DLRS_LATE = "switchyard_dlrs_late_total" [];
+    /// DLRs whose state or error code the receipt policy replaced.
+    Counter DLRS_REMAPPED = "switchyard_dlrs_remapped_total" [];
+    /// Messages that the receipt policy sent to their next leg.
+    Counter RECEIPT_NEXT_LEGS = "switchyard_receipt_next_legs_total" [];
     /// DLRs created for submitters.
     Counter DLRS_MADE = "switchyard_dlrs_made_total" [];
     /// DLRs that an ESME accepted.
@@ -138,6 +144,8 @@ metrics! {
     /// Submit attempts that a peer refused, by the name of the error code. After the first 32 codes, further codes count as
     /// "other".
     Counter PEER_REFUSED = "switchyard_peer_refused_total" ["peer", "code"];
+    /// DLRs of a peer that the receipt policy did not believe.
+    Counter PEER_DLRS_SUSPECTED = "switchyard_peer_dlrs_suspected_total" ["peer"];
     /// Finished messages by destination peer and final state.
     Counter PEER_ENDED = "switchyard_peer_ended_total" ["peer", "state"];
     /// Seconds from a submit attempt to the peer's answer.
@@ -200,6 +208,8 @@ metrics! {
     Counter RESOLVER_HITS = "switchyard_resolver_cache_hits_total" [];
     /// Messages that wait for a decision of the delivery policy.
     Gauge DECIDING = "switchyard_deciding_messages" [];
+    /// Questions to the receipt policy without an answer.
+    Gauge RECEIPT_QUESTIONS = "switchyard_receipt_questions_pending" [];
     /// Ledger accounts, in millionths of the operator's currency, by account and what: balance, reserved, captured, funded.
     Gauge LEDGER = "switchyard_ledger_millionths" ["account", "what"];
     /// Messages that a screen put into quarantine.

@@ -305,7 +305,7 @@ async fn hooks(State(backend): State<SharedBackend>) -> Answer<Vec<HookStateView
 #[utoipa::path(
     get,
     path = "/v1/hooks/{hook}",
-    params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    params(("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller.")),
     responses((status = 200, description = "The hook.", body = HookStateView)),
 )]
 async fn hook(
@@ -320,7 +320,7 @@ async fn hook(
     get,
     path = "/v1/hooks/{hook}/faults/{id}/case",
     params(
-        ("hook" = String, Path, description = "router, resolver, delivery-policy or biller."),
+        ("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller."),
         ("id" = u64, Path, description = "The number of the fault, as in the hook's examples."),
     ),
     responses((status = 200, description = "The case.", body = FaultCase)),
@@ -337,7 +337,7 @@ async fn fault_case(
 #[utoipa::path(
     delete,
     path = "/v1/hooks/{hook}",
-    params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    params(("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller.")),
     responses((status = 200, description = "The live chain, now empty.", body = BindingRecord)),
 )]
 async fn unbind(
@@ -352,7 +352,7 @@ async fn unbind(
 #[utoipa::path(
     post,
     path = "/v1/hooks/{hook}/activate",
-    params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    params(("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller.")),
     request_body = ActivationRequest,
     responses((status = 200, description = "The live chain.", body = BindingRecord)),
 )]
@@ -370,7 +370,7 @@ async fn activate(
 #[utoipa::path(
     post,
     path = "/v1/hooks/{hook}/rollback",
-    params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    params(("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller.")),
     request_body = Option<api::HookRollbackRequest>,
     responses((status = 200, description = "The live chain.", body = BindingRecord)),
 )]
@@ -388,7 +388,7 @@ async fn rollback(
 #[utoipa::path(
     post,
     path = "/v1/hooks/{hook}/candidate",
-    params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    params(("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller.")),
     request_body = api::TrialRequest,
     responses((status = 200, description = "The candidate.", body = CandidateRecordView)),
 )]
@@ -406,7 +406,7 @@ async fn start_trial(
 #[utoipa::path(
     delete,
     path = "/v1/hooks/{hook}/candidate",
-    params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    params(("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller.")),
     responses((status = 204, description = "The trial has ended.")),
 )]
 async fn end_trial(
@@ -421,7 +421,7 @@ async fn end_trial(
 #[utoipa::path(
     post,
     path = "/v1/hooks/{hook}/promote",
-    params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
+    params(("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller.")),
     request_body = Option<api::PromotionRequest>,
     responses((status = 200, description = "The live chain.", body = BindingRecord)),
 )]

@@ -2,10 +2,10 @@
 
 use crate::format::begin;
 use crate::steps::{put_steps, steps};
-use crate::{FORMAT, RecordError, put_short};
+use crate::{Cursor, FORMAT, RecordError, put_short};
 use model::{
-    AddressBytes, DlrState, FinalRecord, FinalState, MessageId, MessageProgress, PeerId, PeerMessageId,
-    SubmitAttempt, SubmittedSegment, Timestamp, WaitState,
+    AddressBytes, DlrState, EarlierLeg, FinalRecord, FinalState, MessageId, MessageProgress, PeerId,
+    PeerMessageId, SubmitAttempt, SubmittedSegment, Timestamp, WaitState,
 };
 
 /// On disk, table `progress`, value:
@@ -15,6 +15,7 @@ use model::{
 /// * 2: attempts; 1: leg
 /// * segments: 1 count, each 1 length, id, 1 state (255: none yet)
 /// * steps
+/// * earlier legs, if there are any, from format 8 on: 1 count, each 4 peer, segments
 pub fn encode_progress(out: &mut Vec<u8>, progress: &MessageProgress) {
     out.push(FORMAT);
     match progress.waiting {
@@ -40,13 +41,34 @@ pub fn encode_progress(out: &mut Vec<u8>, progress: &MessageProgress) {
     }
     out.extend_from_slice(&progress.attempts.to_le_bytes());
     out.push(progress.leg);
-    let segments = progress.segments.get(..255).unwrap_or(&progress.segments);
+    put_segments(out, &progress.segments);
+    put_steps(out, &progress.steps);
+    if !progress.earlier.is_empty() {
+        let earlier = progress.earlier.get(..255).unwrap_or(&progress.earlier);
+        out.push(earlier.len() as u8);
+        for leg in earlier {
+            out.extend_from_slice(&leg.peer.0.to_le_bytes());
+            put_segments(out, &leg.segments);
+        }
+    }
+}
+
+fn put_segments(out: &mut Vec<u8>, segments: &[SubmittedSegment]) {
+    let segments = segments.get(..255).unwrap_or(segments);
     out.push(segments.len() as u8);
     for segment in segments {
         put_short(out, &segment.id.0);
         out.push(segment.state.map_or(255, |state| state as u8));
     }
-    put_steps(out, &progress.steps);
+}
+
+fn read_segments(cursor: &mut Cursor<'_>) -> Result<Vec<SubmittedSegment>, RecordError> {
+    let mut segments = Vec::new();
+    for _ in 0..cursor.u8()? {
+        let id = PeerMessageId(AddressBytes::from_slice(cursor.short()?));
+        segments.push(SubmittedSegment { id, state: DlrState::from_octet(cursor.u8()?) });
+    }
+    Ok(segments)
 }
 
 /// Decodes the output of [`encode_progress`].
@@ -65,12 +87,20 @@ pub fn decode_progress(octets: &[u8]) -> Result<MessageProgress, RecordError> {
         _ => return Err(cursor.damaged("unknown waiting state")),
     };
     let (attempts, leg) = (cursor.u16()?, cursor.u8()?);
-    let mut segments = Vec::new();
-    for _ in 0..cursor.u8()? {
-        let id = PeerMessageId(AddressBytes::from_slice(cursor.short()?));
-        segments.push(SubmittedSegment { id, state: DlrState::from_octet(cursor.u8()?) });
+    let segments = read_segments(&mut cursor)?;
+    let steps = steps(&mut cursor)?;
+    let mut earlier = Vec::new();
+    if !cursor.is_at_end() {
+        let count = cursor.u8()?;
+        if count == 0 {
+            return Err(cursor.damaged("a list of earlier legs without any"));
+        }
+        for _ in 0..count {
+            let peer = PeerId(cursor.u32()?);
+            earlier.push(EarlierLeg { peer, segments: read_segments(&mut cursor)? });
+        }
     }
-    Ok(MessageProgress { waiting, attempts, leg, segments, steps: steps(&mut cursor)? })
+    Ok(MessageProgress { waiting, attempts, leg, segments, earlier, steps })
 }
 
 /// On disk, table `finished`, value: the message record as in `messages`, then

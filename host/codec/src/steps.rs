@@ -59,6 +59,11 @@ step_kinds! {
     26 MovedBehindOthers { until },
     // From format 8 on.
     27 Quarantined,
+    28 AwaitingDlr { until },
+    29 DlrOverdue,
+    30 DlrSuspected,
+    31 DlrRemapped { state, error },
+    32 LateDlrReceived { peer, state, error },
 }
 
 /// 1 count, then per step: 8 at, 1 kind, the fields of the kind.

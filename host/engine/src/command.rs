@@ -1,7 +1,8 @@
 use crate::ReplyTo;
 use model::{
-    AddressBytes, Attempt, Balance, Batch, DlrState, LinkId, Message, MessageId, PeerMessageId,
-    PeerObservation, PoolAnswer, PoolSummary, QueueAction, Refusal, Settlement, SubmitTicket, Timestamp,
+    AcceptedSubmission, AddressBytes, Attempt, Balance, Batch, DlrState, LinkId, Message, MessageId,
+    PeerMessageId, PeerObservation, PoolAnswer, PoolSummary, QueueAction, ReceiptEvent, Refusal, Settlement,
+    SubmitTicket, Timestamp,
 };
 use std::sync::Arc;
 
@@ -113,6 +114,18 @@ pub enum EngineCommand {
         message: Arc<Message>,
         /// The attempt.
         attempt: Attempt,
+    },
+    /// Ask the receipt policy what follows from a DLR, or from its absence. Answered by
+    /// [`crate::Event::ReceiptDecided`].
+    AskReceipt {
+        /// The message.
+        message: Arc<Message>,
+        /// The number of the question.
+        question: u64,
+        /// The submission that it is about.
+        submission: AcceptedSubmission,
+        /// What happened.
+        event: ReceiptEvent,
     },
     /// Notify the biller of settlements: at most 500, by ascending serial number, one notification at a time.
     /// Answered by [`crate::Event::BillerNotified`].

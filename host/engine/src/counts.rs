@@ -22,6 +22,8 @@ pub struct PeerCounts {
     pub ended: [u64; 8],
     /// Answers by response time, see [`ANSWER_BOUNDS`]; the last counter is above all bounds.
     pub answers: [u64; ANSWER_BOUNDS.len() + 1],
+    /// DLRs that the receipt policy did not believe.
+    pub suspected: u64,
     /// The sum of the response times.
     pub answer_time: Duration,
 }
@@ -47,6 +49,7 @@ pub(crate) enum Counted {
     Refused { code: u32 },
     Answered { after: Duration },
     Ended(FinalState),
+    Suspected,
 }
 
 impl Counted {
@@ -56,6 +59,7 @@ impl Counted {
             Self::Throttled => counts.throttled += 1,
             Self::Refused { code } => counts.refused(code),
             Self::Answered { after } => counts.answered(after),
+            Self::Suspected => counts.suspected += 1,
             Self::Ended(state) => counts.ended[state as usize] += 1,
         }
     }

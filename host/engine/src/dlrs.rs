@@ -9,6 +9,7 @@ pub(crate) use orphan_dlrs::{OrphanDlr, OrphanDlrs};
 pub(crate) use segment_states::state_of_segments;
 
 use crate::engine::Engine;
+use crate::receipt_state::{DlrSource, LateDlr};
 use crate::sender_numbers::SenderResult;
 use crate::slab::{Slot, State};
 use crate::timer::Timer;
@@ -16,8 +17,8 @@ use crate::{EngineAnswer, EngineCommand, Event, Output, ReplyTo};
 use bytes::Bytes;
 use model::{
     Dlr, DlrContent, DlrRequest, DlrState, FinalRecord, FinalState, Leg, Message, MessageId, MessageKind,
-    Now, PeerId, PluginVersion, Priority, Refusal, RoutingDecision, StepKind, SubmittedSegment, Text,
-    Verdict,
+    Now, PeerId, PluginVersion, Priority, ReceiptDecision, ReceiptVerdict, Refusal, RoutingDecision,
+    StepKind, SubmittedSegment, Text, Verdict,
 };
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -47,8 +48,12 @@ impl Engine {
                 return;
             }
             self.totals.dlrs_matched += 1;
-            self.apply_dlr(now, slot, &dlr, out);
-            out.commands.push(taken);
+            self.dlr_matched(now, slot, dlr, DlrSource::answered_to(reply), out);
+            return;
+        }
+        if let Some((id, earlier)) = self.receipts.earlier_leg(group, &dlr.id) {
+            let source = DlrSource::answered_to(reply);
+            self.late_dlr(now, LateDlr { id, peer: earlier, dlr, source }, out);
             return;
         }
         // While an attempt to the group is unanswered, the DLR may have overtaken its submit response. The response
@@ -56,8 +61,7 @@ impl Engine {
         let soon = self.anything_in_flight(group);
         if !soon && let Some(slot) = self.find_uncertain(group, &dlr) {
             self.totals.dlrs_matched += 1;
-            self.apply_dlr(now, slot, &dlr, out);
-            out.commands.push(taken);
+            self.dlr_matched(now, slot, dlr, DlrSource::answered_to(reply), out);
             return;
         }
         let key = self.dlr_index.key(group, &dlr.id);
@@ -136,14 +140,14 @@ impl Engine {
             let key = self.dlr_index.key(group, &id);
             for (number, orphan) in self.orphan_dlrs.claim(key, group, &id) {
                 self.totals.dlrs_matched += 1;
-                if orphan.written {
-                    out.batch.orphan_dlrs_done.push(number);
-                }
-                if let Some((to, _)) = orphan.reply {
-                    out.commands.push(EngineCommand::Answer { to, answer: EngineAnswer::DlrRecorded });
-                }
+                let source = DlrSource {
+                    reply: orphan.reply.map(|(to, _)| to),
+                    orphan: orphan.written.then_some(number),
+                };
                 if self.slab[slot].state == State::AwaitingDlr {
-                    self.apply_dlr(now, slot, &orphan.dlr, out);
+                    self.dlr_matched(now, slot, orphan.dlr, source, out);
+                } else {
+                    source.done(out);
                 }
             }
         }
@@ -156,18 +160,17 @@ impl Engine {
             out.commands.push(EngineCommand::Answer { to, answer: EngineAnswer::DlrRecorded });
         }
         for (number, orphan) in self.orphan_dlrs.expired(now.mono, self.settings.orphan_dlr_limit) {
-            if orphan.written {
-                out.batch.orphan_dlrs_done.push(number);
-            }
-            if let Some((to, _)) = orphan.reply {
-                out.commands.push(EngineCommand::Answer { to, answer: EngineAnswer::DlrRecorded });
-            }
+            let source =
+                DlrSource { reply: orphan.reply.map(|(to, _)| to), orphan: orphan.written.then_some(number) };
             match self.find_uncertain(orphan.group, &orphan.dlr) {
                 Some(slot) => {
                     self.totals.dlrs_matched += 1;
-                    self.apply_dlr(now, slot, &orphan.dlr, out);
+                    self.dlr_matched(now, slot, orphan.dlr, source, out);
                 }
-                None => self.totals.dlrs_unmatched += 1,
+                None => {
+                    self.totals.dlrs_unmatched += 1;
+                    source.done(out);
+                }
             }
         }
         if self.orphan_dlrs.len() > 0 {
@@ -175,23 +178,41 @@ impl Engine {
         }
     }
 
-    /// Applies a DLR to a message that waits for one or is uncertain.
-    pub(crate) fn apply_dlr(&mut self, now: Now, slot: Slot, dlr: &Dlr, out: &mut Output) {
-        if self.slab[slot].state == State::Uncertain {
-            // The peer has accepted the message after all.
-            let peer = self.slab[slot].peer.0 as usize;
-            self.leave_uncertain(slot);
-            let (group, limit) = (self.peers[peer].settings.group, self.peers[peer].settings.dlr_timeout);
-            let entry = &mut self.slab[slot];
-            entry.state = State::AwaitingDlr;
-            entry.due = now.mono + limit;
-            let history = entry.history_mut();
-            if !history.segments.iter().any(|segment| segment.id == dlr.id) {
-                history.segments.push(SubmittedSegment { id: dlr.id.clone(), state: None });
-            }
-            self.peers[peer].awaiting += 1;
-            self.index_segments(slot, group);
+    /// The peer has accepted an uncertain message after all: it sent a DLR.
+    pub(crate) fn accepted_by_dlr(&mut self, now: Now, slot: Slot, dlr: &Dlr) {
+        let peer = self.slab[slot].peer.0 as usize;
+        self.leave_uncertain(slot);
+        let (group, limit) = (self.peers[peer].settings.group, self.peers[peer].settings.dlr_timeout);
+        let entry = &mut self.slab[slot];
+        entry.state = State::AwaitingDlr;
+        entry.due = now.mono + limit;
+        let history = entry.history_mut();
+        if !history.segments.iter().any(|segment| segment.id == dlr.id) {
+            history.segments.push(SubmittedSegment { id: dlr.id.clone(), state: None });
         }
+        self.peers[peer].awaiting += 1;
+        self.index_segments(slot, group);
+    }
+
+    /// Applies a DLR to a message that waits for one. `decision`: what the receipt policy said of it; only a remap matters
+    /// here.
+    pub(crate) fn apply_dlr(
+        &mut self,
+        now: Now,
+        slot: Slot,
+        dlr: &Dlr,
+        decision: Option<&ReceiptDecision>,
+        out: &mut Output,
+    ) {
+        let received = StepKind::DlrReceived { state: dlr.state as u8, error: dlr.error };
+        let remapped = decision.and_then(|decision| match decision.verdict {
+            ReceiptVerdict::Remap { state, error } => {
+                Some(Dlr { state, error, intermediate: !is_final_state(state), ..dlr.clone() })
+            }
+            _ => None,
+        });
+        let is_remapped = remapped.is_some();
+        let dlr = &remapped.unwrap_or_else(|| dlr.clone());
         let history = self.slab[slot].history_mut();
         let Some(segment) = history.segments.iter_mut().find(|segment| segment.id == dlr.id) else { return };
         if segment.state == Some(dlr.state) || segment.state.is_some_and(is_final_state) {
@@ -201,7 +222,13 @@ impl Engine {
         let number = history.segments.iter().position(|segment| segment.id == dlr.id).unwrap_or(0) + 1;
         let all = history.segments.len();
         let together = if dlr.intermediate { None } else { Self::final_state_of_segments(&history.segments) };
-        self.add_step(now, slot, StepKind::DlrReceived { state: dlr.state as u8, error: dlr.error });
+        self.add_step(now, slot, received);
+        decision.into_iter().for_each(|decision| self.add_decision(now, slot, decision));
+        if is_remapped {
+            self.totals.dlrs_remapped += 1;
+            let kind = StepKind::DlrRemapped { state: dlr.state as u8, error: dlr.error };
+            self.add_step(now, slot, kind);
+        }
         if !dlr.intermediate && is_final_state(dlr.state) && all > 1 && self.wants_segment_dlrs(slot) {
             self.make_segment_dlr(now, slot, dlr, (number, all), out);
         }
@@ -240,7 +267,13 @@ impl Engine {
                 {
                     dlr.id = segment.id.clone();
                 }
-                self.apply_dlr(now, slot, &dlr, out);
+                if self.slab[slot].message.is_none() && self.settings.receipt {
+                    let again = Event::QueryResult { id, dlr: Some(dlr) };
+                    self.waiting_for_content.entry(id).or_default().push(again);
+                    self.load_if_missing(slot, out);
+                    return;
+                }
+                self.dlr_matched(now, slot, dlr, DlrSource::default(), out);
             }
             (State::Uncertain, None) => {
                 self.leave_uncertain(slot);
@@ -400,6 +433,7 @@ impl Engine {
         self.peers[peer].awaiting += 1;
         self.index_segments(slot, group);
         self.write_progress(now, slot, out);
+        self.receipt_expected(now, slot, out);
         self.match_orphan_dlrs(now, slot, group, out);
         let still = self.slab[slot].state == State::AwaitingDlr;
         if still && self.cached > self.settings.body_cache {
@@ -440,7 +474,7 @@ impl Engine {
 }
 
 /// Whether the state of a segment is final. "Accepted" is not: many SMSCs send it before the final state.
-fn is_final_state(state: DlrState) -> bool {
+pub(crate) fn is_final_state(state: DlrState) -> bool {
     state.is_final() && state != DlrState::Accepted
 }
 

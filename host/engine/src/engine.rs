@@ -9,6 +9,7 @@ use crate::opt_out::{OptOuts, normalised_pair};
 use crate::peer::{InFlight, Link, Peer};
 use crate::pools::Pools;
 use crate::queue_actions::rules::QueueActions;
+use crate::receipt_state::ReceiptState;
 use crate::resolver_queue::Resolver;
 use crate::slab::{Entry, NONE, PendingFinish, Slab, Slot, State, flag};
 use crate::submissions::Submissions;
@@ -73,6 +74,7 @@ pub struct Engine {
     pub(crate) ledger: Ledger,
     pub(crate) resolver_state: Resolver,
     pub(crate) policy: DeliveryPolicyState,
+    pub(crate) receipts: ReceiptState,
     pub(crate) subscriber_locks: SubscriberLocks,
     pub(crate) pools: Pools,
     /// Messages behind a subscriber lock whose content must be loaded.
@@ -105,6 +107,12 @@ pub struct Totals {
     pub dlrs_delivered: u64,
     /// DLRs from peers that matched a message.
     pub dlrs_matched: u64,
+    /// DLRs from the peers of earlier legs.
+    pub late_dlrs: u64,
+    /// DLRs whose state or error code the receipt policy replaced.
+    pub dlrs_remapped: u64,
+    /// Messages that the receipt policy sent to their next leg.
+    pub second_legs: u64,
     /// DLRs from peers that expired without a match.
     pub dlrs_unmatched: u64,
     /// DLRs not created because the account's queue was full.
@@ -152,6 +160,7 @@ impl Engine {
             ledger: Ledger::new(random.next()),
             resolver_state: Resolver::new(random.next()),
             policy: DeliveryPolicyState::default(),
+            receipts: ReceiptState::default(),
             subscriber_locks: SubscriberLocks::new(random.next()),
             pools: Pools::new(settings.seed.rotate_left(17)),
             content_requests: Vec::new(),
@@ -234,14 +243,18 @@ impl Engine {
                 let answer = self.resend_dlr(now, &message, &ended, out);
                 out.commands.push(EngineCommand::Answer { to: reply, answer });
             }
-            Event::HooksChanged { resolver, delivery_policy, biller } => {
+            Event::HooksChanged { resolver, delivery_policy, receipt, biller } => {
                 self.hooks_changed(now, (resolver, delivery_policy, biller), out);
+                self.receipt_policy_changed(now, receipt, out);
             }
             Event::ResolverReplaced => self.resolver_state.requeue_due(Moment(u64::MAX)),
             Event::Ledger { operation, reply } => self.ledger_operation(now, operation, reply, out),
             Event::BillerNotified { upto, ok } => self.biller_notified(now, upto, ok, out),
             Event::Resolved { msisdn, resolution } => self.resolved(now, &msisdn, resolution),
             Event::Decided { id, attempt, next } => self.policy_decided(now, id, attempt, next, out),
+            Event::ReceiptDecided { id, question, decision } => {
+                self.receipt_decided(now, id, question, decision, out);
+            }
             Event::Alert { msisdn } => self.subscriber_alert(now, &msisdn, out),
             Event::SubscriberReachable { imsi } => self.subscriber_reachable(now, &imsi, out),
             Event::SubscriberLearned { msisdn, imsi, before } => {
@@ -270,6 +283,7 @@ impl Engine {
         while let Some(timer) = self.timers.pop_due(now.mono) {
             self.fire(now, timer, out);
         }
+        self.advance_receipts(now, out);
         self.move_resolved(now, out);
         self.run_queue_actions(now, out);
         loop {
@@ -382,6 +396,9 @@ impl Engine {
             State::Queued | State::SubscriberLocked | State::Suspended | State::Resolving => {
                 self.leg_wait_expired(now, slot, out);
             }
+            State::AwaitingDlr if self.receipts.waits.contains_key(&id) => {
+                self.receipt_wait_expired(now, slot, out);
+            }
             State::Free
             | State::Ghost
             | State::Submitted
@@ -423,7 +440,8 @@ impl Engine {
                     }
                 }
                 State::Uncertain | State::AwaitingDlr => {
-                    if entry.due <= now.mono {
+                    // With a wait that the receipt policy named, a timer asks it first.
+                    if entry.due <= now.mono && !self.receipts.comes_first(entry.id) {
                         self.dlr_wait_expired(now, slot, out);
                     }
                 }
@@ -580,6 +598,7 @@ impl Engine {
     pub(crate) fn release(&mut self, slot: Slot) {
         self.uncache(slot);
         let id = self.slab[slot].id;
+        self.forget_earlier_legs(slot);
         self.ids.remove(&self.slab, id);
         if !self.slab[slot].has(flag::OWN_DLR) {
             self.pairs.remove(&mut self.slab, slot);

@@ -2,7 +2,7 @@ use crate::settings::PeerSettings;
 use model::{
     Address, AddressBytes, DeliveryDecision, Dlr, DlrRequest, FinalRecord, IdempotencyKey, Imsi,
     LedgerOperation, LinkId, Message, MessageId, Outcome, PeerId, PoolName, PoolRequest, QueueActionId,
-    QueueActionKind, QueueActionScope, Resolution, RoutingDecision, Text, Timestamp,
+    QueueActionKind, QueueActionScope, ReceiptDecision, Resolution, RoutingDecision, Text, Timestamp,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -229,6 +229,15 @@ pub enum Event {
         /// The decision; `None` if the policy failed or is not bound any more: the built-in schedule then applies.
         next: Option<DeliveryDecision>,
     },
+    /// The result of [`crate::EngineCommand::AskReceipt`].
+    ReceiptDecided {
+        /// The message.
+        id: MessageId,
+        /// The number of the question.
+        question: u64,
+        /// The decision; `None` if the plugin failed or is not bound any more, which counts as accept.
+        decision: Option<ReceiptDecision>,
+    },
     /// An alert by MSISDN: the subscriber is reachable again. Messages that wait for it are retried at once.
     Alert {
         /// The subscriber's number; a leading plus sign makes no difference.
@@ -256,6 +265,8 @@ pub enum Event {
         resolver: bool,
         /// A delivery policy is bound.
         delivery_policy: bool,
+        /// A receipt policy is bound.
+        receipt: bool,
         /// A biller is bound.
         biller: bool,
     },

@@ -115,6 +115,7 @@ impl Engine {
             State::AwaitingDlr => {
                 let group = self.peer_of(slot).settings.group;
                 self.peer_of(slot).awaiting -= 1;
+                self.receipts.end_wait(self.slab[slot].id);
                 for key in self.segment_keys(slot, group) {
                     self.dlr_index.remove(key, slot);
                 }
@@ -245,6 +246,7 @@ impl Engine {
             if self.slab[slot].state == State::Held {
                 self.pools.requeue_waiter(id);
             }
+            self.receipt_content_loaded(now, slot, out);
             if self.slab[slot].state == State::AwaitingDlr && self.slab[slot].message.is_some() {
                 let group = self.peers[peer as usize].settings.group;
                 self.match_orphan_dlrs(now, slot, group, out);

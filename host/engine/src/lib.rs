@@ -33,6 +33,8 @@ mod peer_groups;
 mod pools;
 mod quarantine;
 mod queue_actions;
+mod receipt_state;
+mod receipts;
 mod recover;
 mod replace_if_present;
 mod requery;

@@ -221,13 +221,12 @@ impl Engine {
             | State::Ghost
             | State::Ending => WaitState::Queued,
         };
-        let (segments, steps) = entry
-            .history
-            .as_ref()
-            .map_or_else(Default::default, |history| (history.segments.clone(), history.steps.clone()));
+        let (segments, earlier, steps) = entry.history.as_ref().map_or_else(Default::default, |history| {
+            (history.segments.clone(), history.earlier.clone(), history.steps.clone())
+        });
         out.batch.progress.push((
             entry.id,
-            MessageProgress { waiting, attempts: entry.attempts, leg: entry.leg, segments, steps },
+            MessageProgress { waiting, attempts: entry.attempts, leg: entry.leg, segments, earlier, steps },
         ));
     }
 }

@@ -46,6 +46,7 @@ impl Engine {
                 self.uncertain_by_pair.entry(key).or_default().push(id);
             }
         }
+        self.receipts.regroup(peer, to);
         let dlr_index = &self.dlr_index;
         self.orphan_dlrs.regroup(peer, to, |id| dlr_index.key(to, id));
         if self.orphan_dlrs.len() == 0 {

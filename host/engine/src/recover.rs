@@ -4,7 +4,9 @@ use crate::Output;
 use crate::dlrs::OrphanDlr;
 use crate::engine::Engine;
 use crate::slab::{MessageHistory, State};
-use model::{MessageId, Now, RecoveredMessage, RecoveredRecord, Step, StepKind, Verdict, WaitState};
+use model::{
+    MessageId, MessageProgress, Now, RecoveredMessage, RecoveredRecord, Step, StepKind, Verdict, WaitState,
+};
 use std::sync::Arc;
 
 impl Engine {
@@ -28,9 +30,10 @@ impl Engine {
         if let Some(progress) = progress {
             let entry = &mut self.slab[slot];
             entry.attempts = progress.attempts;
-            if !progress.steps.is_empty() || !progress.segments.is_empty() {
-                entry.history =
-                    Some(Box::new(MessageHistory { steps: progress.steps, segments: progress.segments }));
+            let MessageProgress { steps, segments, earlier, .. } = progress;
+            if !steps.is_empty() || !segments.is_empty() || !earlier.is_empty() {
+                entry.history = Some(Box::new(MessageHistory { steps, segments, earlier }));
+                self.recover_earlier_legs(slot);
             }
         }
         if let Some(attempt) = attempt.filter(|attempt| attempt.attempt > self.slab[slot].attempts) {
@@ -96,6 +99,7 @@ impl Engine {
                     entry.due = now.moment_of(since + limit);
                     self.peers[peer.0 as usize].awaiting += 1;
                     self.index_segments(slot, group);
+                    self.recover_receipt(now, slot);
                 }
             }
         }

@@ -116,6 +116,8 @@ pub struct Settings {
     pub resolver: bool,
     /// Whether a delivery policy is bound. See `resolver`.
     pub delivery_policy: bool,
+    /// Whether a receipt policy is bound. See `resolver`.
+    pub receipt: bool,
     /// Whether a biller is bound. See `resolver`.
     pub biller: bool,
     /// Default cache time of an answer with a subscriber.
@@ -154,6 +156,7 @@ impl Default for Settings {
             idempotency_key_retention: Duration::from_secs(86_400),
             resolver: false,
             delivery_policy: false,
+            receipt: false,
             biller: false,
             resolve_found_for: Duration::from_secs(3600),
             resolve_unknown_for: Duration::from_secs(60),

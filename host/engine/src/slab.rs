@@ -1,4 +1,6 @@
-use model::{DlrRequest, FinalRecord, Message, MessageId, Moment, PeerId, Step, SubmittedSegment};
+use model::{
+    DlrRequest, EarlierLeg, FinalRecord, Message, MessageId, Moment, PeerId, Step, SubmittedSegment,
+};
 use std::sync::Arc;
 
 /// The position of an entry in the [`Slab`].
@@ -89,6 +91,8 @@ pub(crate) struct MessageHistory {
     pub(crate) steps: Vec<Step>,
     /// Segments that the peer has accepted.
     pub(crate) segments: Vec<SubmittedSegment>,
+    /// See [`model::MessageProgress::earlier`].
+    pub(crate) earlier: Vec<EarlierLeg>,
 }
 
 /// A finish that waits for the content of its message.

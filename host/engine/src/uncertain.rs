@@ -70,6 +70,7 @@ impl Engine {
         self.peers[peer].awaiting += 1;
         self.index_segments(slot, group);
         self.write_progress(now, slot, out);
+        self.receipt_expected(now, slot, out);
         self.match_orphan_dlrs(now, slot, group, out);
     }
 

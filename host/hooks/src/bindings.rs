@@ -40,6 +40,7 @@ pub mod guest {
                 export switchyard:hooks/batch-routing@0.3.0;
                 export switchyard:hooks/resolution@0.3.0;
                 export switchyard:hooks/delivery@0.3.0;
+                export switchyard:hooks/receipts@0.3.0;
                 export switchyard:hooks/billing@0.3.0;
                 export switchyard:hooks/batch-billing@0.3.0;
                 export switchyard:hooks/peering@0.3.0;

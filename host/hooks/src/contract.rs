@@ -58,8 +58,8 @@ const fn world(
     WorldContract { hook, version, export, imports }
 }
 
-const WORLDS: [WorldContract; 11] = {
-    use Hook::{Biller, DeliveryPolicy, Peer, Resolver, Router, Screen};
+const WORLDS: [WorldContract; 12] = {
+    use Hook::{Biller, DeliveryPolicy, Peer, Receipt, Resolver, Router, Screen};
     use WitVersion::{V0_1, V0_2, V0_3};
     [
         world(
@@ -87,6 +87,12 @@ const WORLDS: [WorldContract; 11] = {
             DeliveryPolicy,
             V0_3,
             "delivery",
+            &["types", "log", "clock", "tables", "peers", "quality", "details", "fault"],
+        ),
+        world(
+            Receipt,
+            V0_3,
+            "receipts",
             &["types", "log", "clock", "tables", "peers", "quality", "details", "fault"],
         ),
         world(

@@ -8,14 +8,14 @@ use crate::host_answer::HostAnswer;
 use crate::host_call_log::HostCallLog;
 use crate::peer_calls::{CallbackAnswer, CallbackRequest, PeerSubmission, Submitted};
 use crate::worlds::{
-    Biller, DeliveryPolicy, Peer, PeerAnswer, PeerQuestion, PriceQuestion, Resolver, Router, Screen,
-    ScreenDecision,
+    Biller, DeliveryPolicy, Peer, PeerAnswer, PeerQuestion, PriceQuestion, Receipt, ReceiptQuestion,
+    Resolver, Router, Screen, ScreenDecision,
 };
 use crate::{Fault, FaultKind};
 use api::UnknownReference;
 use model::{
-    Attempt, DeliveryDecision, Leg, Message, MessageChanges, PluginVersion, Quote, Resolution, SenderRequest,
-    Settlement, Timestamp, Verdict,
+    AcceptedSubmission, Attempt, DeliveryDecision, Leg, Message, MessageChanges, PluginVersion, Quote,
+    ReceiptDecision, ReceiptEvent, Resolution, SenderRequest, Settlement, Timestamp, Verdict,
 };
 use std::sync::Arc;
 
@@ -30,6 +30,7 @@ enum DryRunChain {
     Router(Chain<Router>),
     Resolver(Chain<Resolver>),
     Delivery(Chain<DeliveryPolicy>),
+    Receipt(Chain<Receipt>),
     Biller(Chain<Biller>),
     Peer(Chain<Peer>),
 }
@@ -105,6 +106,10 @@ impl DryRun {
 
     pub(crate) fn delivery(chain: Chain<DeliveryPolicy>) -> Self {
         Self::new(DryRunChain::Delivery(chain))
+    }
+
+    pub(crate) fn receipts(chain: Chain<Receipt>) -> Self {
+        Self::new(DryRunChain::Receipt(chain))
     }
 
     pub(crate) fn biller(chain: Chain<Biller>) -> Self {
@@ -218,6 +223,7 @@ impl DryRun {
             DryRunChain::Router(chain) => chain.unknown(),
             DryRunChain::Resolver(chain) => chain.unknown(),
             DryRunChain::Delivery(chain) => chain.unknown(),
+            DryRunChain::Receipt(chain) => chain.unknown(),
             DryRunChain::Biller(chain) => chain.unknown(),
             DryRunChain::Peer(chain) => chain.unknown(),
         }
@@ -250,6 +256,27 @@ impl DryRun {
             &self.reporter,
             &LazyMessageId::default(),
         ))
+    }
+
+    /// Asks the receipt policies.
+    ///
+    /// # Errors
+    /// The plugin's fault.
+    pub fn decide_receipt(
+        &self,
+        message: &Message,
+        submission: AcceptedSubmission,
+        event: ReceiptEvent,
+        now: Timestamp,
+    ) -> Result<ReceiptDecision, Fault> {
+        let DryRunChain::Receipt(chain) = &self.chain else { return Err(wrong_hook_fault()) };
+        let question = ReceiptQuestion { message, submission, event };
+        let outcome =
+            chain.ask(question, now, &mut HostCallLog::Off, &self.reporter, &LazyMessageId::default());
+        match outcome {
+            ChainOutcome::Undecided { answer: Some(answer), .. } => Ok(answer),
+            other => into_answer(other),
+        }
     }
 
     /// Asks the biller for a price; the inner error is a refusal with its note.

@@ -7,7 +7,10 @@ use crate::fault::Fault;
 use crate::host_answer::HostAnswer;
 use crate::peer_calls::{CallbackRequest, PeerSubmission};
 use api::{Binding, FaultExample, FaultyVersion};
-use model::{Attempt, Hook, Leg, Message, MessageId, PluginVersion, Settlement, Timestamp};
+use model::{
+    AcceptedSubmission, Attempt, Hook, Leg, Message, MessageId, PluginVersion, ReceiptEvent, Settlement,
+    Timestamp,
+};
 use parking_lot::Mutex;
 use std::cell::OnceCell;
 use std::collections::VecDeque;
@@ -53,6 +56,8 @@ pub enum FailedQuestion {
     Resolve(String),
     /// The step after a failed attempt.
     Next(Box<(Message, Attempt)>),
+    /// What follows from a DLR, or from its absence.
+    Receipt(Box<(Message, AcceptedSubmission, ReceiptEvent)>),
     /// The price of a message, with the leg that is tried first.
     Price(Box<(Message, Option<Leg>)>),
     /// How charges ended.

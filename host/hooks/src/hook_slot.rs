@@ -204,7 +204,10 @@ impl<W: World> HookSlot<W> {
         if bindings.is_empty() {
             return Err(HookError::EmptyChain);
         }
-        let takes_chain = matches!(W::HOOK, model::Hook::Router | model::Hook::Screen | model::Hook::Peer);
+        let takes_chain = matches!(
+            W::HOOK,
+            model::Hook::Router | model::Hook::Screen | model::Hook::Receipt | model::Hook::Peer
+        );
         if bindings.len() > 1 && !takes_chain {
             return Err(HookError::OneOnly(W::HOOK.name()));
         }

@@ -16,16 +16,16 @@ use crate::policy_reference::ActivationConditions;
 use crate::runtime::Runtime;
 use crate::signature::Trust;
 use crate::worlds::{
-    Biller, Decision, DeliveryPolicy, Peer, PeerAnswer, PeerQuestion, PriceQuestion, Resolver, Router,
-    Screen, ScreenDecision, unsure,
+    Biller, Decision, DeliveryPolicy, Peer, PeerAnswer, PeerQuestion, PriceQuestion, Receipt,
+    ReceiptQuestion, Resolver, Router, Screen, ScreenDecision, unsure,
 };
 use crate::{Fault, HookError};
 use api::{Binding, BindingRecord, FaultyVersion, OnFault};
 use arc_swap::ArcSwap;
 use model::{
-    Attempt, DeliveryDecision, Directory, ErrorClass, Hook, Leg, Message, MessageChanges, Outcome, PeerId,
-    PluginVersion, RejectReason, Resolution, RoutingDecision, ScreenVerdict, Screening, Settlement,
-    Subscriber, Timestamp, Verdict,
+    AcceptedSubmission, Attempt, DeliveryDecision, Directory, ErrorClass, Hook, Leg, Message, MessageChanges,
+    Outcome, PeerId, PluginVersion, ReceiptDecision, ReceiptEvent, RejectReason, Resolution, RoutingDecision,
+    ScreenVerdict, Screening, Settlement, Subscriber, Timestamp, Verdict,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -87,6 +87,7 @@ pub struct Hooks {
     router: HookSlot<Router>,
     resolver: HookSlot<Resolver>,
     delivery: HookSlot<DeliveryPolicy>,
+    receipt: HookSlot<Receipt>,
     biller: HookSlot<Biller>,
     peer: HookSlot<Peer>,
     no_plugin: Arc<PluginVersion>,
@@ -110,6 +111,10 @@ macro_rules! with_slot {
             }
             Hook::DeliveryPolicy => {
                 let $slot = &$self.delivery;
+                $what
+            }
+            Hook::Receipt => {
+                let $slot = &$self.receipt;
                 $what
             }
             Hook::Biller => {
@@ -153,6 +158,7 @@ impl Hooks {
             router: HookSlot::open(deps.clone())?,
             resolver: HookSlot::open(deps.clone())?,
             delivery: HookSlot::open(deps.clone())?,
+            receipt: HookSlot::open(deps.clone())?,
             biller: HookSlot::open(deps.clone())?,
             peer: HookSlot::open(deps.clone())?,
             deps,
@@ -354,6 +360,7 @@ impl Hooks {
             Hook::Router => DryRun::router(self.router.dry_run(chain)?),
             Hook::Resolver => DryRun::resolver(self.resolver.dry_run(chain)?),
             Hook::DeliveryPolicy => DryRun::delivery(self.delivery.dry_run(chain)?),
+            Hook::Receipt => DryRun::receipts(self.receipt.dry_run(chain)?),
             Hook::Biller => DryRun::biller(self.biller.dry_run(chain)?),
             Hook::Peer => DryRun::peer(self.peer.dry_run(chain)?),
         })
@@ -369,6 +376,7 @@ impl Hooks {
             Hook::Router => DryRun::router(self.router.try_run(chain)?),
             Hook::Resolver => DryRun::resolver(self.resolver.try_run(chain)?),
             Hook::DeliveryPolicy => DryRun::delivery(self.delivery.try_run(chain)?),
+            Hook::Receipt => DryRun::receipts(self.receipt.try_run(chain)?),
             Hook::Biller => DryRun::biller(self.biller.try_run(chain)?),
             Hook::Peer => DryRun::peer(self.peer.try_run(chain)?),
         })
@@ -686,6 +694,25 @@ impl Hooks {
             ChainOutcome::Decided(PeerAnswer::Submitted(_), _) | ChainOutcome::Undecided { .. } => {
                 Err("no plugin serves the peer".to_owned())
             }
+        }
+    }
+
+    /// Asks the receipt policies what follows from a DLR, or from its absence: the first that does anything else than accept
+    /// decides, and the first wait that one names counts. `None` if there is no policy, or one failed and its binding does not
+    /// pass the question on; then everything counts as accepted.
+    #[must_use]
+    pub fn decide_receipt(
+        &self,
+        message: &Message,
+        submission: AcceptedSubmission,
+        event: ReceiptEvent,
+        now: Timestamp,
+    ) -> Option<ReceiptDecision> {
+        let question = ReceiptQuestion { message, submission, event };
+        match self.receipt.ask(question, now, &mut HostCallLog::Off, &LazyMessageId::default()) {
+            ChainOutcome::Decided(decision, _) => Some(decision),
+            ChainOutcome::Undecided { answer, .. } => answer,
+            ChainOutcome::Fault(..) => None,
         }
     }
 

@@ -278,8 +278,19 @@ pub struct MessageProgress {
     pub leg: u8,
     /// Segments that the peer has accepted, if the message was sent in segments or waits for a DLR.
     pub segments: Vec<SubmittedSegment>,
+    /// Submissions of earlier legs that the receipt hook has given up; their DLRs may still come.
+    pub earlier: Vec<EarlierLeg>,
     /// Steps so far, without the acceptance.
     pub steps: Vec<Step>,
+}
+
+/// What a peer has accepted of a message that has gone to another leg since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlierLeg {
+    /// The peer.
+    pub peer: PeerId,
+    /// The segments that it has accepted.
+    pub segments: Vec<SubmittedSegment>,
 }
 
 /// The cause of a message's wait.

@@ -47,6 +47,23 @@ impl DlrState {
         })
     }
 
+    /// The name, as plugins and policy documents write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Enroute => "enroute",
+            Self::Delivered => "delivered",
+            Self::Expired => "expired",
+            Self::Deleted => "deleted",
+            Self::Undeliverable => "undeliverable",
+            Self::Accepted => "accepted",
+            Self::Unknown => "unknown",
+            Self::Rejected => "rejected",
+            Self::Skipped => "skipped",
+        }
+    }
+
     /// Whether it is a final state.
     #[must_use]
     pub fn is_final(self) -> bool {

@@ -26,6 +26,7 @@ mod pool_request;
 mod price_state;
 mod queue_action;
 mod random;
+mod receipt;
 mod resolution;
 mod screening;
 mod segment;
@@ -42,9 +43,9 @@ pub use address::{Address, AddressBytes};
 pub use admin_action::AdminActionKind;
 pub use age_clock::AgeClock;
 pub use batch::{
-    Batch, IdempotencyKeyRecord, JournalPart, MessageProgress, OperationRecord, OptOut, OrphanDlrRecord,
-    PoolBatch, PoolPurge, PoolRecord, RecoveredMessage, RecoveredRecord, SubmitAttempt, SubmittedSegment,
-    WaitState,
+    Batch, EarlierLeg, IdempotencyKeyRecord, JournalPart, MessageProgress, OperationRecord, OptOut,
+    OrphanDlrRecord, PoolBatch, PoolPurge, PoolRecord, RecoveredMessage, RecoveredRecord, SubmitAttempt,
+    SubmittedSegment, WaitState,
 };
 pub use delivery_decision::{Attempt, DeliveryDecision, NextStep, PeerAdvice};
 pub use directory::{Directory, DirectoryFull};
@@ -67,6 +68,7 @@ pub use pool_request::{NumberStatus, PoolAnswer, PoolCounts, PoolRequest, PoolSu
 pub use price_state::PriceState;
 pub use queue_action::{QueueAction, QueueActionId, QueueActionKind, QueueActionScope, QueueActionState};
 pub use random::Random;
+pub use receipt::{AcceptedSubmission, DlrFacts, ReceiptDecision, ReceiptEvent, ReceiptVerdict};
 pub use resolution::{Imsi, Resolution, Subscriber};
 pub use screening::{ScreenVerdict, Screening};
 pub use segment::Segment;

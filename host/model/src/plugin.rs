@@ -15,14 +15,23 @@ pub enum Hook {
     Biller = 4,
     /// Decides whether a message may pass, before it is routed.
     Screen = 5,
+    /// Decides what follows from a DLR, or from its absence.
+    Receipt = 7,
     /// Submits messages to a peer.
     Peer = 8,
 }
 
 impl Hook {
     /// All hooks.
-    pub const ALL: [Self; 6] =
-        [Self::Screen, Self::Router, Self::Resolver, Self::DeliveryPolicy, Self::Biller, Self::Peer];
+    pub const ALL: [Self; 7] = [
+        Self::Screen,
+        Self::Router,
+        Self::Resolver,
+        Self::DeliveryPolicy,
+        Self::Receipt,
+        Self::Biller,
+        Self::Peer,
+    ];
 
     /// The name used in paths, metrics and files.
     #[must_use]
@@ -34,6 +43,7 @@ impl Hook {
             Self::Biller => "biller",
             Self::Screen => "screen",
             Self::Peer => "peer",
+            Self::Receipt => "receipt",
         }
     }
 

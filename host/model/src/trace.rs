@@ -76,6 +76,31 @@ pub enum StepKind<P = PeerId> {
         /// The error code.
         error: u16,
     },
+    /// Waiting for a DLR; the receipt hook is asked if none comes.
+    AwaitingDlr {
+        /// The time at which it is asked.
+        until: Timestamp,
+    },
+    /// No final DLR came in the time that the receipt hook named.
+    DlrOverdue,
+    /// The receipt hook does not believe the DLR.
+    DlrSuspected,
+    /// The receipt hook replaced the state and the error code of a DLR.
+    DlrRemapped {
+        /// The new state, as SMPP message_state.
+        state: u8,
+        /// The new error code.
+        error: u16,
+    },
+    /// A DLR arrived from the peer of an earlier leg.
+    LateDlrReceived {
+        /// The peer.
+        peer: P,
+        /// The state, as SMPP message_state.
+        state: u8,
+        /// The error code.
+        error: u16,
+    },
     /// The submitter replaced the text.
     Replaced,
     /// Held, by the routing plugin or after a routing fault.
@@ -192,6 +217,9 @@ impl<P> StepKind<P> {
         without_peer!(self, {
             Self::Submitted { peer, attempt } => StepKind::Submitted { peer: to(peer), attempt: *attempt },
             Self::NextLeg { peer } => StepKind::NextLeg { peer: to(peer) },
+            Self::LateDlrReceived { peer, state, error } => {
+                StepKind::LateDlrReceived { peer: to(peer), state: *state, error: *error }
+            },
             Self::Rerouted { peer } => StepKind::Rerouted { peer: to(peer) },
             Self::Resolved { peer, cached } => StepKind::Resolved { peer: to(peer), cached: *cached },
             Self::AdminAction { action, by, queue_action, peer } => StepKind::AdminAction {
@@ -202,7 +230,8 @@ impl<P> StepKind<P> {
             },
         }
         Accepted, Responded { id }, Refused { code }, NotSent, Unanswered, Deferred { until }, SentAgain,
-        StatusQueried, DlrReceived { state, error }, Replaced, Held { until }, Quarantined, Recovered,
+        StatusQueried, DlrReceived { state, error }, AwaitingDlr { until }, DlrOverdue, DlrSuspected,
+        DlrRemapped { state, error }, Replaced, Held { until }, Quarantined, Recovered,
         Decided { hook, by, note }, Resolving, UnknownSubscriber { cached }, SubscriberRequeried { imsi },
         AwaitingAlert { until }, MovedBehindOthers { until }, SenderLeased { pool, number },
         SenderUnavailable { pool }, Charged { amount }, Refunded { amount },)

@@ -82,6 +82,19 @@ impl<P: Display> Display for StepKind<P> {
             },
             Self::Replaced => f.write_str("text replaced by the submitter"),
             Self::Held { until } => write!(f, "held until {}", until.0),
+            Self::AwaitingDlr { until } => {
+                write!(f, "waiting for a DLR until {}, then the receipt policy is asked", until.0)
+            }
+            Self::DlrOverdue => f.write_str("no final DLR in time"),
+            Self::DlrSuspected => f.write_str("DLR not believed"),
+            Self::DlrRemapped { state, error } => match DlrState::from_octet(*state) {
+                Some(state) => write!(f, "DLR changed to: {state:?}, error {error}"),
+                None => write!(f, "DLR changed to: state {state}, error {error}"),
+            },
+            Self::LateDlrReceived { peer, state, error } => match DlrState::from_octet(*state) {
+                Some(state) => write!(f, "late DLR from {peer}: {state:?}, error {error}"),
+                None => write!(f, "late DLR from {peer}: state {state}, error {error}"),
+            },
             Self::Quarantined => f.write_str("in quarantine until an admin releases or purges it"),
             Self::Rerouted { peer } => write!(f, "rerouted to {peer}"),
             Self::Recovered => f.write_str("recovered after a restart of the daemon"),

@@ -115,6 +115,7 @@ fn as_uncertain(recovered: RecoveredMessage, now: Timestamp) -> MessageProgress 
         attempts: 0,
         leg: 0,
         segments: Vec::new(),
+        earlier: Vec::new(),
         steps: Vec::new(),
     });
     if let Some(attempt) = attempt.filter(|attempt| attempt.attempt > progress.attempts) {

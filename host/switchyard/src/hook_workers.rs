@@ -5,7 +5,7 @@ use crate::critical_thread;
 use crate::routing::ApplianceRouting;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use engine::{EngineCommand, Event};
-use model::{AddressBytes, Attempt, Message, Settlement, Timestamp};
+use model::{AcceptedSubmission, AddressBytes, Attempt, Message, ReceiptEvent, Settlement, Timestamp};
 use ports::{EventSink, Routing as _};
 use std::sync::Arc;
 
@@ -14,7 +14,16 @@ pub(crate) struct HookWorkers {
     routes: Sender<Arc<Message>>,
     numbers: Sender<AddressBytes>,
     attempts: Sender<(Arc<Message>, Attempt)>,
+    receipts: Sender<ReceiptCall>,
     charges: Sender<Vec<Settlement>>,
+}
+
+/// A question to the receipt policies.
+struct ReceiptCall {
+    message: Arc<Message>,
+    question: u64,
+    submission: AcceptedSubmission,
+    event: ReceiptEvent,
 }
 
 impl HookWorkers {
@@ -28,6 +37,7 @@ impl HookWorkers {
         let (routes, to_route) = unbounded::<Arc<Message>>();
         let (numbers, to_resolve) = unbounded::<AddressBytes>();
         let (attempts, to_decide) = unbounded::<(Arc<Message>, Attempt)>();
+        let (receipts, to_decide_receipts) = unbounded::<ReceiptCall>();
         let (charges, to_settle) = unbounded::<Vec<Settlement>>();
         let handles = || (core.clone(), routing.clone());
         let (to, run) = handles();
@@ -57,6 +67,12 @@ impl HookWorkers {
             next: run.hooks.next(&message, &attempt, Timestamp::now()),
         })?;
         let (to, run) = handles();
+        spawn_worker("receipt", to_decide_receipts, to, move |call: ReceiptCall| {
+            let ReceiptCall { message, question, submission, event } = call;
+            let decision = run.hooks.decide_receipt(&message, submission, event, Timestamp::now());
+            Event::ReceiptDecided { id: message.id, question, decision }
+        })?;
+        let (to, run) = handles();
         spawn_worker("settle", to_settle, to, move |settlements: Vec<Settlement>| {
             let result = run.hooks.settle(&settlements, Timestamp::now());
             if let Err(why) = &result {
@@ -69,7 +85,7 @@ impl HookWorkers {
             let upto = settlements.last().map_or(0, |settlement| settlement.serial);
             Event::BillerNotified { upto, ok: result.is_ok() }
         })?;
-        Ok(Self { routes, numbers, attempts, charges })
+        Ok(Self { routes, numbers, attempts, receipts, charges })
     }
 
     /// Passes a command to its worker, or returns it if it is not for a worker.
@@ -79,6 +95,9 @@ impl HookWorkers {
             EngineCommand::Reroute { message } => drop(self.routes.send(message)),
             EngineCommand::Resolve { msisdn } => drop(self.numbers.send(msisdn)),
             EngineCommand::Decide { message, attempt } => drop(self.attempts.send((message, attempt))),
+            EngineCommand::AskReceipt { message, question, submission, event } => {
+                drop(self.receipts.send(ReceiptCall { message, question, submission, event }));
+            }
             EngineCommand::NotifyBiller { settlements } => drop(self.charges.send(settlements)),
             other => return Some(other),
         }

@@ -92,6 +92,9 @@ impl Switchyard {
         for (id, given, submitted) in self.core.query(query).unwrap_or_default() {
             let name = self.name_of(id);
             write_counts(page, &PEERS, &name, &given, |code| self.causes.describe_code(&name, code));
+            if given.suspected > 0 {
+                page.put(&metrics::PEER_DLRS_SUSPECTED, &[&name], given.suspected as f64);
+            }
             write_counts(page, &ACCOUNTS, &name, &submitted, |code| code.to_string());
         }
     }

@@ -63,6 +63,7 @@ pub(crate) fn hooks_bound_event(hooks: &Hooks) -> Event {
     Event::HooksChanged {
         resolver: hooks.is_bound(Hook::Resolver),
         delivery_policy: hooks.is_bound(Hook::DeliveryPolicy),
+        receipt: hooks.is_bound(Hook::Receipt),
         biller: hooks.is_bound(Hook::Biller),
     }
 }

@@ -283,14 +283,15 @@ impl Switchyard {
         self.write_engine_metrics(page);
     }
 
-    /// Metrics of the engine about resolver, delivery policy and biller.
+    /// Metrics of the engine about resolver, delivery policy, receipt policy and biller.
     fn write_engine_metrics(&self, page: &mut MetricsPage) {
         let snapshot = self.core.query(|engine, _| {
             let accounts = engine.balances().map(|(name, balance)| (name.clone(), balance));
             let money = (accounts.collect::<BTreeMap<_, _>>(), engine.totals().unpaid, engine.unsettled());
-            (engine.resolver_status(), engine.pending_decisions(), money)
+            let questions = (engine.pending_decisions(), engine.pending_receipts());
+            (engine.resolver_status(), questions, money)
         });
-        let Some((resolving, deciding, (accounts, unpaid, unsettled))) = snapshot else { return };
+        let Some((resolving, (deciding, receipts), (accounts, unpaid, unsettled))) = snapshot else { return };
         for (what, count) in [
             ("numbers", resolving.numbers),
             ("messages", resolving.messages),
@@ -302,6 +303,7 @@ impl Switchyard {
         page.put(&metrics::RESOLVER_QUESTIONS, &[], resolving.questions as f64);
         page.put(&metrics::RESOLVER_HITS, &[], resolving.hits as f64);
         page.put(&metrics::DECIDING, &[], deciding as f64);
+        page.put(&metrics::RECEIPT_QUESTIONS, &[], receipts as f64);
         for (account, balance) in &accounts {
             for (what, amount) in [
                 ("balance", balance.balance as f64),

@@ -71,6 +71,9 @@ fn is_expected(case: &Case, answer: &CaseAnswer) -> bool {
         (ExpectedAnswer::Next(expected), CaseAnswer::Next { step, advice, note }) => {
             expected == step && case.advice == advice.unwrap_or_default() && note_is(note)
         }
+        (ExpectedAnswer::Receipt(expected), CaseAnswer::Receipt { step, wait, note }) => {
+            expected == step && case.wait == *wait && note_is(note)
+        }
         (ExpectedAnswer::Price(expected), CaseAnswer::Price { price, note }) => {
             expected == price && note_is(note)
         }
@@ -97,6 +100,7 @@ pub(crate) fn expected_answer(answer: &ExpectedAnswer) -> String {
         ExpectedAnswer::Verdict(verdict) => to_toml(verdict),
         ExpectedAnswer::Resolved(resolution) => describe_resolution(resolution),
         ExpectedAnswer::Next(step) => to_toml(step),
+        ExpectedAnswer::Receipt(step) => to_toml(step),
         ExpectedAnswer::Price(price) => to_toml(price),
         ExpectedAnswer::Submitted(outcome) => to_toml(outcome),
         ExpectedAnswer::Called(called) => to_toml(called),
@@ -105,7 +109,7 @@ pub(crate) fn expected_answer(answer: &ExpectedAnswer) -> String {
 
 fn describe_expected(case: &Case) -> String {
     let answer = with_text(expected_answer(&case.expected), case.text.as_deref());
-    let answer = with_sender(answer, case.sender.as_ref());
+    let answer = with_wait(with_sender(answer, case.sender.as_ref()), case.wait);
     append_note_and_advice(with_changes(answer, &case.changes), case.note.as_deref(), case.advice)
 }
 
@@ -127,6 +131,7 @@ pub(crate) fn describe_answer(answer: &CaseAnswer) -> String {
         }
         CaseAnswer::Resolved { answer, note } => (describe_resolution(answer), note.as_deref(), None),
         CaseAnswer::Next { step, advice, note } => (to_toml(step), note.as_deref(), *advice),
+        CaseAnswer::Receipt { step, wait, note } => (with_wait(to_toml(step), *wait), note.as_deref(), None),
         CaseAnswer::Price { price, note } => (to_toml(price), note.as_deref(), None),
         CaseAnswer::Submitted { outcome, note } => (to_toml(outcome), note.as_deref(), None),
         CaseAnswer::Called { called, note } => (to_toml(called), note.as_deref(), None),
@@ -137,6 +142,13 @@ pub(crate) fn describe_answer(answer: &CaseAnswer) -> String {
 fn with_sender(mut answer: String, sender: Option<&CaseSender>) -> String {
     if let Some(sender) = sender {
         let _ = write!(answer, ", sender = {}", to_toml(sender));
+    }
+    answer
+}
+
+fn with_wait(mut answer: String, wait: Option<u64>) -> String {
+    if let Some(wait) = wait {
+        let _ = write!(answer, ", wait-ms = {wait}");
     }
     answer
 }
@@ -177,6 +189,13 @@ fn describe_question(question: &CaseQuestion) -> String {
             attempt.number,
             attempt.peer,
             attempt.class
+        ),
+        CaseQuestion::Receipt(message, submission, event) => format!(
+            "receipt {}: leg {} at {}, {}",
+            quote(&message.destination.value),
+            submission.leg,
+            submission.peer,
+            to_toml(event)
         ),
         CaseQuestion::Price(message, leg) => format!(
             "price {}{}",
@@ -242,6 +261,7 @@ mod tests {
             changes: CaseChanges::default(),
             note: note.map(str::to_owned),
             advice,
+            wait: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::case_details::CaseChanges;
 use crate::case_peer::{CaseCalled, CaseOutcome};
+use crate::case_receipt::step_and_wait;
 use crate::local_host::HOME_PEER;
 use crate::plugin_host::{
     CaseAddress, CaseAdvice, CaseAnswer, CaseAttempt, CaseCharge, CaseErrorClass, CaseLeg, CaseMessage,
@@ -72,6 +73,13 @@ impl CaseConversion<'_> {
                 let next = dry_run.next(&self.message(message), &self.attempt(attempt), self.now)?;
                 let advice = (next.advice != PeerAdvice::default()).then(|| advice(next.advice));
                 CaseAnswer::Next { step: step(next.step), advice, note: note(next.note) }
+            }
+            CaseQuestion::Receipt(message, submission, event) => {
+                let message = self.message(message);
+                let submission = submission.to_model(self.id(&submission.peer));
+                let decision = dry_run.decide_receipt(&message, submission, event.to_model(), self.now)?;
+                let (step, wait) = step_and_wait(&decision);
+                CaseAnswer::Receipt { step, wait, note: note(decision.note) }
             }
             CaseQuestion::Price(message, leg) => {
                 let leg = leg

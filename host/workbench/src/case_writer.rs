@@ -47,6 +47,9 @@ pub(crate) fn write(case: &Case, common: &CaseSetup) -> String {
     if let Some(note) = &case.note {
         line("note", &quote(note));
     }
+    if let Some(wait) = case.wait {
+        line("wait-ms", &wait.to_string());
+    }
     if case.advice != CaseAdvice::default() {
         line("advice", &to_toml(&case.advice));
     }
@@ -70,6 +73,15 @@ fn question(question: &CaseQuestion, policy: &str) -> (&'static str, Value) {
         CaseQuestion::Resolve(number) => ("resolve", number.as_str().into()),
         CaseQuestion::Next(asked, failed) => {
             ("next", table([("message", message(asked).into()), ("attempt", attempt(failed).into())]).into())
+        }
+        CaseQuestion::Receipt(asked, submission, event) => {
+            let value = |entry: Result<Value, toml::ser::Error>| entry.unwrap_or_else(|_| "".into());
+            let entries = [
+                ("message", message(asked).into()),
+                ("submission", value(Value::try_from(submission))),
+                ("event", value(Value::try_from(event))),
+            ];
+            ("receipt", table(entries).into())
         }
         CaseQuestion::Price(asked, leg) => {
             let mut value = table([("message", message(asked).into())]);
@@ -343,6 +355,9 @@ fn exchange(exchange: &HttpExchange) -> Table {
 mod tests {
     use super::*;
     use crate::case_details::CaseTlvs;
+    use crate::case_receipt::{
+        CaseAcceptedSubmission, CaseDlr, CaseDlrState, CaseEvent, CaseReceiptStep, CaseRemap,
+    };
     use crate::cases;
     use crate::cases::ExpectedAnswer;
     use crate::plugin_host::{
@@ -380,6 +395,7 @@ mod tests {
             changes: CaseChanges::default(),
             note: None,
             advice: CaseAdvice::default(),
+            wait: None,
         }
     }
 
@@ -505,6 +521,23 @@ mod tests {
         let route = || CaseQuestion::Route(asked.clone());
         let resolve = || CaseQuestion::Resolve("49".to_owned());
         let next = || CaseQuestion::Next(asked.clone(), attempt.clone());
+        let submission = CaseAcceptedSubmission {
+            attempts: 2,
+            leg: 1,
+            legs: 2,
+            peer: "north".to_owned(),
+            age_ms: 5,
+            left_ms: i64::MAX as u64,
+        };
+        let receipt = |event| CaseQuestion::Receipt(asked.clone(), submission.clone(), event);
+        let dlr = CaseDlr {
+            state: CaseDlrState(model::DlrState::Rejected),
+            is_final: Some(false),
+            error: 7,
+            network_error: Some(0x0003_0001),
+            latency_ms: 9,
+        };
+        let remap = CaseRemap { state: CaseDlrState(model::DlrState::Undeliverable), error: 8 };
         let price = |leg| CaseQuestion::Price(asked.clone(), leg);
         let settlement = CaseSettlement {
             serial: 1,
@@ -527,6 +560,9 @@ mod tests {
             (resolve(), ExpectedAnswer::Resolved(CaseResolution::Unknown(None))),
             (resolve(), ExpectedAnswer::Resolved(CaseResolution::TryLater(Some(3)))),
             (next(), ExpectedAnswer::Next(CaseStep::AwaitAlert(4))),
+            (receipt(CaseEvent::Accepted), ExpectedAnswer::Receipt(CaseReceiptStep::Accept)),
+            (receipt(CaseEvent::Timeout), ExpectedAnswer::Receipt(CaseReceiptStep::NextLeg)),
+            (receipt(CaseEvent::Dlr(dlr)), ExpectedAnswer::Receipt(CaseReceiptStep::Remap(remap))),
             (price(None), ExpectedAnswer::Price(CasePrice::Free)),
             (price(Some(first_leg)), ExpectedAnswer::Price(CasePrice::Charge(charge))),
             (CaseQuestion::Settle(vec![settlement]), ExpectedAnswer::Settled),
@@ -542,6 +578,9 @@ mod tests {
             if matches!(case.expected, ExpectedAnswer::Next(_)) {
                 case.advice = CaseAdvice { pause_ms: Some(1), rate: Some(2.5), window: None };
                 case.questions.insert(0, next());
+            }
+            if matches!(case.expected, ExpectedAnswer::Receipt(_)) {
+                case.wait = Some(60_000);
             }
             assert_eq!(read_back(COMMON, &write(&case, &given(COMMON))), case);
         }

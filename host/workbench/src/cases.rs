@@ -3,6 +3,7 @@
 use crate::WorkbenchError;
 use crate::case_details::CaseChanges;
 use crate::case_peer::{CaseCallback, CaseCalled, CaseOutcome, CaseSubmission};
+use crate::case_receipt::{CaseAcceptedSubmission, CaseEvent, CaseReceiptStep};
 use crate::plugin_host::{
     CaseAdvice, CaseAttempt, CaseFigures, CaseFirstLeg, CaseGrants, CaseMessage, CasePeerState,
     CasePoolState, CasePrice, CaseQuestion, CaseResolution, CaseScreenVerdict, CaseSender, CaseSettlement,
@@ -32,6 +33,8 @@ pub(crate) struct Case {
     pub(crate) note: Option<String>,
     /// The expected advice of a delivery policy; the default is none.
     pub(crate) advice: CaseAdvice,
+    /// The expected wait of a receipt policy, in milliseconds; `None`: it names none.
+    pub(crate) wait: Option<u64>,
 }
 
 /// The expected answer.
@@ -44,6 +47,7 @@ pub(crate) enum ExpectedAnswer {
     Verdict(CaseVerdict),
     Resolved(CaseResolution),
     Next(CaseStep),
+    Receipt(CaseReceiptStep),
     Price(CasePrice),
     Settled,
     /// The biller reports an error that contains this text.
@@ -98,6 +102,7 @@ struct CaseEntry {
     route: Option<CaseMessage>,
     resolve: Option<String>,
     next: Option<NextEntry>,
+    receipt: Option<ReceiptEntry>,
     price: Option<PriceEntry>,
     settle: Option<Vec<CaseSettlement>>,
     submit: Option<CaseSubmission>,
@@ -110,6 +115,7 @@ struct CaseEntry {
     note: Option<String>,
     #[serde(default)]
     advice: CaseAdvice,
+    wait_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -119,6 +125,7 @@ enum QuestionEntry {
     Route(CaseMessage),
     Resolve(String),
     Next(NextEntry),
+    Receipt(ReceiptEntry),
     Price(PriceEntry),
     Settle(Vec<CaseSettlement>),
     Submit(CaseSubmission),
@@ -130,6 +137,14 @@ enum QuestionEntry {
 struct NextEntry {
     message: CaseMessage,
     attempt: CaseAttempt,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReceiptEntry {
+    message: CaseMessage,
+    submission: CaseAcceptedSubmission,
+    event: CaseEvent,
 }
 
 #[derive(Deserialize)]
@@ -146,6 +161,7 @@ impl From<QuestionEntry> for CaseQuestion {
             QuestionEntry::Route(message) => Self::Route(message),
             QuestionEntry::Resolve(number) => Self::Resolve(number),
             QuestionEntry::Next(next) => Self::Next(next.message, next.attempt),
+            QuestionEntry::Receipt(asked) => Self::Receipt(asked.message, asked.submission, asked.event),
             QuestionEntry::Price(price) => Self::Price(price.message, price.leg),
             QuestionEntry::Settle(settlements) => Self::Settle(settlements),
             QuestionEntry::Submit(submission) => Self::Submit(submission),
@@ -237,13 +253,16 @@ fn parse_case(folder: &Path, common: CaseSetup, entry: CaseEntry) -> Result<Case
     own_questions.extend(entry.route.map(CaseQuestion::Route));
     own_questions.extend(entry.resolve.map(CaseQuestion::Resolve));
     own_questions.extend(entry.next.map(|next| CaseQuestion::Next(next.message, next.attempt)));
+    own_questions.extend(
+        entry.receipt.map(|asked| CaseQuestion::Receipt(asked.message, asked.submission, asked.event)),
+    );
     own_questions.extend(entry.price.map(|price| CaseQuestion::Price(price.message, price.leg)));
     own_questions.extend(entry.settle.map(CaseQuestion::Settle));
     own_questions.extend(entry.submit.map(CaseQuestion::Submit));
     own_questions.extend(entry.callback.map(CaseQuestion::Callback));
     let [question] = &own_questions[..] else {
         return Err(CaseError::Invalid(
-            "ask exactly one of configure, screen, route, resolve, next, price, settle, submit and callback"
+            "ask exactly one of configure, screen, route, resolve, next, receipt, price, settle, submit and callback"
                 .to_owned(),
         ));
     };
@@ -251,8 +270,8 @@ fn parse_case(folder: &Path, common: CaseSetup, entry: CaseEntry) -> Result<Case
         parse_expected(question, entry.expect).map_err(|why| CaseError::Invalid(format!("expect: {why}")))?;
     let mut questions: Vec<CaseQuestion> = entry.earlier.into_iter().map(CaseQuestion::from).collect();
     questions.append(&mut own_questions);
-    let CaseEntry { name, sender, text, changes, note, advice, .. } = entry;
-    Ok(Case { name, setup, questions, expected, sender, text, changes, note, advice })
+    let CaseEntry { name, sender, text, changes, note, advice, wait_ms: wait, .. } = entry;
+    Ok(Case { name, setup, questions, expected, sender, text, changes, note, advice, wait })
 }
 
 fn parse_expected(question: &CaseQuestion, entry: toml::Value) -> Result<ExpectedAnswer, String> {
@@ -287,6 +306,7 @@ fn parse_expected(question: &CaseQuestion, entry: toml::Value) -> Result<Expecte
         CaseQuestion::Screen(_) => entry.try_into().map(ExpectedAnswer::Screened).map_err(read),
         CaseQuestion::Route(_) => entry.try_into().map(ExpectedAnswer::Verdict).map_err(read),
         CaseQuestion::Next(..) => entry.try_into().map(ExpectedAnswer::Next).map_err(read),
+        CaseQuestion::Receipt(..) => entry.try_into().map(ExpectedAnswer::Receipt).map_err(read),
         CaseQuestion::Price(..) => entry.try_into().map(ExpectedAnswer::Price).map_err(read),
         CaseQuestion::Submit(_) => entry.try_into().map(ExpectedAnswer::Submitted).map_err(read),
         CaseQuestion::Callback(_) => entry.try_into().map(ExpectedAnswer::Called).map_err(read),

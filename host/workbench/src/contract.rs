@@ -12,13 +12,14 @@ pub(crate) const PACKAGE: &str = "switchyard:hooks";
 pub(crate) const VERSION: &str = "0.3.0";
 
 /// The files of the contract.
-pub(crate) const FILES: [(&str, &str); 8] = [
+pub(crate) const FILES: [(&str, &str); 9] = [
     ("types.wit", include_str!("../../../wit/types.wit")),
     ("capabilities.wit", include_str!("../../../wit/capabilities.wit")),
     ("screen.wit", include_str!("../../../wit/screen.wit")),
     ("router.wit", include_str!("../../../wit/router.wit")),
     ("resolver.wit", include_str!("../../../wit/resolver.wit")),
     ("delivery-policy.wit", include_str!("../../../wit/delivery-policy.wit")),
+    ("receipt.wit", include_str!("../../../wit/receipt.wit")),
     ("biller.wit", include_str!("../../../wit/biller.wit")),
     ("peer.wit", include_str!("../../../wit/peer.wit")),
 ];
@@ -74,6 +75,7 @@ pub(crate) fn export(hook: Hook) -> &'static str {
         Hook::Router => "routing",
         Hook::Resolver => "resolution",
         Hook::DeliveryPolicy => "delivery",
+        Hook::Receipt => "receipts",
         Hook::Biller => "billing",
         Hook::Peer => "peering",
     }
@@ -91,7 +93,9 @@ pub(crate) fn allowed_imports(hook: Hook) -> &'static [&'static str] {
             IMPORTS
         }
         Hook::Resolver => &["types", "log", "clock", "tables", "counters", "kv", "http", "hlr", "fault"],
-        Hook::DeliveryPolicy => &["types", "log", "clock", "tables", "peers", "quality", "details", "fault"],
+        Hook::DeliveryPolicy | Hook::Receipt => {
+            &["types", "log", "clock", "tables", "peers", "quality", "details", "fault"]
+        }
         Hook::Biller => &["types", "log", "clock", "tables", "kv", "http", "details", "fault"],
         Hook::Peer => {
             &["types", "log", "clock", "tables", "kv", "http", "secrets", "body", "details", "fault"]

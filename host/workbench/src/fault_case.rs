@@ -3,6 +3,7 @@
 use crate::case_details::{CaseChanges, CaseTlvs};
 use crate::case_peer::{CaseCallback, CaseSubmission};
 use crate::case_quality;
+use crate::case_receipt::{CaseAcceptedSubmission, CaseEvent};
 use crate::case_writer;
 use crate::cases::{Case, ExpectedAnswer};
 use crate::plugin_host::{
@@ -65,6 +66,7 @@ fn case(details: &FaultDetails, directory: &Directory) -> Case {
     | CaseQuestion::Submit(CaseSubmission { message, .. })
     | CaseQuestion::Route(message)
     | CaseQuestion::Next(message, _)
+    | CaseQuestion::Receipt(message, ..)
     | CaseQuestion::Price(message, _) = &mut asked
     {
         message.attributes.extend(attributes);
@@ -79,6 +81,7 @@ fn case(details: &FaultDetails, directory: &Directory) -> Case {
         changes: CaseChanges::default(),
         note: None,
         advice: CaseAdvice::default(),
+        wait: None,
     }
 }
 
@@ -109,6 +112,12 @@ fn question(question: &FailedQuestion, directory: &Directory) -> CaseQuestion {
                 left_ms: milliseconds(attempt.left),
             };
             CaseQuestion::Next(message(asked, directory), attempt)
+        }
+        FailedQuestion::Receipt(asked) => {
+            let (asked, submission, event) = &**asked;
+            let peer = directory.name(submission.peer).to_string();
+            let submission = CaseAcceptedSubmission::of(*submission, peer);
+            CaseQuestion::Receipt(message(asked, directory), submission, CaseEvent::of(*event))
         }
         FailedQuestion::Price(asked) => {
             let (asked, leg) = &**asked;

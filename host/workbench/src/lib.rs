@@ -7,6 +7,7 @@ mod case_conversion;
 mod case_details;
 mod case_peer;
 mod case_quality;
+mod case_receipt;
 mod case_writer;
 mod cases;
 mod component;

@@ -60,6 +60,7 @@ impl Session {
         | CaseQuestion::Submit(CaseSubmission { message, .. })
         | CaseQuestion::Route(message)
         | CaseQuestion::Next(message, _)
+        | CaseQuestion::Receipt(message, ..)
         | CaseQuestion::Price(message, _)) = question
         else {
             return self.ask_as_is(question);
@@ -190,6 +191,7 @@ pub(crate) fn peer_names(question: &CaseQuestion) -> Vec<&str> {
         CaseQuestion::Next(message, attempt) => vec![&message.origin, &attempt.peer],
         CaseQuestion::Submit(submission) => vec![&submission.message.origin, &submission.peer],
         CaseQuestion::Callback(callback) => vec![&callback.peer],
+        CaseQuestion::Receipt(message, submission, _) => vec![&message.origin, &submission.peer],
     }
 }
 

@@ -26,7 +26,7 @@ pub enum PluginCommand {
         /// The language.
         #[arg(long, value_enum)]
         lang: PluginLanguage,
-        /// The hook that it serves: screen, router, resolver, delivery-policy or biller.
+        /// The hook that it serves: screen, router, resolver, delivery-policy, receipt or biller.
         #[arg(long, default_value = "router", value_parser = hook)]
         world: Hook,
         /// The folder; default: the plugin's name.

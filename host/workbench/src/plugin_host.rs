@@ -4,6 +4,7 @@
 
 use crate::case_details::{CaseChanges, CaseTlvs};
 use crate::case_peer::{CaseCallback, CaseCalled, CaseOutcome, CaseSubmission};
+use crate::case_receipt::{CaseAcceptedSubmission, CaseEvent, CaseReceiptStep};
 use capabilities::{CounterGrant, QualityGrant, TableKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -253,6 +254,8 @@ pub enum CaseQuestion {
     Resolve(String),
     /// The step after a failed attempt.
     Next(CaseMessage, CaseAttempt),
+    /// What follows from a DLR, or from its absence.
+    Receipt(CaseMessage, CaseAcceptedSubmission, CaseEvent),
     /// The price of a message.
     Price(CaseMessage, Option<CaseFirstLeg>),
     /// Report settlements.
@@ -517,6 +520,15 @@ pub enum CaseAnswer {
         step: CaseStep,
         /// Advice about the peer.
         advice: Option<CaseAdvice>,
+        /// The reason.
+        note: Option<String>,
+    },
+    /// A receipt policy's decision.
+    Receipt {
+        /// The step.
+        step: CaseReceiptStep,
+        /// After this time without a final DLR it is asked again, in milliseconds.
+        wait: Option<u64>,
         /// The reason.
         note: Option<String>,
     },

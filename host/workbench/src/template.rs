@@ -58,6 +58,15 @@ impl TemplateFiles {
                 policy: include_str!("../templates/delivery-policy/policy.txt"),
                 cases: include_str!("../templates/delivery-policy/cases.toml"),
             },
+            Hook::Receipt => Self {
+                rust: include_str!("../templates/receipt/lib.rs"),
+                js: include_str!("../templates/receipt/plugin.js"),
+                python: include_str!("../templates/receipt/plugin.py"),
+                c: include_str!("../templates/receipt/plugin.c"),
+                go: include_str!("../templates/receipt/plugin.go"),
+                policy: include_str!("../templates/receipt/policy.txt"),
+                cases: include_str!("../templates/receipt/cases.toml"),
+            },
             Hook::Biller => Self {
                 rust: include_str!("../templates/biller/lib.rs"),
                 js: include_str!("../templates/biller/plugin.js"),

@@ -77,6 +77,28 @@ pub mod delivery_policy {
     });
 }
 
+/// The receipt world.
+pub mod receipt {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "receipt",
+        additional_derives: [PartialEq],
+        pub_export_macro: true,
+        export_macro_name: "export_receipt_component",
+        default_bindings_module: "switchyard_sdk::bindings::receipt",
+        with: {
+            "switchyard:hooks/types@0.3.0": super::router::switchyard::hooks::types,
+            "switchyard:hooks/log@0.3.0": super::router::switchyard::hooks::log,
+            "switchyard:hooks/fault@0.3.0": super::router::switchyard::hooks::fault,
+            "switchyard:hooks/details@0.3.0": super::router::switchyard::hooks::details,
+            "switchyard:hooks/clock@0.3.0": super::router::switchyard::hooks::clock,
+            "switchyard:hooks/tables@0.3.0": super::router::switchyard::hooks::tables,
+            "switchyard:hooks/peers@0.3.0": super::router::switchyard::hooks::peers,
+            "switchyard:hooks/quality@0.3.0": super::router::switchyard::hooks::quality,
+        },
+    });
+}
+
 /// The biller world.
 pub mod biller {
     wit_bindgen::generate!({

@@ -1,6 +1,6 @@
 //! Write Switchyard plugins in Rust.
 //!
-//! A plugin serves one hook. It is a type that implements one of six traits and is exported by the trait's macro:
+//! A plugin serves one hook. It is a type that implements one of seven traits and is exported by the trait's macro:
 //!
 //! | hook | trait | macro |
 //! |---|---|---|
@@ -8,6 +8,7 @@
 //! | the next step of a message | [`Router`] | [`export_router!`] |
 //! | the subscriber of a number | [`Resolver`] | [`export_resolver!`] |
 //! | the step after a failed attempt | [`DeliveryPolicy`] | [`export_delivery_policy!`] |
+//! | what follows from a DLR | [`Receipt`] | [`export_receipt!`] |
 //! | the price of a message | [`Biller`] | [`export_biller!`] |
 //! | submission to a peer | [`Peer`] | [`export_peer!`] |
 //!
@@ -49,6 +50,7 @@ mod delivery_policy;
 #[doc(hidden)]
 pub mod loaded;
 pub mod peer;
+pub mod receipt;
 mod resolver;
 mod router;
 pub mod screen;
@@ -66,6 +68,7 @@ pub use delivery_policy::{
     Advice, Attempt, DeliveryPolicy, ErrorClass, NextStep, Step, await_alert, fail, next_leg, retry_after,
 };
 pub use peer::Peer;
+pub use receipt::Receipt;
 pub use resolver::{Answer, Resolved, Resolver, Subscriber, found, try_later, unknown};
 pub use router::{
     Decision, Leg, Router, Verdict, forward, hold, home, leg, names_peers, names_pools, pass, reject,
@@ -81,6 +84,8 @@ pub use bindings::router::switchyard::hooks::types::MessageBatch;
 pub use delivery_policy::Guest as DeliveryPolicyGuest;
 #[doc(hidden)]
 pub use peer::Guest as PeerGuest;
+#[doc(hidden)]
+pub use receipt::Guest as ReceiptGuest;
 #[doc(hidden)]
 pub use resolver::Guest as ResolverGuest;
 #[doc(hidden)]

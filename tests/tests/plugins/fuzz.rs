@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const QUESTIONS: &str = "2000";
 
 /// A component, its document in `policies/`, and the rest of the setup.
-const DEFAULT_PLUGINS: [(&str, &str, &str); 11] = [
+const DEFAULT_PLUGINS: [(&str, &str, &str); 12] = [
     ("prefix_router", "routes", "[given.peers]\nupstream = {}\n"),
     ("least_cost", "least-cost", "[given.peers]\nupstream = { queued = 7 }\n"),
     (
@@ -43,6 +43,7 @@ const DEFAULT_PLUGINS: [(&str, &str, &str); 11] = [
         "grants = { hlr = true }\n[given.hlr]\n8613 = { imsi = \"460001234567890\" }\n8614 = { imsi = \"not an IMSI\" }\n",
     ),
     ("retry_ladder", "retries", ""),
+    ("second_chance", "second-chance", ""),
     ("prepaid", "prices", ""),
 ];
 

@@ -13,4 +13,5 @@ mod policy;
 mod policy_schema;
 mod policy_try;
 mod quarantine;
+mod receipt;
 mod resolver;

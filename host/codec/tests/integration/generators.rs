@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use model::{
-    Address, AddressBytes, AdminActionKind, Charge, DlrContent, DlrRequest, DlrState, DroppedAs, FinalRecord,
-    FinalState, Hook, Imsi, Leg, Message, MessageChanges, MessageId, MessageKind, MessageProgress, PeerId,
-    PeerMessageId, PluginVersion, PoolName, PoolNumber, Priority, QueueActionId, Quote, RejectReason,
-    RoutingDecision, ScreenVerdict, Screening, SenderFallback, SenderRequest, Step, StepKind, SubmitAttempt,
-    SubmittedSegment, Text, Timestamp, Verdict, WaitState,
+    Address, AddressBytes, AdminActionKind, Charge, DlrContent, DlrRequest, DlrState, DroppedAs, EarlierLeg,
+    FinalRecord, FinalState, Hook, Imsi, Leg, Message, MessageChanges, MessageId, MessageKind,
+    MessageProgress, PeerId, PeerMessageId, PluginVersion, PoolName, PoolNumber, Priority, QueueActionId,
+    Quote, RejectReason, RoutingDecision, ScreenVerdict, Screening, SenderFallback, SenderRequest, Step,
+    StepKind, SubmitAttempt, SubmittedSegment, Text, Timestamp, Verdict, WaitState,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -283,6 +283,15 @@ fn step() -> impl Strategy<Value = Step> {
         Just(StepKind::SentAgain),
         Just(StepKind::StatusQueried),
         any::<(u8, u16)>().prop_map(|(state, error)| StepKind::DlrReceived { state, error }),
+        time().prop_map(|until| StepKind::AwaitingDlr { until }),
+        Just(StepKind::DlrOverdue),
+        Just(StepKind::DlrSuspected),
+        any::<(u8, u16)>().prop_map(|(state, error)| StepKind::DlrRemapped { state, error }),
+        (peer(), any::<u8>(), any::<u16>()).prop_map(|(peer, state, error)| StepKind::LateDlrReceived {
+            peer,
+            state,
+            error
+        }),
         Just(StepKind::Replaced),
         time().prop_map(|until| StepKind::Held { until }),
         peer().prop_map(|peer| StepKind::Rerouted { peer }),
@@ -330,13 +339,16 @@ pub(crate) fn progress() -> impl Strategy<Value = MessageProgress> {
         time().prop_map(|since| WaitState::Uncertain { since }),
         (peer(), time()).prop_map(|(peer, since)| WaitState::Dlr { peer, since }),
     ];
-    let segment = (peer_id(), option::of(dlr_state())).prop_map(|(id, state)| SubmittedSegment { id, state });
-    (waiting, any::<u16>(), any::<u8>(), vec(segment, 0..6), steps()).prop_map(
-        |(waiting, attempts, leg, segments, steps)| MessageProgress {
+    let segment =
+        || (peer_id(), option::of(dlr_state())).prop_map(|(id, state)| SubmittedSegment { id, state });
+    let earlier = (peer(), vec(segment(), 0..3)).prop_map(|(peer, segments)| EarlierLeg { peer, segments });
+    (waiting, any::<u16>(), any::<u8>(), vec(segment(), 0..6), vec(earlier, 0..3), steps()).prop_map(
+        |(waiting, attempts, leg, segments, earlier, steps)| MessageProgress {
             waiting,
             attempts,
             leg,
             segments,
+            earlier,
             steps,
         },
     )

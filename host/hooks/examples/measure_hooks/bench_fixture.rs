@@ -127,6 +127,16 @@ impl BenchFixture {
                 matches!(self.hooks.resolve(number, NOW).subscriber, model::Subscriber::Found { .. })
             }
             Hook::DeliveryPolicy => self.hooks.next(message, &self.attempt, NOW).is_some(),
+            Hook::Receipt => {
+                let submission = model::AcceptedSubmission {
+                    attempts: 1,
+                    leg: (0, 1),
+                    peer: self.north,
+                    age: std::time::Duration::from_secs(1),
+                    left: std::time::Duration::from_secs(3_600),
+                };
+                self.hooks.decide_receipt(message, submission, model::ReceiptEvent::Accepted, NOW).is_some()
+            }
             Hook::Biller => {
                 routed.quote = None;
                 self.hooks.price(message, routed, NOW);
@@ -150,7 +160,9 @@ impl BenchFixture {
                 self.hooks.price_many(&mut asked, NOW);
                 |message: &mut Message| message.routed.quote.take().is_none_or(|quote| quote.charge.is_none())
             }
-            Hook::Screen | Hook::Resolver | Hook::DeliveryPolicy | Hook::Peer => |_: &mut Message| true,
+            Hook::Screen | Hook::Resolver | Hook::DeliveryPolicy | Hook::Receipt | Hook::Peer => {
+                |_: &mut Message| true
+            }
         };
         messages.iter_mut().map(|message| u64::from(is_wrong(message))).sum()
     }

@@ -26,7 +26,7 @@ enum Task {
 pub(crate) struct Plugin {
     /// Its name in the results.
     name: String,
-    /// router, resolver, delivery-policy or biller.
+    /// router, resolver, delivery-policy, receipt or biller.
     hook: model::Hook,
     component: PathBuf,
     policy: String,

@@ -31,6 +31,7 @@ fn guest_of(hook: Hook) -> &'static str {
         Hook::Router => "test_moody_router",
         Hook::Resolver => "test_moody_resolver",
         Hook::DeliveryPolicy => "test_moody_policy",
+        Hook::Receipt => "test_moody_receipt",
         Hook::Biller => "test_moody_biller",
         Hook::Peer => "test_moody_peer",
     }

@@ -15,6 +15,7 @@ mod lifecycle;
 mod message_details;
 mod peers;
 mod previous_contracts;
+mod receipts;
 mod refusals;
 mod screening;
 mod sender_requests;

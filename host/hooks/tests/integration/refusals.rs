@@ -22,6 +22,7 @@ fn a_plugin_cannot_serve_another_hook() {
         (Hook::Router, "test_moody_router"),
         (Hook::Resolver, "test_moody_resolver"),
         (Hook::DeliveryPolicy, "test_moody_policy"),
+        (Hook::Receipt, "test_moody_receipt"),
         (Hook::Biller, "test_moody_biller"),
     ];
     for (own, name) in guests {
@@ -50,7 +51,7 @@ fn a_plugin_cannot_serve_another_hook() {
         fixture.hooks.activate(own, NOW, vec![binding.clone()], None).unwrap();
         let chain = vec![binding.clone(), binding];
         match own {
-            Hook::Router => fixture.hooks.activate(own, NOW, chain, None).map(drop).unwrap(),
+            Hook::Router | Hook::Receipt => fixture.hooks.activate(own, NOW, chain, None).map(drop).unwrap(),
             _ => {
                 let refusal = fixture.hooks.activate(own, NOW, chain, None).unwrap_err();
                 assert!(matches!(refusal, HookError::OneOnly(name) if name == own.name()));

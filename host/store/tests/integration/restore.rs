@@ -41,7 +41,14 @@ fn dlr() -> MessageKind {
 }
 
 fn progress(waiting: WaitState, attempts: u16) -> MessageProgress {
-    MessageProgress { waiting, attempts, leg: 0, segments: Vec::new(), steps: Vec::new() }
+    MessageProgress {
+        waiting,
+        attempts,
+        leg: 0,
+        segments: Vec::new(),
+        earlier: Vec::new(),
+        steps: Vec::new(),
+    }
 }
 
 /// One message in every wait state.

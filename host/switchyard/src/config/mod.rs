@@ -171,6 +171,8 @@ pub(crate) struct Config {
     resolver: BindingKeys,
     /// The initial binding of the delivery policy, which decides what follows a failed attempt.
     delivery_policy: BindingKeys,
+    /// The initial binding of the receipt policy, which decides what follows from a DLR, or from its absence.
+    receipt: BindingKeys,
     /// The initial binding of the biller, which prices messages.
     biller: BindingKeys,
     /// The home network.
@@ -260,6 +262,7 @@ impl Config {
             (Hook::Screen, "screen", &self.screen),
             (Hook::Resolver, "resolver", &self.resolver),
             (Hook::DeliveryPolicy, "delivery-policy", &self.delivery_policy),
+            (Hook::Receipt, "receipt", &self.receipt),
             (Hook::Biller, "biller", &self.biller),
         ];
         self.first_bindings =

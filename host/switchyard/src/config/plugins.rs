@@ -160,6 +160,7 @@ impl InitialPlugin {
             Hook::Router => "prefix-router",
             Hook::Resolver => "table-resolver",
             Hook::DeliveryPolicy => "retry-ladder",
+            Hook::Receipt => "second-chance",
             Hook::Biller => "prepaid",
             Hook::Peer => "http-peer",
         };

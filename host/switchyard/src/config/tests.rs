@@ -244,7 +244,7 @@ fn errors_do_not_quote_files_or_secrets() {
             "archive": { "url-file": key },
             "redis": { "listen": ["127.0.0.1:0"], "account": [{ "name": "r", "password-hash": MARK }] },
         });
-        for hook in ["router", "resolver", "delivery-policy", "biller"] {
+        for hook in ["router", "resolver", "delivery-policy", "receipt", "biller"] {
             document[hook] = serde_json::json!({ "component": key, "policy": key });
         }
         document

@@ -19,7 +19,7 @@ pub(super) fn figures(
     vocabulary: &Vocabulary,
     setup: &CaseSetup,
 ) -> BoxedStrategy<Vec<CaseFigures>> {
-    if !matches!(hook, Hook::Router | Hook::DeliveryPolicy) {
+    if !matches!(hook, Hook::Router | Hook::DeliveryPolicy | Hook::Receipt) {
         return Just(Vec::new()).boxed();
     }
     vec(figures_of_one(vocabulary, setup), 0..=MAX_FIGURES).boxed()

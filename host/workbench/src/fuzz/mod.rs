@@ -253,6 +253,7 @@ mod tests {
                     changes: CaseChanges::default(),
                     note: None,
                     advice: CaseAdvice::default(),
+                    wait: None,
                 })
                 .collect();
             let text: String =

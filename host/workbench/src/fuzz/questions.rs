@@ -3,6 +3,7 @@
 use super::vocabulary::Vocabulary;
 use crate::case_details::CaseTlvs;
 use crate::case_peer::{CaseCallback, CaseSubmission};
+use crate::case_receipt::{CaseAcceptedSubmission, CaseDlr, CaseDlrState, CaseEvent};
 use crate::plugin_host::{
     CaseAddress, CaseAttempt, CaseErrorClass, CaseFirstLeg, CaseMessage, CaseQuestion, CaseSettlement,
     CaseText,
@@ -35,6 +36,9 @@ pub(super) fn questions(hook: Hook, vocabulary: &Vocabulary) -> BoxedStrategy<Ca
         }
         Hook::DeliveryPolicy => (message(vocabulary), attempt(vocabulary))
             .prop_map(|(message, attempt)| CaseQuestion::Next(message, attempt))
+            .boxed(),
+        Hook::Receipt => (message(vocabulary), accepted_submission(vocabulary), event())
+            .prop_map(|(message, submission, event)| CaseQuestion::Receipt(message, submission, event))
             .boxed(),
         Hook::Biller => prop_oneof![
             4 => (message(vocabulary), option::of(first_leg(vocabulary)))
@@ -261,6 +265,35 @@ fn attempt(vocabulary: &Vocabulary) -> BoxedStrategy<CaseAttempt> {
             left_ms,
         })
         .boxed()
+}
+
+fn accepted_submission(vocabulary: &Vocabulary) -> BoxedStrategy<CaseAcceptedSubmission> {
+    let attempts = prop_oneof![4 => 1..=12_u16, 1 => 1..=u16::MAX];
+    let legs = prop_oneof![4 => 1..=4_u8, 1 => 1..=u8::MAX];
+    let time = || prop_oneof![4 => 0..=MONTH_MS, 1 => Just(0), 1 => 0..=MAX_INTEGER];
+    (attempts, (any::<u8>(), legs), select(vocabulary.peers.clone()), time(), time())
+        .prop_map(|(attempts, (leg, legs), peer, age_ms, left_ms)| CaseAcceptedSubmission {
+            attempts,
+            leg: leg % legs,
+            legs,
+            peer,
+            age_ms,
+            left_ms,
+        })
+        .boxed()
+}
+
+fn event() -> BoxedStrategy<CaseEvent> {
+    let states: Vec<CaseDlrState> = CaseDlrState::all().collect();
+    let error = prop_oneof![4 => select(vec![0, 1, 8, 11, 34, 255]), 1 => any::<u16>()];
+    let latency = prop_oneof![4 => 0..=120_000_u64, 1 => Just(0), 1 => 0..=MAX_INTEGER];
+    let network_error = option::weighted(0.2, 0..=0x00FF_FFFF_u32);
+    let dlr = (select(states), option::weighted(0.2, any::<bool>()), error, network_error, latency).prop_map(
+        |(state, is_final, error, network_error, latency_ms)| {
+            CaseEvent::Dlr(CaseDlr { state, is_final, error, network_error, latency_ms })
+        },
+    );
+    prop_oneof![1 => Just(CaseEvent::Accepted), 1 => Just(CaseEvent::Timeout), 4 => dlr].boxed()
 }
 
 fn first_leg(vocabulary: &Vocabulary) -> BoxedStrategy<CaseFirstLeg> {

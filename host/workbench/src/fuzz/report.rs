@@ -47,6 +47,7 @@ pub(super) fn case(found: &Counterexample, seed: u64, given: Option<&(PathBuf, C
         changes: CaseChanges::default(),
         note: None,
         advice: CaseAdvice::default(),
+        wait: None,
     };
     if let Violation::Differs { fresh, .. } = &found.violation {
         expect(&mut case, fresh);
@@ -75,6 +76,10 @@ fn expect(case: &mut Case, answer: &CaseAnswer) {
         CaseAnswer::Next { step, advice, note } => {
             (case.note, case.advice) = (note, advice.unwrap_or_default());
             ExpectedAnswer::Next(step)
+        }
+        CaseAnswer::Receipt { step, wait, note } => {
+            (case.note, case.wait) = (note, wait);
+            ExpectedAnswer::Receipt(step)
         }
         CaseAnswer::Price { price, note } => {
             case.note = note;

@@ -185,7 +185,7 @@ impl Shrinker<'_> {
 /// Sets a field of a question to its simplest value.
 type Reset = fn(&mut CaseQuestion);
 
-const RESETS: [Reset; 13] = [
+const RESETS: [Reset; 14] = [
     |question| on_message(question, |message| message.text = CaseText::default()),
     |question| on_message(question, |message| message.source = CaseAddress::default()),
     |question| on_message(question, |message| message.service_type = None),
@@ -202,6 +202,12 @@ const RESETS: [Reset; 13] = [
             *leg = None;
         }
     },
+    |question| {
+        if let CaseQuestion::Receipt(_, submission, _) = question {
+            (submission.attempts, submission.leg, submission.legs) = (1, 0, 1);
+            (submission.age_ms, submission.left_ms) = (0, 86_400_000);
+        }
+    },
     |question| on_attempt(question, |attempt| (attempt.leg, attempt.legs) = (0, 1)),
     |question| on_attempt(question, |attempt| (attempt.number, attempt.code) = (1, 0)),
     |question| on_attempt(question, |attempt| (attempt.age_ms, attempt.left_ms) = (0, 86_400_000)),
@@ -213,6 +219,7 @@ fn on_message(question: &mut CaseQuestion, change: fn(&mut CaseMessage)) {
         | CaseQuestion::Route(message)
         | CaseQuestion::Next(message, _)
         | CaseQuestion::Submit(CaseSubmission { message, .. })
+        | CaseQuestion::Receipt(message, ..)
         | CaseQuestion::Price(message, _) => {
             change(message);
         }

@@ -38,3 +38,8 @@ fn twilio_peer_passes_its_cases() {
     let cases = root().join("plugins/examples/twilio-peer/cases.toml");
     passes_cases(&plugin_component("twilio_peer.wasm"), &cases);
 }
+
+#[test]
+fn second_chance_passes_its_cases() {
+    passes_cases(&plugin_component("second_chance.wasm"), &root().join("plugins/second-chance/cases.toml"));
+}

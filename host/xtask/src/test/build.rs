@@ -21,6 +21,7 @@ const POLICIES: &[&str] = &[
     "--package=adaptive-policy",
     "--package=resolver-policy",
     "--package=retry-ladder-policy",
+    "--package=second-chance-policy",
     "--package=prepaid-policy",
     "--package=http-peer-policy",
     "--package=shared-sender",

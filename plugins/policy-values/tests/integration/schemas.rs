@@ -95,6 +95,7 @@ fn the_schemas_refuse_mistakes() {
         ("prefix-router", "[[route]]\nprefix = \"86\"\nlegs = [{ pear = \"north\" }]\n"),
         ("prefix-router", "[[route]]\nprefix = \"86\"\nreject = \"because\"\n"),
         ("retry-ladder", "[temporary]\nwaits = [\"5\"]\n"),
+        ("second-chance", "[[rule]]\nnext-leg = [\"enroute\"]\n"),
         ("least-cost", "lowest-quality = 101\n"),
         ("adaptive", "leave-margin = 101\n"),
         ("adaptive", "[[destination]]\nprefix = \"86\"\ncandidates = [{ peer = \"north\", cost = 0.01 }]\n"),

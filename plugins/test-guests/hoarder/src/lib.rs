@@ -59,7 +59,11 @@ impl Guest for Hoarder {
         let peer = PEER.with_borrow(Clone::clone);
         let (rank, weight, cost) = (0, 1, 0);
         let leg = Leg { peer, rank, weight, cost, longest_wait: None, source: None, destination: None };
-        Decision { verdict: Verdict::Forward(vec![leg]), note: Some(format!("{ready} were ready")), changes: Vec::new() }
+        Decision {
+            verdict: Verdict::Forward(vec![leg]),
+            note: Some(format!("{ready} were ready")),
+            changes: Vec::new(),
+        }
     }
 }
 

@@ -35,7 +35,8 @@ impl Guest for Router {
         let taken = take_sender(&request);
         let asked = counters::add("asked", &message.origin, 1, 60_000);
         let peer = PEER.with_borrow(Clone::clone);
-        let leg = Leg { peer, rank: 0, weight: 1, cost: 0, longest_wait: None, source: None, destination: None };
+        let leg =
+            Leg { peer, rank: 0, weight: 1, cost: 0, longest_wait: None, source: None, destination: None };
         let note = format!("{asked} of {} parts at {}, {taken:?}", message.parts, clock::now());
         Decision { verdict: Verdict::Forward(vec![leg]), note: Some(note) }
     }

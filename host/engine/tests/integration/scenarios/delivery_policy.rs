@@ -195,7 +195,12 @@ fn nothing_is_tried_beyond_its_validity() {
 #[test]
 fn without_a_decision_the_built_in_schedule_applies() {
     let gone = |fixture: &mut EngineFixture| {
-        fixture.run([Event::HooksChanged { resolver: false, delivery_policy: false, biller: false }]);
+        fixture.run([Event::HooksChanged {
+            resolver: false,
+            delivery_policy: false,
+            receipt: false,
+            biller: false,
+        }]);
     };
     let failed = |fixture: &mut EngineFixture| decide(fixture, None);
     for without in [gone, failed] {

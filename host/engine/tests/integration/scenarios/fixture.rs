@@ -5,10 +5,10 @@ use engine::{
     UncertainPolicy,
 };
 use model::{
-    Address, AddressBytes, Attempt, DlrRequest, FinalRecord, Imsi, Leg, LinkId, Message, MessageId,
-    MessageKind, MessageProgress, Moment, Now, Outcome, PeerId, PluginVersion, Priority, QueueAction,
-    QueueActionId, RecoveredMessage, RecoveredRecord, Refusal, Resolution, RoutingDecision, StepKind,
-    SubmitAttempt, SubmitTicket, Subscriber, Text, Timestamp, Verdict,
+    AcceptedSubmission, Address, AddressBytes, Attempt, DlrRequest, FinalRecord, Imsi, Leg, LinkId, Message,
+    MessageId, MessageKind, MessageProgress, Moment, Now, Outcome, PeerId, PluginVersion, Priority,
+    QueueAction, QueueActionId, ReceiptEvent, RecoveredMessage, RecoveredRecord, Refusal, Resolution,
+    RoutingDecision, StepKind, SubmitAttempt, SubmitTicket, Subscriber, Text, Timestamp, Verdict,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -42,6 +42,10 @@ pub(crate) struct EngineFixture {
     pub(crate) questions: Vec<AddressBytes>,
     /// Pending decisions of the policy.
     pub(crate) decisions: Vec<(MessageId, Attempt)>,
+    /// Questions to the receipt policy without an answer.
+    pub(crate) receipts: Vec<(MessageId, u64, AcceptedSubmission, ReceiptEvent)>,
+    /// Peers send DLRs.
+    sends_dlrs: bool,
     /// Messages sent on links, in order.
     pub(crate) sent: Vec<(PeerId, Arc<Message>, u8)>,
     /// For each of these, whether another message waits, and the ticket.
@@ -60,6 +64,11 @@ pub(crate) struct EngineFixture {
 
 impl EngineFixture {
     pub(crate) fn new(settings: Settings) -> Self {
+        Self::with_dlrs(settings, false)
+    }
+
+    /// A fixture whose peers send DLRs, or do not.
+    pub(crate) fn with_dlrs(settings: Settings, sends_dlrs: bool) -> Self {
         let now = Now { wall: Timestamp(1_795_000_000_000), mono: Moment(1_000_000) };
         let mut fixture = Self {
             engine: Engine::new(settings.clone()),
@@ -75,6 +84,8 @@ impl EngineFixture {
             routes: Vec::new(),
             questions: Vec::new(),
             decisions: Vec::new(),
+            receipts: Vec::new(),
+            sends_dlrs,
             sent: Vec::new(),
             left: Vec::new(),
             answers: Vec::new(),
@@ -96,7 +107,7 @@ impl EngineFixture {
         self.engine.apply(self.now, Event::Peer(account), &mut out);
         for peer in [FIRST, SECOND, SERIAL] {
             let mut settings = PeerSettings::new(peer);
-            settings.sends_dlrs = false;
+            settings.sends_dlrs = self.sends_dlrs;
             settings.uncertainty = UncertainPolicy::SendAgain;
             settings.retry = vec![Duration::from_secs(10)];
             settings.serial = peer == SERIAL;
@@ -132,6 +143,7 @@ impl EngineFixture {
         self.left.clear();
         self.questions.clear();
         self.decisions.clear();
+        self.receipts.clear();
         self.routes.clear();
         self.boot();
     }
@@ -217,6 +229,9 @@ impl EngineFixture {
                     self.questions.push(msisdn);
                 }
                 EngineCommand::Decide { message, attempt } => self.decisions.push((message.id, attempt)),
+                EngineCommand::AskReceipt { message, question, submission, event } => {
+                    self.receipts.push((message.id, question, submission, event));
+                }
                 EngineCommand::Load { ids } => {
                     self.loads.push(ids.len());
                     for id in ids {

@@ -7,6 +7,7 @@ mod pace;
 mod peer_groups;
 mod quarantine;
 mod queue_actions;
+mod receipts;
 mod replace_if_present;
 mod requery;
 mod resolver;

@@ -165,7 +165,12 @@ fn a_requery_without_subscriber_or_resolver_fails_the_leg() {
 
     let mut fixture = cached_fixture(false);
     let id = submit(&mut fixture);
-    fixture.run([engine::Event::HooksChanged { resolver: false, delivery_policy: false, biller: false }]);
+    fixture.run([engine::Event::HooksChanged {
+        resolver: false,
+        delivery_policy: false,
+        receipt: false,
+        biller: false,
+    }]);
     fixture.answer(id, unknown());
     assert_eq!((fixture.finished[&id].state, fixture.finished[&id].error), (FinalState::Failed, 8));
 }

@@ -317,7 +317,8 @@ fn five_thousand_wait_on_few_numbers_and_on_many() {
 #[test]
 fn the_resolver_is_replaced_while_five_thousand_wait() {
     const MESSAGES: usize = 5_000;
-    let hooks = |resolver| Event::HooksChanged { resolver, delivery_policy: false, biller: false };
+    let hooks =
+        |resolver| Event::HooksChanged { resolver, delivery_policy: false, receipt: false, biller: false };
     for numbers in [10, 700, MESSAGES] {
         let mut fixture = fixture(|_| {});
         let accept = |n: usize| Event::Accept {
@@ -354,7 +355,8 @@ fn the_resolver_is_replaced_while_five_thousand_wait() {
 
 #[test]
 fn without_a_resolver_legs_that_need_it_fail() {
-    let hooks = |resolver| Event::HooksChanged { resolver, delivery_policy: false, biller: false };
+    let hooks =
+        |resolver| Event::HooksChanged { resolver, delivery_policy: false, receipt: false, biller: false };
     let mut fixture = fixture(|_| {});
     fixture.submit(message("3", vec![subscriber_leg(FIRST)])).unwrap();
     fixture.answer_all(&found("7"));
@@ -399,7 +401,8 @@ fn no_message_overtakes_one_whose_content_is_loading() {
 
 #[test]
 fn a_rebound_resolver_is_queried_for_messages_still_waiting() {
-    let hooks = |resolver| Event::HooksChanged { resolver, delivery_policy: false, biller: false };
+    let hooks =
+        |resolver| Event::HooksChanged { resolver, delivery_policy: false, receipt: false, biller: false };
     let mut fixture = fixture(|settings| settings.body_cache = 0);
     let accept =
         |_| Event::Accept { message: Box::new(message("1", vec![subscriber_leg(FIRST)])), reply: REPLY };

@@ -30,6 +30,8 @@ pub(crate) struct Disk {
     /// The expected ledger.
     pub(crate) expected_ledger: ExpectedLedger,
     pub(crate) pools: PoolDisk,
+    /// Messages whose submitter has a final DLR.
+    final_dlrs: HashSet<MessageId>,
     pub(crate) next_id: MessageId,
     pub(crate) next_handed: u64,
 }
@@ -37,6 +39,13 @@ pub(crate) struct Disk {
 impl Disk {
     pub(crate) fn commit(&mut self, batch: Batch) {
         let wrote_ids = !batch.accepted.is_empty() || !batch.submit_attempts.is_empty();
+        for message in &batch.accepted {
+            if let MessageKind::Dlr(dlr) = &message.kind
+                && !dlr.intermediate
+            {
+                assert!(self.final_dlrs.insert(dlr.of), "{:?} has two final DLRs", dlr.of);
+            }
+        }
         for message in batch.accepted.into_iter().chain(batch.replaced) {
             self.note_submission(&message);
             self.messages.insert(message.id, message);

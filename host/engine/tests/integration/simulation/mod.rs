@@ -22,6 +22,8 @@
 //!   screened again;
 //! * no message leaves that a queue action holds or reroutes; what is undone in time continues, and an action reports
 //!   how many messages it has cancelled;
+//! * a submitter gets one final DLR for a message, however many legs a receipt policy has it sent to, and no leg gets it
+//!   twice except in doubt;
 //! * every trace is a possible one;
 //! * no answered DLR is lost: peers repeat unanswered ones after a crash;
 //! * two nodes over one log never both append to one place of it, and the tables of the follower are those of the leader.
@@ -35,6 +37,7 @@ mod journal;
 mod ledger;
 mod plugins;
 mod queue_actions;
+mod receipts;
 mod screens;
 mod sender_numbers;
 mod serial_delivery;
@@ -85,6 +88,8 @@ pub(crate) struct Plan {
     pub(crate) queue_actions: bool,
     /// Screens put messages into quarantine, and drop some.
     pub(crate) screens: bool,
+    /// A receipt policy sends messages to their next leg, changes DLRs, and does not believe some.
+    pub(crate) receipts: bool,
     /// Two nodes share a log: a crash is also a take-over, and appends have unknown outcomes.
     pub(crate) cluster: bool,
     /// A single crash at this commit, counted from 0: before its commands leave, or after.
@@ -146,6 +151,7 @@ const CALM: Plan = Plan {
     senders: false,
     queue_actions: false,
     screens: false,
+    receipts: false,
     cluster: false,
     crash_at: None,
 };
@@ -352,6 +358,48 @@ fn pool_numbers_are_released_with_a_crash_at_every_commit() {
         for crash_before_leaving in [false, true] {
             let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
             let plan = Plan { ledger: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SENDERS };
+            let commits = live(seed, plan, STEPS);
+            assert!(commits > STEPS / 12, "{commits}");
+            for commit in 0..commits {
+                live(seed, Plan { crash_at: Some((commit, crash_before_leaving)), ..plan }, STEPS);
+            }
+        }
+    }
+}
+
+/// A receipt policy decides on DLRs and on their absence.
+const RECEIPTS: Plan = Plan { receipts: true, ledger: true, ..CALM };
+
+#[test]
+fn a_message_with_a_receipt_policy_has_one_final_dlr_and_one_charge() {
+    for body_cache in [0, 1 << 20] {
+        let plan = Plan { body_cache, ..RECEIPTS };
+        run(plan, 100);
+        run(Plan { plugins: true, drops: true, silence: true, ..plan }, 60);
+        run(Plan { senders: true, queue_actions: true, ..plan }, 40);
+        run(Plan { serial: true, plugins: true, ..plan }, 40);
+    }
+}
+
+#[test]
+fn a_receipt_policy_loses_nothing_through_crashes() {
+    for uncertainty in [UncertainPolicy::SendAgain, UncertainPolicy::Query, UncertainPolicy::AwaitDlr] {
+        for body_cache in [0, 1 << 20] {
+            let plan = Plan { crashes: true, uncertainty, body_cache, ..RECEIPTS };
+            run(plan, 50);
+            run(Plan { plugins: true, drops: true, silence: true, ..plan }, 30);
+            run(Plan { cluster: true, ..plan }, 10);
+        }
+    }
+}
+
+#[test]
+fn a_receipt_policy_with_a_crash_at_every_commit() {
+    const STEPS: usize = 120;
+    for seed in seeds_of(8) {
+        for crash_before_leaving in [false, true] {
+            let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
+            let plan = Plan { drops: seed % 8 < 4, body_cache, ..RECEIPTS };
             let commits = live(seed, plan, STEPS);
             assert!(commits > STEPS / 12, "{commits}");
             for commit in 0..commits {

@@ -280,6 +280,8 @@ pub(crate) fn check_trace(id: MessageId, ended: &FinalRecord, serial: bool, trun
                     | StepKind::UnknownSubscriber { .. }
                     | StepKind::Decided { hook: Hook::DeliveryPolicy, .. }
                     | StepKind::DlrReceived { .. }
+                    | StepKind::DlrRemapped { .. }
+                    | StepKind::Decided { hook: Hook::Receipt, .. }
             )
         );
         assert!(why || unanswered, "{id:?} failed without a cause: {steps:#?}");

@@ -6,6 +6,7 @@ use crate::simulation::disk::Disk;
 use crate::simulation::journal::SimulatedJournal;
 use crate::simulation::ledger::LedgerClients;
 use crate::simulation::plugins::{self, Plugins};
+use crate::simulation::receipts::Receipts;
 use crate::simulation::sender_numbers;
 use crate::simulation::serial_delivery::Witness;
 use crate::simulation::{Plan, Random};
@@ -72,11 +73,14 @@ pub(crate) struct World {
     routes: Vec<Arc<Message>>,
     ledger_clients: LedgerClients,
     plugins: Plugins,
+    receipts: Receipts,
     /// DLRs that peers still have to send: peer, id, message.
     dlrs: Vec<(PeerId, PeerMessageId, Arc<Message>)>,
     next_peer_id: u64,
     /// How often peers took each message.
     taken: HashMap<MessageId, u32>,
+    /// The same for each leg.
+    taken_on_leg: HashMap<(MessageId, u8), u32>,
     /// Messages that may have been duplicated by uncertainty or a crash.
     doubted: HashSet<MessageId>,
     /// Messages that a crash found as accepted: their earlier steps are in no trace.
@@ -126,9 +130,11 @@ impl World {
             routes: Vec::new(),
             ledger_clients: LedgerClients::default(),
             plugins: Plugins::new(plan.plugins),
+            receipts: Receipts::new(plan.receipts),
             dlrs: Vec::new(),
             next_peer_id: 1,
             taken: HashMap::new(),
+            taken_on_leg: HashMap::new(),
             doubted: HashSet::new(),
             truncated: HashSet::new(),
             acknowledged: Vec::new(),
@@ -174,6 +180,7 @@ impl World {
             biller: true,
             resolver: self.plugins.resolver,
             delivery_policy: self.plugins.policy,
+            receipt: self.receipts.bound,
             resolve_in_flight: plugins::IN_FLIGHT,
             resolve_cache_limit: 20,
             previous_leader_sends: Duration::from_millis(
@@ -192,6 +199,7 @@ impl World {
         self.queue_action_witness.begin();
         self.ledger_clients.crashed();
         self.plugins.unbind_all();
+        self.receipts.crashed();
         let mut account = PeerSettings::new(ACCOUNT);
         account.addressee = true;
         account.sends_dlrs = false;
@@ -476,6 +484,9 @@ impl World {
                 EngineCommand::Decide { message, attempt } => {
                     self.plugins.note_decision_request(&message, attempt, &self.disk);
                 }
+                EngineCommand::AskReceipt { message, question, submission, event } => {
+                    self.receipts.note(&message, question, submission, event);
+                }
                 EngineCommand::Load { ids } => self.loads.extend(ids),
                 EngineCommand::Reroute { message } => self.routes.push(message),
                 EngineCommand::QueryPeer { id, message, .. } => {
@@ -530,6 +541,11 @@ impl World {
                 self.wall = if self.random.chance(50) { self.wall + jump } else { self.wall - jump };
             }
             84 if !self.stale_sends.is_empty() => self.stale_send(),
+            78..83 if self.plan.receipts => {
+                if let Some(event) = self.receipts.decide(&mut self.random, false) {
+                    self.apply(event);
+                }
+            }
             78..85 => self.answer_questions(),
             86 => self.answer_biller(),
             93..96 if self.plan.senders => {
@@ -592,6 +608,9 @@ impl World {
             while let Some(event) = self.plugins.decide(&mut self.random, true) {
                 self.apply(event);
             }
+            while let Some(event) = self.receipts.decide(&mut self.random, true) {
+                self.apply(event);
+            }
             while !self.on_links.is_empty() {
                 self.answer(0);
             }
@@ -629,8 +648,12 @@ impl World {
             self.disk.submit_attempts.len()
         );
         assert_eq!(
-            (self.engine.resolver_status().messages, self.engine.pending_decisions()),
-            (0, 0),
+            (
+                self.engine.resolver_status().messages,
+                self.engine.pending_decisions(),
+                self.engine.pending_receipts()
+            ),
+            (0, 0, 0),
             "seed {seed}"
         );
         let left = self
@@ -649,7 +672,8 @@ impl World {
                 ended.unwrap_or_else(|| panic!("seed {seed}: {id:?} was accepted and has no final record"));
             let taken = self.taken.get(id).copied().unwrap_or(0);
             // DLRs are repeated until they are answered, and uncertain messages are sent again.
-            if self.plan.uncertainty == UncertainPolicy::SendAgain {
+            // A receipt policy may disbelieve the only DLR.
+            if self.plan.uncertainty == UncertainPolicy::SendAgain && !self.plan.receipts {
                 assert!(
                     ended.state != FinalState::Unknown,
                     "seed {seed}: {id:?} ended as unknown: {ended:?}"
@@ -662,7 +686,9 @@ impl World {
                 assert!(taken > 0, "seed {seed}: {id:?} is called {:?} and no peer has it", ended.state);
             }
             if !self.doubted.contains(id) {
-                assert!(taken <= 1, "seed {seed}: {id:?} went out {taken} times without being uncertain");
+                let on_leg = |leg| self.taken_on_leg.get(&(*id, leg)).copied().unwrap_or(0);
+                let most = if self.plan.receipts { (0..8).map(on_leg).max().unwrap_or(0) } else { taken };
+                assert!(most <= 1, "seed {seed}: {id:?} went out {most} times without being uncertain");
             }
         }
         let unique: HashSet<_> = self.acknowledged.iter().collect();

@@ -63,6 +63,7 @@ impl World {
             return id;
         }
         *self.taken.entry(flight.message.id).or_default() += 1;
+        *self.taken_on_leg.entry((flight.message.id, flight.leg)).or_default() += 1;
         if flight.want_dlr {
             let peer = self.links.iter().find(|(link, _)| *link == flight.link).map(|(_, peer)| *peer);
             let peer = peer.unwrap_or(PEERS[0]);

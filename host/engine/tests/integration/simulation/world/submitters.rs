@@ -172,9 +172,19 @@ impl World {
             (self.plugins.resolver, self.plugins.policy) = (resolver, policy);
             self.plugins.unbind_all();
             // Both are replaced.
-            self.apply(Event::HooksChanged { resolver: false, delivery_policy: false, biller: true });
+            self.apply(Event::HooksChanged {
+                resolver: false,
+                delivery_policy: false,
+                receipt: self.receipts.bound,
+                biller: true,
+            });
         }
-        self.apply(Event::HooksChanged { resolver, delivery_policy: policy, biller: true });
+        self.apply(Event::HooksChanged {
+            resolver,
+            delivery_policy: policy,
+            receipt: self.receipts.bound,
+            biller: true,
+        });
     }
 
     pub(super) fn some_request(&mut self) {

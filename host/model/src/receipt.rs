@@ -1,0 +1,94 @@
+//! Questions to the receipt hook and its answers.
+
+use crate::{DlrState, PeerId, PluginVersion};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A submission that a peer has accepted and whose DLR is expected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AcceptedSubmission {
+    /// Attempts so far, over all legs.
+    pub attempts: u16,
+    /// The index of the leg, and the number of legs.
+    pub leg: (u8, u8),
+    /// The peer.
+    pub peer: PeerId,
+    /// The time since the message was accepted.
+    pub age: Duration,
+    /// The remaining validity.
+    pub left: Duration,
+}
+
+/// What happened to an accepted submission.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReceiptEvent {
+    /// The peer has accepted it; no DLR came yet.
+    Accepted,
+    /// A DLR came.
+    Dlr(DlrFacts),
+    /// The time of [`ReceiptDecision::wait`] has passed without a final DLR.
+    Timeout,
+}
+
+/// What the receipt hook is told of a DLR.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DlrFacts {
+    /// Whether the state is final.
+    pub is_final: bool,
+    /// The state.
+    pub state: DlrState,
+    /// The operator's error code; 0 if there is none.
+    pub error: u16,
+    /// SMPP network_error_code, if given.
+    pub network_error: Option<[u8; 3]>,
+    /// From the submit attempt to the DLR.
+    pub latency: Duration,
+}
+
+/// What follows from a [`ReceiptEvent`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReceiptVerdict {
+    /// The DLR counts as it is; without a DLR, the message goes on waiting.
+    Accept,
+    /// Try the next leg; if there is none, as [`ReceiptVerdict::Accept`].
+    NextLeg,
+    /// The DLR counts as one with this state and error code. After a timeout, a final state ends the message.
+    Remap {
+        /// The state.
+        state: DlrState,
+        /// The error code.
+        error: u16,
+    },
+    /// The DLR is not believed: the message goes on waiting. Without a DLR, as [`ReceiptVerdict::Accept`].
+    Suspect,
+}
+
+/// The receipt hook's decision.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReceiptDecision {
+    /// The verdict.
+    pub verdict: ReceiptVerdict,
+    /// The hook is asked again if no final DLR comes within this time. `None` leaves an earlier wait as it is.
+    pub wait: Option<Duration>,
+    /// The plugin version that decided.
+    pub by: Arc<PluginVersion>,
+    /// Its note, for the trace.
+    pub note: Option<Box<str>>,
+}
+
+impl std::fmt::Display for ReceiptDecision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.verdict {
+            ReceiptVerdict::Accept => f.write_str("accept")?,
+            ReceiptVerdict::NextLeg => f.write_str("next leg")?,
+            ReceiptVerdict::Remap { state, error } => {
+                write!(f, "remap to {}, error {error}", state.name())?;
+            }
+            ReceiptVerdict::Suspect => f.write_str("suspect")?,
+        }
+        match self.wait {
+            Some(wait) => write!(f, ", ask again after {} s", wait.as_secs_f32()),
+            None => Ok(()),
+        }
+    }
+}
