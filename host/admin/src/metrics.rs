@@ -206,6 +206,16 @@ metrics! {
     Counter RESOLVER_QUESTIONS = "switchyard_resolver_questions_total" [];
     /// Messages whose subscriber was in the resolver cache.
     Counter RESOLVER_HITS = "switchyard_resolver_cache_hits_total" [];
+    /// Lookups of numbers, by what: messages and numbers that wait, and cached answers.
+    Gauge LOOKUPS = "switchyard_lookups" ["what"];
+    /// Questions to the lookups.
+    Counter LOOKUP_QUESTIONS = "switchyard_lookup_questions_total" [];
+    /// Messages that were routed, or rejected, because their number could not be looked up in time.
+    Counter LOOKUP_FAILURES = "switchyard_lookup_failures_total" [];
+    /// Messages whose number was in the lookup cache.
+    Counter LOOKUP_HITS = "switchyard_lookup_cache_hits_total" [];
+    /// Messages whose number was not in the lookup cache.
+    Counter LOOKUP_MISSES = "switchyard_lookup_cache_misses_total" [];
     /// Messages that wait for a decision of the delivery policy.
     Gauge DECIDING = "switchyard_deciding_messages" [];
     /// Questions to the receipt policy without an answer.

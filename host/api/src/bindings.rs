@@ -61,6 +61,10 @@ pub struct Grants {
     /// The plugin may query the HLR.
     #[serde(default)]
     pub hlr: bool,
+    /// The servers and zones that `dns` may ask; omitted: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub dns: Option<DnsGrant>,
     /// Guests in languages with a WASI runtime may draw random numbers.
     #[serde(default)]
     pub random: bool,
@@ -92,10 +96,37 @@ impl Default for Grants {
             kv: 0,
             tables: Vec::new(),
             hlr: false,
+            dns: None,
             random: false,
             counters: Vec::new(),
             quality: None,
         }
+    }
+}
+
+/// The questions that a plugin may ask the domain name system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct DnsGrant {
+    /// The servers, asked one after the other until one answers: IP addresses, with a port if that is not 53.
+    #[schema(min_items = 1, max_items = 4)]
+    pub servers: Vec<String>,
+    /// The zones, with the names below them.
+    #[schema(min_items = 1, max_items = 32)]
+    pub zones: Vec<String>,
+    /// How long each server may take, in milliseconds.
+    #[serde(default = "default_dns_timeout")]
+    #[schema(required = false, minimum = 50, maximum = 30_000)]
+    pub timeout_ms: u64,
+}
+
+fn default_dns_timeout() -> u64 {
+    1_000
+}
+
+impl Default for DnsGrant {
+    fn default() -> Self {
+        Self { servers: Vec::new(), zones: Vec::new(), timeout_ms: default_dns_timeout() }
     }
 }
 

@@ -42,8 +42,8 @@ pub use appliance_image::{
 pub use attention::{AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView};
 pub use bindings::{
     ActivationRequest, Binding, BindingChange, BindingRecord, BindingRequest, CandidateRecordView,
-    CounterGrant, CounterWindow, Grants, HookRollbackRequest, InstanceUse, OnFault, PromotionRequest,
-    QualityGrant, Tolerance, TrialModeView, TrialRequest,
+    CounterGrant, CounterWindow, DnsGrant, Grants, HookRollbackRequest, InstanceUse, OnFault,
+    PromotionRequest, QualityGrant, Tolerance, TrialModeView, TrialRequest,
 };
 pub use business::{BusinessPushView, BusinessRequestsView, BusinessView};
 pub use cluster::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView};
@@ -63,8 +63,8 @@ pub use hooks::{
 pub use ledger::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
 pub use messages::{AcceptedMessage, MessageFilter, MessagePageView, MessageRowView, TestMessageRequest};
 pub use names::{
-    BindMode, CoreNetworkFaultKind, CoreNetworkRole, LinkBlocker, LinkPhase, LinkRole, MessageStateView,
-    PresenceSign, PumpState, ReadinessStatus, SubscriberStateView, TestStepKind,
+    BindMode, CoreNetworkFaultKind, CoreNetworkRole, LinkBlocker, LinkPhase, LinkRole, LookupResultView,
+    MessageStateView, PresenceSign, PumpState, ReadinessStatus, SubscriberStateView, TestStepKind,
 };
 pub use operation::{
     DrainOptions, DrainStateView, Health, LogLevelRequest, LogLevelView, RemainingMessagesView,
@@ -108,8 +108,8 @@ pub use replays::{
 pub use subscribers::{SubscriberQueueView, SubscriberView, SubscriberWakeResult};
 pub use tables::{LongestKeyView, TableFillResult, TableKind, TableLookUpView, TableView};
 pub use trace::{
-    ExplainRequest, ExplanationView, PriceView, RoutingView, ScreeningView, SettleMessageRequest, StepView,
-    TraceView,
+    ExplainRequest, ExplanationView, LookupView, PriceView, RoutingView, ScreeningView, SettleMessageRequest,
+    StepView, TraceView,
 };
 pub use users::{
     AuditEntry, AuditOutcome, AuditPage, AuditRecord, CreatedTokenView, LoginRequest, PasswordRequest,

@@ -1,6 +1,6 @@
 //! Enumerations of which the API knows the names only.
 
-use model::FinalState;
+use model::{FinalState, LookupResult};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -96,6 +96,15 @@ names! {
         /// It does not.
         NotReady = "not-ready",
     }
+    /// How the lookup of a number ended.
+    LookupResultView {
+        /// There was no answer, or the plugin failed.
+        Failed = "failed",
+        /// Nothing is known of the number.
+        Unknown = "unknown",
+        /// The number has attributes.
+        Found = "found",
+    }
     /// The state of a message, unfinished or finished.
     MessageStateView {
         /// In the queue of a peer.
@@ -110,6 +119,8 @@ names! {
         Held = "held",
         /// In quarantine until an admin releases or purges it.
         Quarantined = "quarantined",
+        /// Waits for the lookup of its number.
+        AwaitingLookup = "awaiting-lookup",
         /// Waits for the resolution of its number.
         Resolving = "resolving",
         /// Refused by the peer; the delivery policy decides.
@@ -204,6 +215,16 @@ names! {
         MscWithoutSms = "msc-without-sms",
         /// Two MSCs are connected under the same name (proxy).
         DuplicateName = "double-name",
+    }
+}
+
+impl From<LookupResult> for LookupResultView {
+    fn from(result: LookupResult) -> Self {
+        match result {
+            LookupResult::Failed => Self::Failed,
+            LookupResult::Unknown => Self::Unknown,
+            LookupResult::Found => Self::Found,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
-use super::{MessageStateView, UncertainRemedy};
+use super::{LookupResultView, MessageStateView, UncertainRemedy};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// A step of a trace.
@@ -40,6 +41,10 @@ pub struct TraceView {
     #[schema(required)]
     #[serde(default)]
     pub screening: Option<ScreeningView>,
+    /// What was known of the number; null if no lookup was asked, or its answer is awaited.
+    #[schema(required)]
+    #[serde(default)]
+    pub lookup: Option<LookupView>,
     /// The routing decision.
     pub routing: RoutingView,
     /// The price; null if no biller was asked.
@@ -78,6 +83,26 @@ pub struct ScreeningView {
     /// The text as submitted, if a screen replaced it and the text was requested.
     #[schema(required)]
     pub submitted_body: Option<String>,
+}
+
+/// What was known of the number of a message when it was routed.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Lookup)]
+pub struct LookupView {
+    /// The plugin that answered or failed.
+    pub plugin: String,
+    /// The plugin's version.
+    pub version: String,
+    /// The plugin's note, or the reason of the failure.
+    #[schema(required)]
+    pub note: Option<String>,
+    /// How the lookup ended.
+    #[schema(inline)]
+    pub result: LookupResultView,
+    /// The attributes of the number, in their order.
+    pub attributes: BTreeMap<String, String>,
+    /// Whether the answer came from the cache; otherwise from the plugin.
+    pub cached: bool,
 }
 
 /// A routing decision.

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use model::{
-    Address, DlrRequest, MessageChanges, MessageId, PluginVersion, PriceState, ScreenVerdict, SenderRequest,
-    Timestamp, Verdict,
+    Address, DlrRequest, Lookup, MessageChanges, MessageId, PluginVersion, PriceState, ScreenVerdict,
+    SenderRequest, Timestamp, Verdict,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -46,6 +46,8 @@ pub struct ArchivedMessage {
     pub changes: Option<Box<MessageChanges>>,
     /// What the screens said, if any was bound.
     pub screening: Option<Box<ArchivedScreening>>,
+    /// What was known of the number, if a lookup was asked.
+    pub lookup: Option<Arc<Lookup>>,
     /// The price and its settlement; `None` if no biller was called.
     pub price: Option<Box<ArchivedPrice>>,
     /// The host call log of the router, as written by `hooks`; `None` if the router made no host calls whose results

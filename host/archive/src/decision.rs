@@ -4,7 +4,7 @@
 //! Encoding: one-octet numbers as is; times as 8 octets, little-endian; other numbers as LEB128; a text as its length
 //! (LEB128) and UTF-8.
 //!
-//! * 1: format (4 with a screening, 3 with changes, 2 with a sender request, otherwise 1: a reader does not know what a later
+//! * 1: format (5 with a lookup, 4 with a screening, 3 with changes, 2 with a sender request, otherwise 1: a reader does not know what a later
 //!   format has)
 //! * 1: flags: bit 0 UDHI, 1 rerouted, 2 service type, 3 price, 4 host calls, 5 no router was called, 6 sender request,
 //!   7 changes
@@ -18,16 +18,18 @@
 //! * sender request, if flagged: 1 fallback (0 reject, 1 keep the sender, 2 hold), number: lease in ms plus one, 0
 //!   without a lease; texts pool, holder, user, reason
 //! * changes, if flagged: as `codec` describes them
-//! * screening, in format 4: its verdict, as `codec` describes it; 1 flags (bit 0 changes, 1 the text was replaced, 2 host
+//! * in format 5: 1 whether there is a screening
+//! * screening, in formats 4 and 5: its verdict, as `codec` describes it; 1 flags (bit 0 changes, 1 the text was replaced, 2 host
 //!   calls); texts plugin and version; then the flagged fields: changes; number: length, octets
+//! * lookup, in format 5: as `codec` describes it
 //! * host calls, if flagged: the rest of the value
 
 use crate::PeerDirectory;
 use crate::archived_message::{ArchivedMessage, ArchivedPrice, ArchivedScreening};
 use bytes::Bytes;
 use codec::{
-    CompactLayout, Cursor, Layout, RecordError, changes, put_changes, put_leb128, put_screen_verdict,
-    put_verdict, screen_verdict, verdict,
+    CompactLayout, Cursor, Layout, RecordError, changes, lookup, put_changes, put_leb128, put_lookup,
+    put_screen_verdict, put_verdict, screen_verdict, verdict,
 };
 use model::{
     DlrRequest, FinalRecord, Message, MessageId, MessageKind, PluginVersion, PriceState, Screening,
@@ -41,6 +43,7 @@ const FORMAT: u8 = 1;
 const FORMAT_WITH_SENDER: u8 = 2;
 const FORMAT_WITH_CHANGES: u8 = 3;
 const FORMAT_WITH_SCREENING: u8 = 4;
+const FORMAT_WITH_LOOKUP: u8 = 5;
 
 const UDHI: u8 = 1;
 const ROUTED_AGAIN: u8 = 2;
@@ -61,11 +64,13 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
     let sender = routed.sender.as_deref();
     let changes = routed.changes.as_deref();
     let screening = routed.screening.as_deref();
-    out.push(match (screening, changes, sender) {
-        (Some(_), _, _) => FORMAT_WITH_SCREENING,
-        (None, Some(_), _) => FORMAT_WITH_CHANGES,
-        (None, None, Some(_)) => FORMAT_WITH_SENDER,
-        (None, None, None) => FORMAT,
+    let lookup = routed.lookup.as_deref();
+    out.push(match (lookup, screening, changes, sender) {
+        (Some(_), _, _, _) => FORMAT_WITH_LOOKUP,
+        (None, Some(_), _, _) => FORMAT_WITH_SCREENING,
+        (None, None, Some(_), _) => FORMAT_WITH_CHANGES,
+        (None, None, None, Some(_)) => FORMAT_WITH_SENDER,
+        (None, None, None, None) => FORMAT,
     });
     out.push(
         flag(UDHI, message.text.udhi)
@@ -115,6 +120,9 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
     if let Some(changes) = changes {
         put_changes::<CompactLayout>(&mut out, changes);
     }
+    if lookup.is_some() {
+        out.push(u8::from(screening.is_some()));
+    }
     if let Some(Screening { verdict, by, changes, submitted_text, host_calls, .. }) = screening {
         put_screen_verdict(&mut out, *verdict);
         out.push(
@@ -129,6 +137,9 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
             CompactLayout::put_octets(&mut out, host_calls);
         }
     }
+    if let Some(lookup) = lookup {
+        put_lookup::<CompactLayout>(&mut out, lookup);
+    }
     out.extend_from_slice(host_calls.unwrap_or_default());
     out
 }
@@ -136,7 +147,7 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
 /// Whether no router was asked about the message: it is a DLR, or no screen let it pass.
 fn is_not_routed(message: &Message) -> bool {
     matches!(message.kind, MessageKind::Dlr(_))
-        || matches!(message.routed.verdict, Verdict::Quarantine | Verdict::Drop(_))
+        || matches!(message.routed.verdict, Verdict::Quarantine | Verdict::AwaitLookup | Verdict::Drop(_))
 }
 
 /// The time of the last rerouting; `None` if the verdict was made at the acceptance.
@@ -148,7 +159,11 @@ fn last_routed(message: &Message, ended: &FinalRecord) -> Option<Timestamp> {
     match message.routed.verdict {
         // A message rejected at once is never archived, so this one was held before.
         Verdict::Reject(_) => Some(ended.at),
-        Verdict::Forward(_) | Verdict::Hold(_) | Verdict::Quarantine | Verdict::Drop(_) => again,
+        Verdict::Forward(_)
+        | Verdict::Hold(_)
+        | Verdict::Quarantine
+        | Verdict::AwaitLookup
+        | Verdict::Drop(_) => again,
     }
 }
 
@@ -228,7 +243,7 @@ impl DecisionDecoder {
         let mut cursor = Cursor::new(value);
         let cursor = &mut cursor;
         let format = cursor.u8()?;
-        if !(FORMAT..=FORMAT_WITH_SCREENING).contains(&format) {
+        if !(FORMAT..=FORMAT_WITH_LOOKUP).contains(&format) {
             return Err(cursor.damaged("unknown decision format"));
         }
         let flags = cursor.u8()?;
@@ -246,8 +261,17 @@ impl DecisionDecoder {
         let sender = if flags & SENDER == 0 { None } else { Some(Box::new(sender(cursor)?)) };
         let changes =
             if flags & CHANGES == 0 { None } else { Some(Box::new(changes::<CompactLayout>(cursor)?)) };
-        let screening =
-            if format < FORMAT_WITH_SCREENING { None } else { Some(Box::new(self.screening(cursor)?)) };
+        let has_screening = match format {
+            FORMAT_WITH_LOOKUP => cursor.u8()? != 0,
+            other => other == FORMAT_WITH_SCREENING,
+        };
+        let screening = if has_screening { Some(Box::new(self.screening(cursor)?)) } else { None };
+        let lookup = if format == FORMAT_WITH_LOOKUP {
+            let by = |plugin: &str, version: &str| self.decider(plugin, version);
+            Some(Arc::new(lookup::<CompactLayout>(cursor, by)?))
+        } else {
+            None
+        };
         let host_calls = (flags & HOST_CALLS != 0).then(|| value.slice(cursor.at()..));
         Ok(ArchivedMessage {
             id,
@@ -267,6 +291,7 @@ impl DecisionDecoder {
             sender,
             changes,
             screening,
+            lookup,
             price,
             host_calls,
             routed: flags & NOT_ROUTED == 0,
@@ -311,8 +336,8 @@ fn text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, RecordError> {
 mod tests {
     use super::*;
     use model::{
-        Address, Charge, DroppedAs, FinalState, Leg, MessageChanges, PeerId, PeerMessageId, Priority, Quote,
-        RejectReason, RoutingDecision, ScreenVerdict, Step, Text,
+        Address, Charge, DroppedAs, FinalState, Leg, Lookup, LookupResult, MessageChanges, PeerId,
+        PeerMessageId, Priority, Quote, RejectReason, RoutingDecision, ScreenVerdict, Step, Text,
     };
     use proptest::collection::vec;
     use proptest::option;
@@ -411,13 +436,28 @@ mod tests {
     }
 
     prop_compose! {
+        fn found()(
+            result in select(&LookupResult::ALL[..]), attributes in vec(("[a-z-]{1,9}", "\\PC{0,9}"), 0..4),
+            note in option::of("\\PC{0,20}"), cached: bool,
+        ) -> Lookup {
+            Lookup {
+                result,
+                attributes: attributes.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+                by: Arc::new(PluginVersion { plugin: "l".into(), version: "3".into() }),
+                note: note.map(Into::into),
+                cached,
+            }
+        }
+    }
+
+    prop_compose! {
         fn message()(
             id: u64, origin: u32, source in address(), destination in address(),
             service_type in vec(any::<u8>(), 0..10), data_coding: u8, priority in 0..4u8, dlr_request in 0..8u8,
             octets in vec(any::<u8>(), 0..200), udhi: bool, accepted_at: u64, verdict in verdict(),
             quote in option::of(quote()), host_calls in option::of(vec(any::<u8>(), 0..100)),
             sender in option::of(wish()), changes in option::of(message_changes()),
-            screening in option::of(screening()),
+            screening in option::of(screening()), found in option::of(found()),
         ) -> Message {
             Message {
                 id: MessageId(id),
@@ -438,7 +478,7 @@ mod tests {
                 accepted_at: Timestamp(accepted_at),
                 scheduled: None,
                 expires_at: Timestamp(0),
-                routed: RoutingDecision { screening: screening.map(Box::new), sender: sender.map(Box::new), changes: changes.map(Box::new), quote: quote.map(Box::new), host_calls: host_calls.map(Vec::into_boxed_slice), ..RoutingDecision::new(verdict, Arc::new(PluginVersion { plugin: "p".into(), version: "1".into() })) },
+                routed: RoutingDecision { screening: screening.map(Box::new), lookup: found.map(Arc::new), sender: sender.map(Box::new), changes: changes.map(Box::new), quote: quote.map(Box::new), host_calls: host_calls.map(Vec::into_boxed_slice), ..RoutingDecision::new(verdict, Arc::new(PluginVersion { plugin: "p".into(), version: "1".into() })) },
             }
         }
     }
@@ -474,6 +514,7 @@ mod tests {
             verdict: message.routed.verdict.map_peers(|peer| Named.name(*peer)),
             sender: message.routed.sender.clone(),
             changes: message.routed.changes.clone(),
+            lookup: message.routed.lookup.clone(),
             screening: message.routed.screening.as_deref().map(|screening| {
                 Box::new(ArchivedScreening {
                     verdict: screening.verdict,
@@ -498,7 +539,10 @@ mod tests {
                 .host_calls
                 .as_ref()
                 .map(|host_calls| Bytes::copy_from_slice(host_calls)),
-            routed: !matches!(message.routed.verdict, Verdict::Quarantine | Verdict::Drop(_)),
+            routed: !matches!(
+                message.routed.verdict,
+                Verdict::Quarantine | Verdict::AwaitLookup | Verdict::Drop(_)
+            ),
             missing: None,
         }
     }

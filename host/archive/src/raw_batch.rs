@@ -148,6 +148,7 @@ fn from_record(record: &Record, with_body: bool, decoder: &mut DecisionDecoder) 
         sender: None,
         changes: None,
         screening: None,
+        lookup: None,
         price: None,
         host_calls: None,
         routed: true,

@@ -149,6 +149,10 @@ fn last_tried(ended: &FinalRecord) -> Option<model::PeerId> {
 fn first_leg(message: &Message) -> Option<model::PeerId> {
     match &message.routed.verdict {
         Verdict::Forward(legs) => legs.first().map(|leg| leg.peer),
-        Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => None,
+        Verdict::Hold(_)
+        | Verdict::Reject(_)
+        | Verdict::Quarantine
+        | Verdict::AwaitLookup
+        | Verdict::Drop(_) => None,
     }
 }

@@ -13,9 +13,9 @@
 
 use crate::PeerDirectory;
 use model::{
-    Address, DlrRequest, FinalRecord, Message, MessageChanges, MessageId, PeerId, PluginVersion, PriceState,
-    Quote, Screening, SenderFallback, SenderRequest, Step, Text, Timestamp, Verdict, escape, from_hex, hex,
-    unescape,
+    Address, DlrRequest, FinalRecord, Lookup, LookupResult, Message, MessageChanges, MessageId, PeerId,
+    PluginVersion, PriceState, Quote, Screening, SenderFallback, SenderRequest, Step, Text, Timestamp,
+    Verdict, escape, from_hex, hex, unescape,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -35,6 +35,9 @@ struct Trace<S> {
     /// What the screens said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     screening: Option<ScreeningForm>,
+    /// What was known of the number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lookup: Option<LookupForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     price: Option<ArchivedPrice>,
     steps: Vec<S>,
@@ -51,6 +54,20 @@ struct ScreeningForm {
     /// The text as submitted, if a screen replaced it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     submitted: Option<SubmittedText>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct LookupForm {
+    /// `found`, `unknown` or `failed`.
+    result: String,
+    plugin: String,
+    version: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<Box<str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    attributes: Vec<(Box<str>, Box<str>)>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    cached: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -161,6 +178,7 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
         sender: message.routed.sender.as_deref().map(sender),
         changes: message.routed.changes.as_deref().map(changes),
         screening: message.routed.screening.as_deref().map(screening),
+        lookup: message.routed.lookup.as_deref().map(lookup),
         price: message.routed.quote.as_deref().map(|quote| price(quote, ended)),
         steps: ended.steps.iter().map(|step| step.map_peers(|peer| name(*peer))).collect(),
     };
@@ -215,6 +233,17 @@ fn screening(screening: &Screening) -> ScreeningForm {
     }
 }
 
+fn lookup(lookup: &Lookup) -> LookupForm {
+    LookupForm {
+        result: lookup.result.name().to_owned(),
+        plugin: lookup.by.plugin.clone(),
+        version: lookup.by.version.clone(),
+        note: lookup.note.clone(),
+        attributes: lookup.attributes.clone(),
+        cached: lookup.cached,
+    }
+}
+
 fn price(quote: &Quote, ended: &FinalRecord) -> ArchivedPrice {
     let charge = quote.charge.as_ref();
     ArchivedPrice {
@@ -251,6 +280,8 @@ pub struct DecodedTrace {
     pub changes: Option<MessageChanges>,
     /// What the screens said, if any was bound.
     pub screening: Option<TraceScreening>,
+    /// What was known of the number, if a lookup was asked.
+    pub lookup: Option<Lookup>,
     /// The price, if a biller was called.
     pub price: Option<TracePrice>,
     /// The steps. Unknown kinds are omitted.
@@ -308,6 +339,7 @@ pub(crate) fn decode_trace(text: &str) -> Option<DecodedTrace> {
         sender: trace.sender.and_then(decode_sender),
         changes: trace.changes.map(decode_changes),
         screening: trace.screening.map(decode_screening),
+        lookup: trace.lookup.and_then(decode_lookup),
         price: trace.price.map(|price| TracePrice {
             plugin: price.plugin,
             version: price.version,
@@ -342,6 +374,16 @@ fn decode_screening(written: ScreeningForm) -> TraceScreening {
             payload: false,
         }),
     }
+}
+
+fn decode_lookup(written: LookupForm) -> Option<Lookup> {
+    Some(Lookup {
+        result: LookupResult::ALL.into_iter().find(|result| result.name() == written.result)?,
+        attributes: written.attributes,
+        by: Arc::new(PluginVersion { plugin: written.plugin, version: written.version }),
+        note: written.note,
+        cached: written.cached,
+    })
 }
 
 fn decode_sender(written: Sender) -> Option<SenderRequest> {

@@ -26,6 +26,9 @@ pub enum Error {
         /// The reason.
         what: String,
     },
+    /// A grant of questions to the domain name system is invalid.
+    #[error("dns: {0}")]
+    DnsGrant(String),
     /// A grant of observations of peers is invalid.
     #[error("{0}")]
     QualityGrant(String),

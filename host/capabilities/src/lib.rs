@@ -7,6 +7,7 @@
 
 mod calendar;
 mod counters;
+mod dns;
 mod durable_counters;
 mod error;
 mod fetch;
@@ -16,9 +17,13 @@ mod log_budget;
 mod quality;
 mod table_store;
 
-pub use api::{CounterGrant, CounterWindow, QualityGrant, TableFillResult, TableKind};
+pub use api::{CounterGrant, CounterWindow, DnsGrant, QualityGrant, TableFillResult, TableKind};
 pub use calendar::check_counter_grants;
 pub use counters::{CounterMetrics, CounterOptions, CounterSpace, Counters};
+pub use dns::{
+    Dns, DnsAnswer, DnsClient, DnsFailure, DnsQuestion, DnsRecord, DnsRecordType, DnsResponse, NaptrRecord,
+    check_dns_grant, parse_dns_response,
+};
 pub use durable_counters::{
     CounterWriter, DurableCounter, DurableCounterMetrics, DurableCounterOptions, DurableCounters,
 };

@@ -10,6 +10,7 @@ mod field;
 mod format;
 mod idempotency_keys;
 mod ledger;
+mod lookup;
 mod message;
 mod orphan_dlrs;
 mod pools;
@@ -25,6 +26,7 @@ pub use idempotency_keys::{decode_idempotency_key, encode_idempotency_key};
 pub use ledger::{
     decode_balance, decode_operation, decode_settlement, encode_balance, encode_operation, encode_settlement,
 };
+pub use lookup::{lookup, put_lookup};
 pub use message::{
     RecordDecoder, RecordSummary, decode_parties, encode_message, read_summary, split_former_tlvs,
 };

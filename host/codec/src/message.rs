@@ -2,6 +2,7 @@
 
 use crate::field::Field;
 use crate::format::begin;
+use crate::lookup::{lookup, put_lookup};
 use crate::routing::{
     FixedLayout, changes, put_changes, put_screen_verdict, put_verdict, screen_verdict, verdict,
 };
@@ -38,7 +39,7 @@ pub struct RecordDecoder {
 ///   flagged, 8 submitted, 8 done, 2 segments, 2 delivered, peer id: 1 length, octets, 2 segment number (from format
 ///   2 on)
 /// * from format 3 on: 1 flags: bit 0 quote, 1 host calls, 2 sender request, 3 submission (from format 7 on), 4 protocol
-///   fields, 5 changes, 6 a screening (from format 8 on). Quote:
+///   fields, 5 changes, 6 a screening, 7 a lookup (from format 8 on). Quote:
 ///   1 flags (bit 0 charge, 1 kept on failure, 2 settle, 3 note), charge if flagged: account: 1 length, UTF-8; 8
 ///   amount; then plugin, version and note as above. Host calls: 4 length, octets. Sender request: 1 flags (bit 0
 ///   lease, 1 a number was given), 1 otherwise (0 reject, 1 keep the sender, 2 hold), pool, holder, user, reason:
@@ -46,7 +47,7 @@ pub struct RecordDecoder {
 ///   Protocol fields: 4 length, octets. Changes: 2 number of TLVs, each 2 tag, 1 whether it is set, 4 length and octets
 ///   if so; 2 number of attributes, each two texts as above. Screening: verdict, see `routing`; 1 flags (bit 0 note, 1
 ///   changes, 2 submitted text, 3 host calls); plugin and version as above; then the flagged fields: text; changes as above;
-///   1 data coding, 1 flags (bit 0 UDHI, 1 payload), 4 length, octets; 4 length, octets
+///   1 data coding, 1 flags (bit 0 UDHI, 1 payload), 4 length, octets; 4 length, octets. Lookup: see `lookup`
 pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     let flags = u8::from(matches!(message.kind, MessageKind::Dlr(_)))
         | u8::from(message.text.udhi) << 1
@@ -98,7 +99,7 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
         put_short(out, &dlr.peer_id.0);
         out.extend_from_slice(&dlr.segment.to_le_bytes());
     }
-    let RoutingDecision { quote, host_calls, sender, changes, screening, .. } = &message.routed;
+    let RoutingDecision { quote, host_calls, sender, changes, screening, lookup, .. } = &message.routed;
     out.push(
         u8::from(quote.is_some())
             | u8::from(host_calls.is_some()) << 1
@@ -106,7 +107,8 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
             | u8::from(message.submission.is_some()) << 3
             | u8::from(!message.protocol_fields.is_empty()) << 4
             | u8::from(changes.is_some()) << 5
-            | u8::from(screening.is_some()) << 6,
+            | u8::from(screening.is_some()) << 6
+            | u8::from(lookup.is_some()) << 7,
     );
     if let Some(quote) = quote {
         encode_quote(out, quote);
@@ -128,6 +130,9 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     }
     if let Some(screening) = screening {
         encode_screening(out, screening);
+    }
+    if let Some(lookup) = lookup {
+        put_lookup::<FixedLayout>(out, lookup);
     }
 }
 
@@ -380,6 +385,12 @@ impl RecordDecoder {
         };
         let screening =
             if format >= 8 && extras & 64 != 0 { Some(Box::new(self.screening(&mut cursor)?)) } else { None };
+        let lookup = if format >= 8 && extras & 128 != 0 {
+            let by = |plugin: &str, version: &str| self.decider(plugin, version);
+            Some(Arc::new(lookup::<FixedLayout>(&mut cursor, by)?))
+        } else {
+            None
+        };
         let message = Message {
             id,
             kind,
@@ -406,6 +417,7 @@ impl RecordDecoder {
                 sender,
                 changes,
                 screening,
+                lookup,
                 quote,
                 host_calls,
                 fault_message_id: None,

@@ -172,6 +172,7 @@ pub fn put_verdict<L: Layout, P>(
         Verdict::Reject(reason) => out.extend_from_slice(&[2, *reason as u8]),
         Verdict::Quarantine => out.push(3),
         Verdict::Drop(shown) => out.extend_from_slice(&[4, *shown as u8]),
+        Verdict::AwaitLookup => out.push(5),
     }
 }
 
@@ -220,6 +221,7 @@ pub fn verdict<L: Layout, P>(
         2 => Verdict::Reject(reject_reason(cursor)?),
         3 => Verdict::Quarantine,
         4 => Verdict::Drop(dropped_as(cursor)?),
+        5 => Verdict::AwaitLookup,
         _ => return Err(cursor.damaged("unknown verdict")),
     })
 }

@@ -165,7 +165,11 @@ impl Engine {
                 self.order_legs(legs);
                 self.first_leg_with_room(legs).ok_or(Refusal::QueueFull)
             }
-            Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => Ok(0),
+            Verdict::Hold(_)
+            | Verdict::Reject(_)
+            | Verdict::Quarantine
+            | Verdict::AwaitLookup
+            | Verdict::Drop(_) => Ok(0),
         }
     }
 
@@ -188,7 +192,7 @@ impl Engine {
         }
         match &message.routed.verdict {
             Verdict::Reject(reason) => return Err(Refusal::Rejected(*reason)),
-            Verdict::Hold(_) | Verdict::Quarantine | Verdict::Drop(_) => {}
+            Verdict::Hold(_) | Verdict::Quarantine | Verdict::AwaitLookup | Verdict::Drop(_) => {}
             Verdict::Forward(legs) => {
                 if !legs.iter().any(|leg| self.accepts_new(leg.peer)) {
                     // A drained peer will return, or be routed around.
@@ -316,7 +320,7 @@ impl Engine {
             self.write_progress(now, slot, out);
             return id;
         }
-        if self.stop_if_screened_out(now, slot, &message, out) {
+        if self.stop_before_routing(now, slot, &message, out) {
             return id;
         }
         match (&message.routed.verdict, message.scheduled) {
@@ -335,7 +339,11 @@ impl Engine {
         let is_own_dlr = matches!(message.kind, MessageKind::Dlr(_));
         let peer = match &message.routed.verdict {
             Verdict::Forward(legs) => legs.get(usize::from(leg)).map_or(message.origin, |leg| leg.peer),
-            Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => message.origin,
+            Verdict::Hold(_)
+            | Verdict::Reject(_)
+            | Verdict::Quarantine
+            | Verdict::AwaitLookup
+            | Verdict::Drop(_) => message.origin,
         };
         self.peer_mut(peer);
         let mut entry = Entry {
@@ -491,9 +499,9 @@ impl Engine {
                 self.replace_content(slot, message, out);
                 self.end(now, slot, FinalState::Rejected, None, out);
             }
-            Verdict::Quarantine | Verdict::Drop(_) => {
+            Verdict::Quarantine | Verdict::AwaitLookup | Verdict::Drop(_) => {
                 let message = self.replace_content(slot, message, out);
-                self.stop_if_screened_out(now, slot, &message, out);
+                self.stop_before_routing(now, slot, &message, out);
             }
             Verdict::Hold(until) => {
                 let until = (*until).max(now.wall + std::time::Duration::from_secs(1));

@@ -1,8 +1,8 @@
 use crate::ReplyTo;
 use model::{
-    AcceptedSubmission, AddressBytes, Attempt, Balance, Batch, DlrState, LinkId, Message, MessageId,
-    PeerMessageId, PeerObservation, PoolAnswer, PoolSummary, QueueAction, ReceiptEvent, Refusal, Settlement,
-    SubmitTicket, Timestamp,
+    AcceptedSubmission, AddressBytes, Attempt, Balance, Batch, DlrState, LinkId, LookupNumber, Message,
+    MessageId, PeerMessageId, PeerObservation, PoolAnswer, PoolSummary, QueueAction, ReceiptEvent, Refusal,
+    Settlement, SubmitTicket, Timestamp,
 };
 use std::sync::Arc;
 
@@ -101,6 +101,12 @@ pub enum EngineCommand {
     Reroute {
         /// The message.
         message: Arc<Message>,
+    },
+    /// Ask the lookups about a number. Answered by [`crate::Event::LookedUp`]. At most one question about a number is
+    /// pending, however many messages wait.
+    AskLookup {
+        /// The number.
+        number: LookupNumber,
     },
     /// Find the subscriber behind a number. Answered by [`crate::Event::Resolved`]. At most one query per number is
     /// pending, however many messages wait.

@@ -36,7 +36,11 @@ impl Engine {
         };
         let legs = match &message.routed.verdict {
             Verdict::Forward(legs) => u8::try_from(legs.len()).unwrap_or(u8::MAX),
-            Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => 0,
+            Verdict::Hold(_)
+            | Verdict::Reject(_)
+            | Verdict::Quarantine
+            | Verdict::AwaitLookup
+            | Verdict::Drop(_) => 0,
         };
         let attempt = Attempt {
             number: entry.attempts,

@@ -5,6 +5,7 @@ use crate::idempotency_keys::IdempotencyKeys;
 use crate::index::{IdIndex, PairIndex};
 use crate::ledger::Ledger;
 use crate::leg_subscriber::needs_subscriber;
+use crate::lookups::Lookups;
 use crate::opt_out::{OptOuts, normalised_pair};
 use crate::peer::{InFlight, Link, Peer};
 use crate::pools::Pools;
@@ -73,6 +74,7 @@ pub struct Engine {
     pub(crate) opt_outs: OptOuts,
     pub(crate) ledger: Ledger,
     pub(crate) resolver_state: Resolver,
+    pub(crate) lookups: Lookups,
     pub(crate) policy: DeliveryPolicyState,
     pub(crate) receipts: ReceiptState,
     pub(crate) subscriber_locks: SubscriberLocks,
@@ -159,6 +161,7 @@ impl Engine {
             opt_outs: OptOuts::default(),
             ledger: Ledger::new(random.next()),
             resolver_state: Resolver::new(random.next()),
+            lookups: Lookups::default(),
             policy: DeliveryPolicyState::default(),
             receipts: ReceiptState::default(),
             subscriber_locks: SubscriberLocks::new(random.next()),
@@ -250,6 +253,7 @@ impl Engine {
             Event::ResolverReplaced => self.resolver_state.requeue_due(Moment(u64::MAX)),
             Event::Ledger { operation, reply } => self.ledger_operation(now, operation, reply, out),
             Event::BillerNotified { upto, ok } => self.biller_notified(now, upto, ok, out),
+            Event::LookedUp { number, lookup } => self.looked_up(now, number, &lookup, out),
             Event::Resolved { msisdn, resolution } => self.resolved(now, &msisdn, resolution),
             Event::Decided { id, attempt, next } => self.policy_decided(now, id, attempt, next, out),
             Event::ReceiptDecided { id, question, decision } => {
@@ -298,6 +302,7 @@ impl Engine {
         }
         self.reroute_callable(now, out);
         self.ask_resolver(out);
+        self.ask_lookups(out);
         self.evict();
         self.load_ahead(out);
         self.notify_biller(now, out);
@@ -364,6 +369,7 @@ impl Engine {
             Timer::NotifyBiller | Timer::QueueActions => {}
             Timer::UndoWindow(id) => self.undo_window_over(now, id, out),
             Timer::Resolve => self.resolver_state.requeue_due(now.mono),
+            Timer::Lookup => self.requeue_lookups(now),
             Timer::Sweep => {
                 self.sweep_set = false;
                 self.sweep(now, out);
@@ -393,6 +399,7 @@ impl Engine {
                 }
             }
             State::Held => self.request_routing(now, slot, out),
+            State::AwaitingLookup => self.lookup_timed_out(now, slot, out),
             State::Queued | State::SubscriberLocked | State::Suspended | State::Resolving => {
                 self.leg_wait_expired(now, slot, out);
             }
@@ -432,6 +439,7 @@ impl Engine {
                 | State::Deferred
                 | State::Held
                 | State::Quarantined
+                | State::AwaitingLookup
                 | State::Routing
                 | State::Resolving
                 | State::Deciding => {

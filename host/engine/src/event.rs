@@ -1,8 +1,9 @@
 use crate::settings::PeerSettings;
 use model::{
     Address, AddressBytes, DeliveryDecision, Dlr, DlrRequest, FinalRecord, IdempotencyKey, Imsi,
-    LedgerOperation, LinkId, Message, MessageId, Outcome, PeerId, PoolName, PoolRequest, QueueActionId,
-    QueueActionKind, QueueActionScope, ReceiptDecision, Resolution, RoutingDecision, Text, Timestamp,
+    LedgerOperation, LinkId, Lookup, LookupNumber, Message, MessageId, Outcome, PeerId, PoolName,
+    PoolRequest, QueueActionId, QueueActionKind, QueueActionScope, ReceiptDecision, Resolution,
+    RoutingDecision, Text, Timestamp,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -212,6 +213,13 @@ pub enum Event {
         routed: RoutingDecision,
         /// The text that takes the place of the message's, if a screen replaced it.
         text: Option<Text>,
+    },
+    /// The result of [`crate::EngineCommand::AskLookup`].
+    LookedUp {
+        /// The number of the question.
+        number: LookupNumber,
+        /// The answer. After a failure the number is asked again, as long as messages wait for it.
+        lookup: Arc<Lookup>,
     },
     /// The result of [`crate::EngineCommand::Resolve`].
     Resolved {

@@ -144,6 +144,10 @@ impl Engine {
                 self.quarantined_ids.remove(&id);
                 slot
             }
+            State::AwaitingLookup => {
+                self.stop_awaiting_lookup(slot);
+                slot
+            }
             State::Held | State::Routing => {
                 self.pools.stop_waiting_for_number(self.slab[slot].id);
                 slot

@@ -19,7 +19,11 @@ pub(crate) fn needs_subscriber(message: &Message, leg: u8) -> bool {
         Verdict::Forward(legs) => {
             legs.get(usize::from(leg)).is_some_and(|leg| leg.resolve && leg.imsi.is_none())
         }
-        Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => false,
+        Verdict::Hold(_)
+        | Verdict::Reject(_)
+        | Verdict::Quarantine
+        | Verdict::AwaitLookup
+        | Verdict::Drop(_) => false,
     }
 }
 
@@ -27,6 +31,10 @@ pub(crate) fn needs_subscriber(message: &Message, leg: u8) -> bool {
 pub(crate) fn imsi_on_leg(message: &Message, leg: u8) -> Option<&Imsi> {
     match &message.routed.verdict {
         Verdict::Forward(legs) => legs.get(usize::from(leg))?.imsi.as_ref(),
-        Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => None,
+        Verdict::Hold(_)
+        | Verdict::Reject(_)
+        | Verdict::Quarantine
+        | Verdict::AwaitLookup
+        | Verdict::Drop(_) => None,
     }
 }

@@ -24,6 +24,7 @@ mod index;
 mod lane;
 mod ledger;
 mod leg_subscriber;
+mod lookups;
 mod observations;
 mod opt_out;
 mod outcome;
@@ -61,6 +62,7 @@ pub use command::{
 pub use counts::{ANSWER_BOUNDS, PeerCounts};
 pub use engine::{Engine, Totals};
 pub use event::{AdminAction, Event, NewQueueAction, ReplyTo};
+pub use lookups::LookupStatus;
 pub use pools::{Pool, PoolLimits, StepReply, step};
 pub use queue_actions::QueueActionSurvey;
 pub use resolver_queue::ResolverStatus;

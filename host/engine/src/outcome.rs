@@ -207,8 +207,10 @@ impl Engine {
         let waiting = match entry.state {
             State::Deferred | State::Deciding => WaitState::Deferred { until: now.wall_of(entry.due) },
             State::Held => WaitState::Held { until: now.wall_of(entry.due) },
-            // Its hold is over: after a crash it is routed at once.
-            State::Routing => WaitState::Held { until: now.wall_of(entry.due.min(now.mono)) },
+            // After a crash it is routed at once.
+            State::Routing | State::AwaitingLookup => {
+                WaitState::Held { until: now.wall_of(entry.due.min(now.mono)) }
+            }
             State::Quarantined => WaitState::Quarantined,
             State::Uncertain => WaitState::Uncertain { since },
             State::AwaitingDlr => WaitState::Dlr { peer: entry.peer, since },

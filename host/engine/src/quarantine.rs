@@ -15,8 +15,8 @@ impl Engine {
         self.quarantined_ids.insert(entry.id);
     }
 
-    /// Applies the verdict of a screen that the message is not to be routed, if it has one.
-    pub(crate) fn stop_if_screened_out(
+    /// Applies the verdict that the message is not to be routed, or not yet, if it has one.
+    pub(crate) fn stop_before_routing(
         &mut self,
         now: Now,
         slot: Slot,
@@ -36,6 +36,11 @@ impl Engine {
                 self.totals.dropped_by_screens += 1;
                 self.add_screen_step(now, slot, message);
                 self.end(now, slot, FinalState::Rejected, None, out);
+                true
+            }
+            Verdict::AwaitLookup => {
+                self.await_lookup(now, slot, message);
+                self.write_progress(now, slot, out);
                 true
             }
             Verdict::Forward(_) | Verdict::Hold(_) | Verdict::Reject(_) => false,

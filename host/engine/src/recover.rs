@@ -50,6 +50,8 @@ impl Engine {
                 None => match (&message.routed.verdict, message.scheduled) {
                     (Verdict::Hold(until), _) => self.hold(slot, now.moment_of(*until)),
                     (Verdict::Quarantine, _) => self.enter_quarantine(slot),
+                    // Routing looks its number up again.
+                    (Verdict::AwaitLookup, _) => self.hold(slot, now.mono),
                     (_, Some(scheduled)) if scheduled > now.wall => {
                         self.defer(slot, now.moment_of(scheduled));
                     }

@@ -111,6 +111,12 @@ pub struct Settings {
     pub own_dlr_validity: Duration,
     /// How long idempotency keys are kept.
     pub idempotency_key_retention: Duration,
+    /// How long a message waits for the lookup of its number before it is routed without an answer.
+    pub lookup_timeout: Duration,
+    /// The delay before a failed lookup is repeated.
+    pub lookup_retry_after: Duration,
+    /// Maximum number of lookups at a time.
+    pub lookups_in_flight: usize,
     /// Whether a resolver is bound; changed by [`crate::Event::HooksChanged`]. At a start it must be set even if the
     /// plugin is not loaded yet: without a resolver, waiting messages fail.
     pub resolver: bool,
@@ -151,6 +157,9 @@ impl Default for Settings {
             longest_schedule: Duration::from_secs(366 * 86_400),
             longest_validity: Duration::from_secs(14 * 86_400),
             waiting_limit: 100_000_000,
+            lookup_timeout: Duration::from_secs(2),
+            lookup_retry_after: Duration::from_millis(250),
+            lookups_in_flight: 1000,
             reroute_after: Duration::from_secs(30),
             own_dlr_validity: Duration::from_secs(3 * 86_400),
             idempotency_key_retention: Duration::from_secs(86_400),

@@ -31,6 +31,8 @@ pub(crate) enum State {
     Held,
     /// In quarantine until an admin decides.
     Quarantined,
+    /// Waiting for the lookup of its number; at `due` it is routed without an answer.
+    AwaitingLookup,
     /// Being routed again.
     Routing,
     /// Waiting for the resolver; `due` is the end of the leg's longest wait.
@@ -55,6 +57,7 @@ impl State {
             | Self::Deferred
             | Self::Held
             | Self::Quarantined
+            | Self::AwaitingLookup
             | Self::Routing
             | Self::Resolving
             | Self::Deciding => true,

@@ -62,6 +62,8 @@ pub enum MessageState {
     Held,
     /// In quarantine until an admin releases or purges it.
     Quarantined,
+    /// Waits for the lookup of its number; at `until` it is routed without an answer.
+    AwaitingLookup,
     /// Waits for the resolver; `until` is the time of the next query or of the next leg.
     Resolving,
     /// Refused; the delivery policy is asked.
@@ -175,6 +177,7 @@ impl Engine {
             State::Deferred => MessageState::Deferred,
             State::Held | State::Routing => MessageState::Held,
             State::Quarantined => MessageState::Quarantined,
+            State::AwaitingLookup => MessageState::AwaitingLookup,
             State::Resolving => MessageState::Resolving,
             State::Deciding => MessageState::Deciding,
             State::Uncertain => MessageState::Uncertain,

@@ -278,6 +278,7 @@ impl Engine {
                 State::Resolving => self.stop_resolving(slot),
                 State::SubscriberLocked => self.stop_waiting_for_subscriber(slot),
                 State::Suspended => self.leave_hold(slot),
+                State::AwaitingLookup if screen_again => self.stop_awaiting_lookup(slot),
                 _ => {}
             }
             if screen_again {
@@ -287,7 +288,7 @@ impl Engine {
                 // After a crash it is screened and routed, too.
                 self.hold(slot, now.mono);
             } else if let Some(at) = schedule
-                && !matches!(self.slab[slot].state, State::Held | State::Quarantined)
+                && !matches!(self.slab[slot].state, State::Held | State::Quarantined | State::AwaitingLookup)
             {
                 self.release_subscriber_lock(slot);
                 self.defer(slot, now.moment_of(at));

@@ -14,6 +14,8 @@ pub(crate) enum Timer {
     NotifyBiller,
     /// A deferred query is repeated.
     Resolve,
+    /// A failed lookup is repeated.
+    Lookup,
     /// The undo window of a queue action ends.
     UndoWindow(QueueActionId),
     /// Queue actions with many messages continue.

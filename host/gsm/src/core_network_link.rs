@@ -345,7 +345,11 @@ impl CoreNetworkLink {
     fn imsi_of(&self, message: &Message, leg: u8) -> Option<GsupImsi> {
         let resolved = match &message.routed.verdict {
             Verdict::Forward(legs) => legs.get(usize::from(leg)).and_then(|leg| leg.imsi.as_ref()),
-            Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => None,
+            Verdict::Hold(_)
+            | Verdict::Reject(_)
+            | Verdict::Quarantine
+            | Verdict::AwaitLookup
+            | Verdict::Drop(_) => None,
         };
         if let Some(imsi) = resolved {
             return std::str::from_utf8(&imsi.0).ok()?.parse().ok();

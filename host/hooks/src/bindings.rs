@@ -19,6 +19,7 @@ pub mod host {
                 import switchyard:hooks/fault@0.3.0;
                 import switchyard:hooks/kv@0.3.0;
                 import switchyard:hooks/http@0.3.0;
+                import switchyard:hooks/dns@0.3.0;
                 import switchyard:hooks/hlr@0.3.0;
                 import switchyard:hooks/secrets@0.3.0;
             }
@@ -36,6 +37,7 @@ pub mod guest {
             package switchyard:guest;
             world all {
                 export switchyard:hooks/screening@0.3.0;
+                export switchyard:hooks/number-lookup@0.3.0;
                 export switchyard:hooks/routing@0.3.0;
                 export switchyard:hooks/batch-routing@0.3.0;
                 export switchyard:hooks/resolution@0.3.0;

@@ -58,8 +58,8 @@ const fn world(
     WorldContract { hook, version, export, imports }
 }
 
-const WORLDS: [WorldContract; 12] = {
-    use Hook::{Biller, DeliveryPolicy, Peer, Receipt, Resolver, Router, Screen};
+const WORLDS: [WorldContract; 13] = {
+    use Hook::{Biller, DeliveryPolicy, Lookup, Peer, Receipt, Resolver, Router, Screen};
     use WitVersion::{V0_1, V0_2, V0_3};
     [
         world(
@@ -67,6 +67,12 @@ const WORLDS: [WorldContract; 12] = {
             V0_3,
             "screening",
             &["types", "log", "clock", "tables", "counters", "body", "details", "fault"],
+        ),
+        world(
+            Lookup,
+            V0_3,
+            "number-lookup",
+            &["types", "log", "clock", "tables", "counters", "kv", "http", "dns", "hlr", "fault"],
         ),
         world(
             Router,

@@ -8,14 +8,14 @@ use crate::host_answer::HostAnswer;
 use crate::host_call_log::HostCallLog;
 use crate::peer_calls::{CallbackAnswer, CallbackRequest, PeerSubmission, Submitted};
 use crate::worlds::{
-    Biller, DeliveryPolicy, Peer, PeerAnswer, PeerQuestion, PriceQuestion, Receipt, ReceiptQuestion,
-    Resolver, Router, Screen, ScreenDecision,
+    Biller, DeliveryPolicy, Lookup, NumberAnswer, Peer, PeerAnswer, PeerQuestion, PriceQuestion, Receipt,
+    ReceiptQuestion, Resolver, Router, Screen, ScreenDecision,
 };
 use crate::{Fault, FaultKind};
 use api::UnknownReference;
 use model::{
-    AcceptedSubmission, Attempt, DeliveryDecision, Leg, Message, MessageChanges, PluginVersion, Quote,
-    ReceiptDecision, ReceiptEvent, Resolution, SenderRequest, Settlement, Timestamp, Verdict,
+    AcceptedSubmission, Attempt, DeliveryDecision, Leg, LookupNumber, Message, MessageChanges, PluginVersion,
+    Quote, ReceiptDecision, ReceiptEvent, Resolution, SenderRequest, Settlement, Timestamp, Verdict,
 };
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ pub struct DryRun {
 
 enum DryRunChain {
     Screen(Chain<Screen>),
+    Lookup(Chain<Lookup>),
     Router(Chain<Router>),
     Resolver(Chain<Resolver>),
     Delivery(Chain<DeliveryPolicy>),
@@ -94,6 +95,10 @@ impl DryRun {
 
     pub(crate) fn screens(chain: Chain<Screen>) -> Self {
         Self::new(DryRunChain::Screen(chain))
+    }
+
+    pub(crate) fn lookups(chain: Chain<Lookup>) -> Self {
+        Self::new(DryRunChain::Lookup(chain))
     }
 
     pub(crate) fn router(chain: Chain<Router>) -> Self {
@@ -220,12 +225,25 @@ impl DryRun {
     pub fn unknown(&self) -> Vec<UnknownReference> {
         match &self.chain {
             DryRunChain::Screen(chain) => chain.unknown(),
+            DryRunChain::Lookup(chain) => chain.unknown(),
             DryRunChain::Router(chain) => chain.unknown(),
             DryRunChain::Resolver(chain) => chain.unknown(),
             DryRunChain::Delivery(chain) => chain.unknown(),
             DryRunChain::Receipt(chain) => chain.unknown(),
             DryRunChain::Biller(chain) => chain.unknown(),
             DryRunChain::Peer(chain) => chain.unknown(),
+        }
+    }
+
+    /// Asks the lookups. The answer is that of the whole chain.
+    ///
+    /// # Errors
+    /// The fault of a plugin.
+    pub fn look_up(&self, number: &LookupNumber, now: Timestamp) -> Result<NumberAnswer, Fault> {
+        let DryRunChain::Lookup(chain) = &self.chain else { return Err(wrong_hook_fault()) };
+        match chain.ask(number, now, &mut HostCallLog::Off, &self.reporter, &LazyMessageId::default()) {
+            ChainOutcome::Undecided { answer: Some(answer), fault: None, .. } => Ok(answer),
+            outcome => into_answer(outcome),
         }
     }
 

@@ -8,8 +8,8 @@ use crate::host_answer::HostAnswer;
 use crate::peer_calls::{CallbackRequest, PeerSubmission};
 use api::{Binding, FaultExample, FaultyVersion};
 use model::{
-    AcceptedSubmission, Attempt, Hook, Leg, Message, MessageId, PluginVersion, ReceiptEvent, Settlement,
-    Timestamp,
+    AcceptedSubmission, Attempt, Hook, Leg, LookupNumber, Message, MessageId, PluginVersion, ReceiptEvent,
+    Settlement, Timestamp,
 };
 use parking_lot::Mutex;
 use std::cell::OnceCell;
@@ -50,6 +50,8 @@ impl LazyMessageId {
 pub enum FailedQuestion {
     /// Whether a message may pass.
     Screen(Box<Message>),
+    /// What is known of a number.
+    LookUp(LookupNumber),
     /// Where a message goes.
     Route(Box<Message>),
     /// The subscriber of a number.

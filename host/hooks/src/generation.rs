@@ -173,6 +173,7 @@ impl<W: World> Generation<W> {
         state.log_lines_left = log::LINES;
         state.fetches_left = crate::host_calls::http::MAX_FETCHES_PER_CALL;
         (state.has_sent_request, state.has_unanswered_request) = (false, false);
+        state.dns_queries_left = crate::host_calls::dns::MAX_QUERIES_PER_CALL;
         state.random_sequence = model::Random::new(0);
     }
 

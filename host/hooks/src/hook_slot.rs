@@ -206,7 +206,11 @@ impl<W: World> HookSlot<W> {
         }
         let takes_chain = matches!(
             W::HOOK,
-            model::Hook::Router | model::Hook::Screen | model::Hook::Receipt | model::Hook::Peer
+            model::Hook::Router
+                | model::Hook::Screen
+                | model::Hook::Lookup
+                | model::Hook::Receipt
+                | model::Hook::Peer
         );
         if bindings.len() > 1 && !takes_chain {
             return Err(HookError::OneOnly(W::HOOK.name()));

@@ -16,16 +16,17 @@ use crate::policy_reference::ActivationConditions;
 use crate::runtime::Runtime;
 use crate::signature::Trust;
 use crate::worlds::{
-    Biller, Decision, DeliveryPolicy, Peer, PeerAnswer, PeerQuestion, PriceQuestion, Receipt,
-    ReceiptQuestion, Resolver, Router, Screen, ScreenDecision, unsure,
+    Biller, Decision, DeliveryPolicy, Lookup as LookupWorld, NumberAnswer, Peer, PeerAnswer, PeerQuestion,
+    PriceQuestion, Receipt, ReceiptQuestion, Resolver, Router, Screen, ScreenDecision, unsure,
 };
 use crate::{Fault, HookError};
 use api::{Binding, BindingRecord, FaultyVersion, OnFault};
 use arc_swap::ArcSwap;
 use model::{
-    AcceptedSubmission, Attempt, DeliveryDecision, Directory, ErrorClass, Hook, Leg, Message, MessageChanges,
-    Outcome, PeerId, PluginVersion, ReceiptDecision, ReceiptEvent, RejectReason, Resolution, RoutingDecision,
-    ScreenVerdict, Screening, Settlement, Subscriber, Timestamp, Verdict,
+    AcceptedSubmission, Attempt, DeliveryDecision, Directory, ErrorClass, Hook, Leg, Lookup, LookupNumber,
+    LookupResult, Message, MessageChanges, Outcome, PeerId, PluginVersion, ReceiptDecision, ReceiptEvent,
+    RejectReason, Resolution, RoutingDecision, ScreenVerdict, Screening, Settlement, Subscriber, Timestamp,
+    Verdict,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -79,11 +80,21 @@ pub struct ScreeningStep {
     pub outcome: Result<ScreenDecision, Fault>,
 }
 
+/// The result of one lookup of the chain, for `explain`.
+#[derive(Debug, Clone)]
+pub struct LookupStep {
+    /// The plugin version.
+    pub by: Arc<PluginVersion>,
+    /// The answer, or the fault of the call.
+    pub outcome: Result<NumberAnswer, Fault>,
+}
+
 /// The plugin host: the plugin library and the slots of all hooks.
 pub struct Hooks {
     deps: Arc<HookDeps>,
     options: HooksOptions,
     screen: HookSlot<Screen>,
+    lookup: HookSlot<LookupWorld>,
     router: HookSlot<Router>,
     resolver: HookSlot<Resolver>,
     delivery: HookSlot<DeliveryPolicy>,
@@ -99,6 +110,10 @@ macro_rules! with_slot {
         match $hook {
             Hook::Screen => {
                 let $slot = &$self.screen;
+                $what
+            }
+            Hook::Lookup => {
+                let $slot = &$self.lookup;
                 $what
             }
             Hook::Router => {
@@ -155,6 +170,7 @@ impl Hooks {
         });
         let hooks = Arc::new(Self {
             screen: HookSlot::open(deps.clone())?,
+            lookup: HookSlot::open(deps.clone())?,
             router: HookSlot::open(deps.clone())?,
             resolver: HookSlot::open(deps.clone())?,
             delivery: HookSlot::open(deps.clone())?,
@@ -357,6 +373,7 @@ impl Hooks {
     pub fn dry_run(&self, hook: Hook, chain: &[Binding]) -> Result<DryRun, HookError> {
         Ok(match hook {
             Hook::Screen => DryRun::screens(self.screen.dry_run(chain)?),
+            Hook::Lookup => DryRun::lookups(self.lookup.dry_run(chain)?),
             Hook::Router => DryRun::router(self.router.dry_run(chain)?),
             Hook::Resolver => DryRun::resolver(self.resolver.dry_run(chain)?),
             Hook::DeliveryPolicy => DryRun::delivery(self.delivery.dry_run(chain)?),
@@ -373,6 +390,7 @@ impl Hooks {
     pub fn try_run(&self, hook: Hook, chain: &[Binding]) -> Result<DryRun, HookError> {
         Ok(match hook {
             Hook::Screen => DryRun::screens(self.screen.try_run(chain)?),
+            Hook::Lookup => DryRun::lookups(self.lookup.try_run(chain)?),
             Hook::Router => DryRun::router(self.router.try_run(chain)?),
             Hook::Resolver => DryRun::resolver(self.resolver.try_run(chain)?),
             Hook::DeliveryPolicy => DryRun::delivery(self.delivery.try_run(chain)?),
@@ -459,6 +477,25 @@ impl Hooks {
             steps.push(ScreeningStep { by: by.clone(), outcome: outcome.clone() });
         });
         (steps, self.conclude_screening(outcome, message, HostCallLog::Preview, now))
+    }
+
+    /// Asks the lookups about a number, and tells how long their answer holds. May block. A fault of a plugin whose binding
+    /// does not pass it on is a failed lookup. `None` if no lookup is bound.
+    #[must_use]
+    pub fn look_up(&self, number: &LookupNumber, now: Timestamp) -> Option<(Lookup, Duration)> {
+        let outcome = self.lookup.ask(number, now, &mut HostCallLog::Off, &LazyMessageId::default());
+        conclude_lookup(outcome)
+    }
+
+    /// Asks the lookups about a number, without effects: the result of each, up to the one that knows the number, and the
+    /// result of all.
+    #[must_use]
+    pub fn explain_lookup(&self, number: &LookupNumber, now: Timestamp) -> (Vec<LookupStep>, Option<Lookup>) {
+        let mut steps = Vec::new();
+        let outcome = self.lookup.chain().explain(number, now, |by, outcome| {
+            steps.push(LookupStep { by: by.clone(), outcome: outcome.clone() });
+        });
+        (steps, conclude_lookup(outcome).map(|(lookup, _)| lookup))
     }
 
     /// Routes a message. This never fails: on a fault, the binding's `on-fault` decides.
@@ -778,6 +815,34 @@ pub(crate) fn with_screened(
         }
         (screened, changes) => screened.or(changes),
     }
+}
+
+/// The result of a chain of lookups, and how long it holds. `None` for an empty chain.
+fn conclude_lookup(outcome: ChainOutcome<LookupWorld>) -> Option<(Lookup, Duration)> {
+    let failed = |fault: Option<&Fault>, by: Arc<PluginVersion>| Lookup {
+        result: LookupResult::Failed,
+        attributes: Vec::new(),
+        by,
+        note: fault.map(describe_fault),
+        cached: false,
+    };
+    let (answer, by) = match outcome {
+        ChainOutcome::Decided(answer, generation) => (answer, generation.by.clone()),
+        ChainOutcome::Fault(fault, generation) => {
+            return Some((failed(Some(&fault), generation.by.clone()), Duration::ZERO));
+        }
+        ChainOutcome::Undecided { last, fault, answer } => {
+            let by = last?.by.clone();
+            match (answer, fault) {
+                // A plugin that failed might have known the number.
+                (_, Some(fault)) => return Some((failed(Some(&fault), by), Duration::ZERO)),
+                (Some(answer), None) => (answer, by),
+                (None, None) => return Some((failed(None, by), Duration::ZERO)),
+            }
+        }
+    };
+    let NumberAnswer { result, attributes, lifetime, note } = answer;
+    Some((Lookup { result, attributes, by, note, cached: false }, lifetime))
 }
 
 fn describe_fault(fault: &Fault) -> Box<str> {

@@ -1,7 +1,7 @@
 //! Plugin host: runs WebAssembly components that implement the appliance's hooks.
 //!
 //! [`Hooks`] stores plugin versions, activates bindings and calls the hooks on the caller's thread: screen (whether a message may
-//! pass), router (its next step), resolver (the subscriber of a number), delivery policy (the step after a failed attempt), biller
+//! pass), lookup (what is known of a number), router (its next step), resolver (the subscriber of a number), delivery policy (the step after a failed attempt), biller
 //! (the price of a message) and peer (its submission).
 //!
 //! A plugin that traps, exceeds its deadline or exhausts its memory costs one call and one instance; the binding's
@@ -32,6 +32,7 @@ mod host_call_log;
 mod host_calls;
 mod host_time;
 mod library;
+mod lookup_cache;
 mod memory_limits;
 mod message_text;
 mod peer_calls;
@@ -60,11 +61,12 @@ pub use error::HookError;
 pub use fault::{Fault, FaultKind};
 pub use fault_examples::{FailedQuestion, FaultDetails};
 pub use hook_slot::{CandidateState, HookStatus, PluginCounts};
-pub use hooks::{Hooks, HooksOptions, RoutingStep, ScreeningStep};
+pub use hooks::{Hooks, HooksOptions, LookupStep, RoutingStep, ScreeningStep};
 pub use host_answer::HostAnswer;
 pub use library::VersionInfo;
+pub use lookup_cache::{LookupCache, LookupCacheCounts, LookupCacheOptions};
 pub use peer_calls::{
     CallbackAnswer, CallbackRequest, IncomingMessage, PeerReceipt, PeerSubmission, Submitted,
 };
 pub use signature::{Trust, TrustedKey};
-pub use worlds::{Decision, ScreenDecision};
+pub use worlds::{Decision, NumberAnswer, ScreenDecision};

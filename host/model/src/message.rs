@@ -226,7 +226,11 @@ impl Message {
     pub fn addresses_on(&self, leg: u8) -> (&Address, &Address) {
         let leg = match &self.routed.verdict {
             Verdict::Forward(legs) => legs.get(usize::from(leg)),
-            Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => None,
+            Verdict::Hold(_)
+            | Verdict::Reject(_)
+            | Verdict::Quarantine
+            | Verdict::AwaitLookup
+            | Verdict::Drop(_) => None,
         };
         let given = || self.routed.sender.as_ref()?.leased.as_ref();
         let source = leg.and_then(|leg| leg.source.as_ref()).or_else(given).unwrap_or(&self.source);

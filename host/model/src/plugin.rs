@@ -15,6 +15,8 @@ pub enum Hook {
     Biller = 4,
     /// Decides whether a message may pass, before it is routed.
     Screen = 5,
+    /// Tells what is known of a message's number, before it is routed.
+    Lookup = 6,
     /// Decides what follows from a DLR, or from its absence.
     Receipt = 7,
     /// Submits messages to a peer.
@@ -23,8 +25,9 @@ pub enum Hook {
 
 impl Hook {
     /// All hooks.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Screen,
+        Self::Lookup,
         Self::Router,
         Self::Resolver,
         Self::DeliveryPolicy,
@@ -42,6 +45,7 @@ impl Hook {
             Self::DeliveryPolicy => "delivery-policy",
             Self::Biller => "biller",
             Self::Screen => "screen",
+            Self::Lookup => "lookup",
             Self::Peer => "peer",
             Self::Receipt => "receipt",
         }

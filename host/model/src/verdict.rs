@@ -1,6 +1,6 @@
 use crate::trace_form::{self, DestinationForm, SourceForm};
 use crate::{
-    Address, DlrState, Imsi, MessageChanges, MessageId, PeerId, PluginVersion, Quote, Screening,
+    Address, DlrState, Imsi, Lookup, MessageChanges, MessageId, PeerId, PluginVersion, Quote, Screening,
     SenderRequest, Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -175,6 +175,9 @@ pub enum Verdict<P = PeerId> {
     /// Accept it, and keep it until an admin releases or purges it, or its validity ends.
     #[serde(rename = "quarantined")]
     Quarantine,
+    /// Accept it, look up its number, and route it then.
+    #[serde(rename = "awaiting_lookup")]
+    AwaitLookup,
     /// Accept it and deliver it to nobody. The submitter is told this state.
     #[serde(rename = "dropped")]
     Drop(DroppedAs),
@@ -235,6 +238,7 @@ impl<P> Verdict<P> {
             Self::Hold(until) => Verdict::Hold(*until),
             Self::Reject(reason) => Verdict::Reject(*reason),
             Self::Quarantine => Verdict::Quarantine,
+            Self::AwaitLookup => Verdict::AwaitLookup,
             Self::Drop(shown) => Verdict::Drop(*shown),
         }
     }
@@ -261,6 +265,8 @@ pub struct RoutingDecision {
     pub changes: Option<Box<MessageChanges>>,
     /// What the screens said, if any is bound. It stays the same when the message is routed again.
     pub screening: Option<Box<Screening>>,
+    /// What is known of the number, if a lookup was asked. It stays the same when the message is routed again.
+    pub lookup: Option<Arc<Lookup>>,
     /// The price, if a biller is bound.
     pub quote: Option<Box<Quote>>,
     /// The host calls of the router and their results, encoded by `hooks`; `None` if there were none that could
@@ -271,7 +277,7 @@ pub struct RoutingDecision {
 }
 
 impl RoutingDecision {
-    /// A verdict without note, sender request, changes, screening, price and host calls.
+    /// A verdict without note, sender request, changes, screening, lookup, price and host calls.
     #[must_use]
     pub fn new(verdict: Verdict, by: Arc<PluginVersion>) -> Self {
         Self {
@@ -281,6 +287,7 @@ impl RoutingDecision {
             sender: None,
             changes: None,
             screening: None,
+            lookup: None,
             quote: None,
             host_calls: None,
             fault_message_id: None,

@@ -1,7 +1,7 @@
 //! The wording of traces: one for live and archived messages.
 
 use crate::{
-    AdminActionKind, DlrState, Leg, ScreenVerdict, SenderFallback, SenderRequest, StepKind, Verdict,
+    AdminActionKind, DlrState, Leg, Lookup, ScreenVerdict, SenderFallback, SenderRequest, StepKind, Verdict,
 };
 use std::fmt::{self, Display, Formatter};
 
@@ -18,6 +18,7 @@ impl<P: Display> Display for Verdict<P> {
             Self::Hold(until) => write!(f, "hold until {}", until.0),
             Self::Reject(reason) => write!(f, "reject: {reason}"),
             Self::Quarantine => write!(f, "{}", ScreenVerdict::Quarantine),
+            Self::AwaitLookup => f.write_str("look up the number first"),
             Self::Drop(shown) => write!(f, "{}", ScreenVerdict::Drop(*shown)),
         }
     }
@@ -31,6 +32,16 @@ impl Display for ScreenVerdict {
             Self::Quarantine => f.write_str("quarantine"),
             Self::Drop(shown) => write!(f, "drop, reported as {}", shown.name()),
         }
+    }
+}
+
+impl Display for Lookup {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.result.name())?;
+        for (index, (name, value)) in self.attributes.iter().enumerate() {
+            write!(f, "{}{name}={value}", if index == 0 { ": " } else { ", " })?;
+        }
+        Ok(())
     }
 }
 

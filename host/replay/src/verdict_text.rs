@@ -50,6 +50,7 @@ fn write_verdict(out: &mut String, verdict: &Verdict<Arc<str>>) {
         Verdict::Forward(legs) => write_legs(out, &ComparedLegs::of(legs)),
         Verdict::Hold(_) => out.push_str("hold"),
         Verdict::Quarantine => out.push_str("quarantine"),
+        Verdict::AwaitLookup => out.push_str("await lookup"),
         Verdict::Drop(shown) => {
             out.push_str("drop, reported as ");
             out.push_str(shown.name());

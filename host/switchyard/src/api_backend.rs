@@ -394,6 +394,19 @@ impl ApiBackend for Switchyard {
                 Err(fault) => format!("{by}: fault: {}; its binding's on-fault decides", fault.summary()),
             });
         }
+        for asked in explanation.lookups {
+            let by = format!("lookup {} {}", asked.by.plugin, asked.by.version);
+            steps.push(match asked.outcome {
+                Ok(answer) => {
+                    let note = answer.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
+                    format!("{by}: {answer}{note}")
+                }
+                Err(fault) => format!("{by}: fault: {}; its binding's on-fault decides", fault.summary()),
+            });
+        }
+        if let Some(lookup) = message.routed.lookup.as_deref().filter(|lookup| lookup.cached) {
+            steps.push(format!("lookup {} {}: {lookup} (cached)", lookup.by.plugin, lookup.by.version));
+        }
         for considered in explanation.routers {
             let by = format!("router {} {}", considered.by.plugin, considered.by.version);
             steps.push(match considered.outcome {

@@ -1,11 +1,14 @@
 //! Worker threads that call hooks on behalf of the engine; results are sent back as events.
 
+use crate::config::PluginKeys;
 use crate::core_loop::CoreHandle;
 use crate::critical_thread;
 use crate::routing::ApplianceRouting;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use engine::{EngineCommand, Event};
-use model::{AcceptedSubmission, AddressBytes, Attempt, Message, ReceiptEvent, Settlement, Timestamp};
+use model::{
+    AcceptedSubmission, AddressBytes, Attempt, LookupNumber, Message, ReceiptEvent, Settlement, Timestamp,
+};
 use ports::{EventSink, Routing as _};
 use std::sync::Arc;
 
@@ -13,6 +16,7 @@ use std::sync::Arc;
 pub(crate) struct HookWorkers {
     routes: Sender<Arc<Message>>,
     numbers: Sender<AddressBytes>,
+    lookups: Sender<LookupNumber>,
     attempts: Sender<(Arc<Message>, Attempt)>,
     receipts: Sender<ReceiptCall>,
     charges: Sender<Vec<Settlement>>,
@@ -32,10 +36,11 @@ impl HookWorkers {
     pub(crate) fn start(
         core: &CoreHandle,
         routing: &Arc<ApplianceRouting>,
-        resolver_threads: usize,
+        plugins: &PluginKeys,
     ) -> std::io::Result<Self> {
         let (routes, to_route) = unbounded::<Arc<Message>>();
         let (numbers, to_resolve) = unbounded::<AddressBytes>();
+        let (lookups, to_look_up) = unbounded::<LookupNumber>();
         let (attempts, to_decide) = unbounded::<(Arc<Message>, Attempt)>();
         let (receipts, to_decide_receipts) = unbounded::<ReceiptCall>();
         let (charges, to_settle) = unbounded::<Vec<Settlement>>();
@@ -53,7 +58,14 @@ impl HookWorkers {
                 routed: routed.routed,
             }
         })?;
-        for _ in 0..resolver_threads.max(1) {
+        for _ in 0..plugins.lookup_threads.max(1) {
+            let (to, run) = handles();
+            spawn_worker("lookup", to_look_up.clone(), to, move |number: LookupNumber| {
+                let lookup = run.ask_lookups(&number);
+                Event::LookedUp { number, lookup }
+            })?;
+        }
+        for _ in 0..plugins.resolver_threads.max(1) {
             let (to, run) = handles();
             spawn_worker("resolve", to_resolve.clone(), to, move |msisdn: AddressBytes| {
                 let resolution = run.hooks.resolve(&String::from_utf8_lossy(&msisdn), Timestamp::now());
@@ -85,7 +97,7 @@ impl HookWorkers {
             let upto = settlements.last().map_or(0, |settlement| settlement.serial);
             Event::BillerNotified { upto, ok: result.is_ok() }
         })?;
-        Ok(Self { routes, numbers, attempts, receipts, charges })
+        Ok(Self { routes, numbers, lookups, attempts, receipts, charges })
     }
 
     /// Passes a command to its worker, or returns it if it is not for a worker.
@@ -93,6 +105,7 @@ impl HookWorkers {
         // If a worker has ended, the process is exiting.
         match command {
             EngineCommand::Reroute { message } => drop(self.routes.send(message)),
+            EngineCommand::AskLookup { number } => drop(self.lookups.send(number)),
             EngineCommand::Resolve { msisdn } => drop(self.numbers.send(msisdn)),
             EngineCommand::Decide { message, attempt } => drop(self.attempts.send((message, attempt))),
             EngineCommand::AskReceipt { message, question, submission, event } => {

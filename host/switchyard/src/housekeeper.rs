@@ -5,8 +5,9 @@ use crate::core_loop::CoreHandle;
 use crate::leading_node::LeadingNode;
 use crate::peer_snapshots::PeerSnapshotPublisher;
 use crate::plugin_setup::hooks_bound_event;
+use crate::routing::ApplianceRouting;
 use engine::Event;
-use hooks::{BindingChange, Hooks};
+use hooks::BindingChange;
 use model::{Hook, Timestamp};
 use ports::EventSink as _;
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ pub(crate) struct Housekeeper {
     /// The time of the newest record at startup.
     pub(crate) newest_record: Option<Timestamp>,
     pub(crate) config_manager: Arc<ConfigManager>,
-    pub(crate) hooks: Arc<Hooks>,
+    pub(crate) routing: Arc<ApplianceRouting>,
     /// `None` without a cluster.
     pub(crate) leading: Option<Arc<LeadingNode>>,
 }
@@ -38,12 +39,14 @@ impl Housekeeper {
         self.watch_disk();
         self.peer_snapshots.publish();
         let mut turn = 0_u64;
-        let mut resolver = self.hooks.status(Hook::Resolver).live.serial;
+        let mut resolver = self.routing.hooks.status(Hook::Resolver).live.serial;
+        let mut lookup = self.routing.hooks.status(Hook::Lookup).live.serial;
         while stop.recv_timeout(Duration::from_secs(1)) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
             turn += 1;
             self.watch_disk();
             self.peer_snapshots.publish();
             self.watch_resolver(&mut resolver);
+            self.watch_lookup(&mut lookup);
             self.config_manager.tick();
             if turn.is_multiple_of(10) {
                 self.trim();
@@ -73,11 +76,21 @@ impl Housekeeper {
     /// After an automatic rollback of the resolver, lets the restored one resolve the numbers that the faulty one
     /// deferred. Changes by admins are reported to the engine at once.
     fn watch_resolver(&self, known: &mut u64) {
-        let live = self.hooks.status(Hook::Resolver).live;
+        let live = self.routing.hooks.status(Hook::Resolver).live;
         if std::mem::replace(known, live.serial) != live.serial
             && live.change == BindingChange::RolledBackAutomatically
         {
-            self.core.push(vec![hooks_bound_event(&self.hooks), Event::ResolverReplaced]);
+            self.core.push(vec![hooks_bound_event(&self.routing.hooks), Event::ResolverReplaced]);
+        }
+    }
+
+    /// After an automatic rollback of the lookups, forgets the answers of the faulty ones.
+    fn watch_lookup(&self, known: &mut u64) {
+        let live = self.routing.hooks.status(Hook::Lookup).live;
+        if std::mem::replace(known, live.serial) != live.serial
+            && live.change == BindingChange::RolledBackAutomatically
+        {
+            self.routing.lookups.cache.clear();
         }
     }
 

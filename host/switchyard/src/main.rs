@@ -26,6 +26,7 @@ mod journal_command;
 mod leading_node;
 mod ledger;
 mod logging;
+mod lookups;
 mod manifest;
 mod memory;
 mod message_lookups;

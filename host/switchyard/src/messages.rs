@@ -30,6 +30,7 @@ pub(crate) fn message_state(state: MessageState) -> MessageStateView {
         MessageState::Deferred => MessageStateView::Deferred,
         MessageState::Held => MessageStateView::Held,
         MessageState::Quarantined => MessageStateView::Quarantined,
+        MessageState::AwaitingLookup => MessageStateView::AwaitingLookup,
         MessageState::Resolving => MessageStateView::Resolving,
         MessageState::Deciding => MessageStateView::Deciding,
         MessageState::Uncertain => MessageStateView::Uncertain,

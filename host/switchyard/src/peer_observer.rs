@@ -101,12 +101,13 @@ impl Recorder {
         self.quality.observe(&observed);
     }
 
-    /// Reads attributes as plugins see them: set by a router, otherwise by the account in the configuration.
+    /// Reads attributes as plugins see them: set by a router or screen, or known of the number, otherwise by the account in the configuration.
     fn attribute_reader(&self, observation: &PeerObservation) -> impl Fn(&str) -> Option<String> {
         move |name| {
             let message = observation.message.as_deref()?;
             let set = message.routed.changes.as_deref().and_then(|changes| changes.attribute(name));
-            set.map(str::to_owned).or_else(|| self.attributes.of(message.origin, name))
+            let known = message.routed.lookup.as_deref().and_then(|lookup| lookup.attribute(name));
+            set.or(known).map(str::to_owned).or_else(|| self.attributes.of(message.origin, name))
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The plugin host at startup: its services, the plugins of the configuration, and the routing around them.
 
 use crate::config::{Config, FirstBinding};
+use crate::lookups::AppliedLookups;
 use crate::routing::{ApplianceRouting, InboxRoutes, PeerRoles};
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
 use capabilities::{
-    ChainHlr, Counters, DurableCounters, Fetcher, FetcherOptions, Hlr, LogBudgets, RedbKvStore, TableHlr,
-    TableStore, TableStoreOptions,
+    ChainHlr, Counters, DnsClient, DurableCounters, Fetcher, FetcherOptions, Hlr, LogBudgets, RedbKvStore,
+    TableHlr, TableStore, TableStoreOptions,
 };
 use engine::Event;
 use gsm::GsmNetwork;
@@ -53,6 +54,7 @@ pub(crate) fn host_services(
         kv_store: values,
         fetch: Arc::new(Fetcher::new(runtime.handle().clone(), &FetcherOptions::default())?),
         hlr: Arc::new(registers),
+        dns: Arc::new(DnsClient::new()),
         tables,
         log_budgets: LogBudgets::default(),
     })
@@ -105,8 +107,10 @@ pub(crate) fn routing(
     let plan = config.default_plan().cloned();
     let directory = directory.clone();
     let inboxes = shell.map(InboxRoutes::new);
+    let lookups = AppliedLookups::new(config.lookup.cache(), config.lookup.on_failure);
     Ok(ApplianceRouting {
         hooks,
+        lookups,
         static_route,
         peer_roles,
         account_attributes,

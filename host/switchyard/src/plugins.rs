@@ -211,6 +211,9 @@ impl Switchyard {
         if hook == Hook::Resolver {
             events.push(Event::ResolverReplaced);
         }
+        if hook == Hook::Lookup {
+            self.routing.lookups.cache.clear();
+        }
         self.core.push(events);
     }
 
@@ -289,9 +292,21 @@ impl Switchyard {
             let accounts = engine.balances().map(|(name, balance)| (name.clone(), balance));
             let money = (accounts.collect::<BTreeMap<_, _>>(), engine.totals().unpaid, engine.unsettled());
             let questions = (engine.pending_decisions(), engine.pending_receipts());
-            (engine.resolver_status(), questions, money)
+            (engine.resolver_status(), engine.lookup_status(), questions, money)
         });
-        let Some((resolving, (deciding, receipts), (accounts, unpaid, unsettled))) = snapshot else { return };
+        let Some((resolving, lookups, (deciding, receipts), (accounts, unpaid, unsettled))) = snapshot else {
+            return;
+        };
+        let cache = self.routing.lookups.cache.counts();
+        for (what, count) in
+            [("messages", lookups.messages), ("numbers", lookups.numbers), ("cached", cache.entries)]
+        {
+            page.put(&metrics::LOOKUPS, &[what], count as f64);
+        }
+        page.put(&metrics::LOOKUP_QUESTIONS, &[], lookups.questions as f64);
+        page.put(&metrics::LOOKUP_FAILURES, &[], lookups.failed as f64);
+        page.put(&metrics::LOOKUP_HITS, &[], cache.hits as f64);
+        page.put(&metrics::LOOKUP_MISSES, &[], cache.misses as f64);
         for (what, count) in [
             ("numbers", resolving.numbers),
             ("messages", resolving.messages),

@@ -248,6 +248,10 @@ fn compare(
 ) -> TriedMessageView {
     let is_archived = question.host_calls.is_some();
     let with_keys = unmasked || !is_archived;
+    let mut question = question;
+    if !is_archived && hook != Hook::Screen {
+        appliance.routing.preview_lookup(&mut question.message);
+    }
     let (tried_decided, tried, tried_missing) = decide(appliance, hook, tried, &question, with_keys);
     let (live_decided, live, live_missing) = decide(appliance, hook, live, &question, with_keys);
     let Question { message, origin, inexact, .. } = question;

@@ -315,6 +315,7 @@ pub(crate) fn archived_message(
                     host_calls: None,
                 })
             }),
+            lookup: archived.lookup.clone(),
             ..RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), nobody.clone())
         },
     }

@@ -1,8 +1,9 @@
 //! Screening, routing and pricing for front ends: the hooks, and the daemon's own rules.
 
 use crate::config::Config;
+use crate::lookups::AppliedLookups;
 use arc_swap::ArcSwap;
-use hooks::{AccountAttributes, Hooks, PeerSecrets, RoutingStep, ScreeningStep};
+use hooks::{AccountAttributes, Hooks, LookupStep, PeerSecrets, RoutingStep, ScreeningStep};
 use model::{
     Address, Directory, Leg, Message, PeerId, PluginVersion, RejectReason, RoutingDecision, Screening,
     Timestamp, Verdict,
@@ -21,6 +22,8 @@ static NUMBER_PLAN: LazyLock<Arc<PluginVersion>> =
 pub(crate) struct Explanation {
     /// The screens.
     pub(crate) screens: Vec<ScreeningStep>,
+    /// The lookups, if the answer was not cached.
+    pub(crate) lookups: Vec<LookupStep>,
     /// The routers.
     pub(crate) routers: Vec<RoutingStep>,
 }
@@ -29,6 +32,8 @@ pub(crate) struct Explanation {
 /// biller's price.
 pub(crate) struct ApplianceRouting {
     pub(crate) hooks: Arc<Hooks>,
+    /// What is known of numbers.
+    pub(crate) lookups: AppliedLookups,
     /// A static verdict instead of the routers, for benchmarks.
     pub(crate) static_route: Option<RoutingDecision>,
     /// The roles of peers; replaced when the configuration changes.
@@ -174,6 +179,24 @@ impl ApplianceRouting {
         self.route_without_routers(message).unwrap_or_else(|| self.apply_leg_rules(message, routers()))
     }
 
+    /// Routes a message that passes the screens; `routers` is called only if no earlier rule applies. A number that is not cached is
+    /// looked up at once, without effects; the steps are returned.
+    pub(crate) fn preview_route(
+        &self,
+        message: &mut Message,
+        routers: impl FnOnce(&Message) -> RoutingDecision,
+    ) -> (Vec<LookupStep>, RoutingDecision) {
+        if let Some(routed) = self.route_without_routers(message) {
+            return (Vec::new(), routed);
+        }
+        let steps = self.preview_lookup(message);
+        if let Some(rejected) = self.rejected_without_lookup(message) {
+            return (steps, rejected);
+        }
+        let routed = routers(message);
+        (steps, self.apply_leg_rules(message, routed))
+    }
+
     /// Explains how a message would be screened, routed and priced, with the answer of each plugin of the chains, and sets
     /// its decision. Nothing is counted.
     pub(crate) fn explain(&self, message: &mut Message) -> Explanation {
@@ -187,11 +210,12 @@ impl ApplianceRouting {
         if !goes_on {
             return explanation;
         }
-        let mut routed = self.route_by(message, || {
+        let (lookups, mut routed) = self.preview_route(message, |message| {
             let (steps, routed) = self.hooks.explain(message, now);
             explanation.routers = steps;
             routed
         });
+        explanation.lookups = lookups;
         if self.peer_roles.load().is_account(message.origin) {
             self.hooks.explain_price(message, &mut routed, now);
         }
@@ -230,7 +254,11 @@ impl Routing for ApplianceRouting {
         if !self.screen(message, now) {
             return;
         }
-        let mut routed = self.route_by(message, || self.hooks.route(message, now));
+        let mut routed = match self.route_without_routers(message) {
+            Some(routed) => routed,
+            None if !self.look_up(message) => return,
+            None => self.apply_leg_rules(message, self.hooks.route(message, now)),
+        };
         if self.peer_roles.load().is_account(message.origin) {
             self.hooks.price(message, &mut routed, now);
         }
@@ -250,6 +278,7 @@ impl Routing for ApplianceRouting {
             }
             match self.route_without_routers(message) {
                 Some(routed) => set_routing(message, routed),
+                None if !self.look_up(message) => {}
                 None => open.push(message),
             }
         }
@@ -269,10 +298,10 @@ impl Routing for ApplianceRouting {
     }
 }
 
-/// Sets the routing decision of a message; what the screens said stays.
-fn set_routing(message: &mut Message, routed: RoutingDecision) {
-    let screening = message.routed.screening.take();
-    message.routed = RoutingDecision { screening, ..routed };
+/// Sets the routing decision of a message; what the screens and lookups said stays.
+pub(crate) fn set_routing(message: &mut Message, routed: RoutingDecision) {
+    let (screening, lookup) = (message.routed.screening.take(), message.routed.lookup.take());
+    message.routed = RoutingDecision { screening, lookup, ..routed };
 }
 
 /// Screens a message. Returns whether it goes on to the routers; otherwise it has its decision.

@@ -319,7 +319,7 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         conversions: ConversionLog::default(),
         cluster: leading.clone(),
     });
-    let hook_workers = HookWorkers::start(&core, &routing, config.plugins.resolver_threads)?;
+    let hook_workers = HookWorkers::start(&core, &routing, &config.plugins)?;
     let telemetry = match &config.telemetry {
         Some(settings) => Some(Telemetry::start(settings, &config.appliance.name, directory.clone())?),
         None => None,
@@ -348,7 +348,7 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         has_archive: archive.is_some(),
         newest_record,
         config_manager: config_manager.clone(),
-        hooks: routing.hooks.clone(),
+        routing: routing.clone(),
         leading: leading.clone(),
     };
     let notifier = ServiceManagerNotifier::start(&core, &appliance)?;

@@ -7,8 +7,8 @@ use api::MessageStateView;
 use archive::TraceScreening;
 use engine::{LockHolder, MessageState, MessageStatus};
 use model::{
-    Address, Direction, DlrRequest, FinalRecord, Message, MessageChanges, MessageId, MessageProgress, Now,
-    PeerId, PeerMessageId, PluginVersion, Priority, RoutingDecision, Screening, SenderRequest, Step,
+    Address, Direction, DlrRequest, FinalRecord, Lookup, Message, MessageChanges, MessageId, MessageProgress,
+    Now, PeerId, PeerMessageId, PluginVersion, Priority, RoutingDecision, Screening, SenderRequest, Step,
     StepKind, Text, Timestamp, Verdict,
 };
 use std::sync::Arc;
@@ -38,6 +38,18 @@ fn screening_view(
         changes: changes.map(ToString::to_string),
         text_replaced: submitted.is_some(),
         submitted_body: submitted.filter(|_| with_body).map(|text| ports::text::display(text).0),
+    }
+}
+
+fn lookup_view(lookup: &Lookup) -> api::LookupView {
+    let Lookup { result, attributes, by, note, cached } = lookup;
+    api::LookupView {
+        plugin: by.plugin.clone(),
+        version: by.version.clone(),
+        note: note.as_deref().map(str::to_owned),
+        result: (*result).into(),
+        attributes: attributes.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        cached: *cached,
     }
 }
 
@@ -140,6 +152,7 @@ impl Switchyard {
             accepted_at: message.accepted_at.0,
             expires_at: message.expires_at.0,
             screening: None,
+            lookup: None,
             routing: api::RoutingView {
                 plugin: routed.by.plugin.clone(),
                 version: routed.by.version.clone(),
@@ -206,6 +219,7 @@ impl Switchyard {
             let Screening { by, note, changes, submitted_text, .. } = screening;
             screening_view(by, note.as_deref(), changes.as_deref(), submitted_text.as_ref(), body)
         });
+        trace.lookup = routed.lookup.as_deref().map(lookup_view);
         trace
     }
 
@@ -280,6 +294,9 @@ impl Switchyard {
             ),
             MessageState::Deferred => format!("next attempt at {}", until.unwrap_or(0)),
             MessageState::Quarantined => "in quarantine until an admin releases or purges it".to_owned(),
+            MessageState::AwaitingLookup => {
+                format!("awaits the lookup of its number; routed without it at {}", until.unwrap_or(0))
+            }
             MessageState::Held => format!("held by routing; routed again at {}", until.unwrap_or(0)),
             MessageState::Resolving => {
                 let deferral = status.resolver_deferral.map_or(String::new(), |(by, note)| {
@@ -331,6 +348,7 @@ impl Switchyard {
             let TraceScreening { by, note, changes, submitted_text } = &screening;
             screening_view(by, note.as_deref(), changes.as_ref(), submitted_text.as_ref(), body)
         });
+        trace.lookup = decoded.lookup.as_ref().map(lookup_view);
         trace.price = decoded.price.map(|price| api::PriceView {
             plugin: price.plugin,
             version: price.version,

@@ -65,6 +65,9 @@ fn is_expected(case: &Case, answer: &CaseAnswer) -> bool {
         (ExpectedAnswer::Screened(expected), CaseAnswer::Screened { verdict, text, changes, note }) => {
             expected == verdict && case.text == *text && case.changes == *changes && note_is(note)
         }
+        (ExpectedAnswer::LookedUp(expected), CaseAnswer::LookedUp { answer, note }) => {
+            expected == answer && note_is(note)
+        }
         (ExpectedAnswer::Resolved(expected), CaseAnswer::Resolved { answer, note }) => {
             expected == answer && note_is(note)
         }
@@ -98,6 +101,7 @@ pub(crate) fn expected_answer(answer: &ExpectedAnswer) -> String {
         ExpectedAnswer::Fault(fragment) => containing("fault", fragment),
         ExpectedAnswer::Screened(verdict) => to_toml(verdict),
         ExpectedAnswer::Verdict(verdict) => to_toml(verdict),
+        ExpectedAnswer::LookedUp(answer) => to_toml(answer),
         ExpectedAnswer::Resolved(resolution) => describe_resolution(resolution),
         ExpectedAnswer::Next(step) => to_toml(step),
         ExpectedAnswer::Receipt(step) => to_toml(step),
@@ -129,6 +133,7 @@ pub(crate) fn describe_answer(answer: &CaseAnswer) -> String {
         CaseAnswer::Verdict { verdict, sender, changes, note } => {
             (with_changes(with_sender(to_toml(verdict), sender.as_ref()), changes), note.as_deref(), None)
         }
+        CaseAnswer::LookedUp { answer, note } => (to_toml(answer), note.as_deref(), None),
         CaseAnswer::Resolved { answer, note } => (describe_resolution(answer), note.as_deref(), None),
         CaseAnswer::Next { step, advice, note } => (to_toml(step), note.as_deref(), *advice),
         CaseAnswer::Receipt { step, wait, note } => (with_wait(to_toml(step), *wait), note.as_deref(), None),
@@ -182,6 +187,7 @@ fn describe_question(question: &CaseQuestion) -> String {
         CaseQuestion::Configure => "configure".to_owned(),
         CaseQuestion::Screen(message) => format!("screen {}", describe_message(message)),
         CaseQuestion::Route(message) => format!("route {}", describe_message(message)),
+        CaseQuestion::LookUp(number) => format!("look-up {}", quote(&number.value)),
         CaseQuestion::Resolve(number) => format!("resolve {}", quote(number)),
         CaseQuestion::Next(message, attempt) => format!(
             "next {}: attempt {} at {}, {:?}",

@@ -5,15 +5,15 @@ use crate::case_peer::{CaseCalled, CaseOutcome};
 use crate::case_receipt::step_and_wait;
 use crate::local_host::HOME_PEER;
 use crate::plugin_host::{
-    CaseAddress, CaseAdvice, CaseAnswer, CaseAttempt, CaseCharge, CaseErrorClass, CaseLeg, CaseMessage,
-    CasePrice, CaseQuestion, CaseResolution, CaseScreenVerdict, CaseSender, CaseSenderFallback,
+    CaseAddress, CaseAdvice, CaseAnswer, CaseAttempt, CaseCharge, CaseErrorClass, CaseLeg, CaseLookup,
+    CaseMessage, CasePrice, CaseQuestion, CaseResolution, CaseScreenVerdict, CaseSender, CaseSenderFallback,
     CaseSettlement, CaseStep, CaseSubscriber, CaseVerdict,
 };
 use bytes::Bytes;
 use hooks::{DryRun, Fault, PeerSubmission};
 use model::{
-    Directory, DlrRequest, MessageId, PeerAdvice, PeerId, PluginVersion, RoutingDecision, SubmitTicket,
-    Timestamp,
+    Directory, DlrRequest, LookupNumber, MessageId, PeerAdvice, PeerId, PluginVersion, RoutingDecision,
+    SubmitTicket, Timestamp,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,6 +64,13 @@ impl CaseConversion<'_> {
                     changes,
                     note: note(outcome.note),
                 }
+            }
+            CaseQuestion::LookUp(number) => {
+                let Some(number) = LookupNumber::of(&address(number)) else {
+                    return Ok(CaseAnswer::Fault("no number: the appliance does not look it up".to_owned()));
+                };
+                let answer = dry_run.look_up(&number, self.now)?;
+                CaseAnswer::LookedUp { answer: CaseLookup::from(&answer), note: note(answer.note) }
             }
             CaseQuestion::Resolve(number) => {
                 let found = dry_run.resolve(number, self.now)?;
@@ -157,8 +164,11 @@ impl CaseConversion<'_> {
 
     fn verdict(&self, verdict: Option<model::Verdict>) -> CaseVerdict {
         match verdict {
-            // No router gives the last two.
-            None | Some(model::Verdict::Quarantine | model::Verdict::Drop(_)) => CaseVerdict::Pass,
+            // No router gives the last three.
+            None
+            | Some(model::Verdict::Quarantine | model::Verdict::AwaitLookup | model::Verdict::Drop(_)) => {
+                CaseVerdict::Pass
+            }
             Some(model::Verdict::Hold(until)) => CaseVerdict::Hold(until.0),
             Some(model::Verdict::Reject(reason)) => CaseVerdict::Reject(reject_reason(reason)),
             Some(model::Verdict::Forward(legs)) => {

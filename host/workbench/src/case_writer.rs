@@ -70,6 +70,7 @@ fn question(question: &CaseQuestion, policy: &str) -> (&'static str, Value) {
         CaseQuestion::Configure => ("configure", policy.into()),
         CaseQuestion::Screen(asked) => ("screen", message(asked).into()),
         CaseQuestion::Route(asked) => ("route", message(asked).into()),
+        CaseQuestion::LookUp(number) => ("look-up", address(number)),
         CaseQuestion::Resolve(number) => ("resolve", number.as_str().into()),
         CaseQuestion::Next(asked, failed) => {
             ("next", table([("message", message(asked).into()), ("attempt", attempt(failed).into())]).into())
@@ -228,6 +229,7 @@ fn setup(own: &CaseSetup, common: &CaseSetup, configures: bool) -> Table {
         counters,
         kv,
         http,
+        dns,
         hlr,
         secrets,
     } = own;
@@ -306,6 +308,9 @@ fn setup(own: &CaseSetup, common: &CaseSetup, configures: bool) -> Table {
     let own_http = http.strip_suffix(common.http.as_slice()).unwrap_or(http);
     let own_http: Vec<Value> = own_http.iter().map(|one| exchange(one).into()).collect();
     put(!own_http.is_empty(), "http", own_http.into());
+    let own_dns = dns.strip_suffix(common.dns.as_slice()).unwrap_or(dns);
+    let own_dns: Vec<Value> = own_dns.iter().filter_map(|name| Value::try_from(name).ok()).collect();
+    put(!own_dns.is_empty(), "dns", own_dns.into());
     given
 }
 

@@ -5,9 +5,10 @@ use crate::case_details::CaseChanges;
 use crate::case_peer::{CaseCallback, CaseCalled, CaseOutcome, CaseSubmission};
 use crate::case_receipt::{CaseAcceptedSubmission, CaseEvent, CaseReceiptStep};
 use crate::plugin_host::{
-    CaseAdvice, CaseAttempt, CaseFigures, CaseFirstLeg, CaseGrants, CaseMessage, CasePeerState,
-    CasePoolState, CasePrice, CaseQuestion, CaseResolution, CaseScreenVerdict, CaseSender, CaseSettlement,
-    CaseSetup, CaseStep, CaseSubscriber, CaseTable, CaseVerdict, CounterPreset, HttpExchange,
+    CaseAddress, CaseAdvice, CaseAttempt, CaseDnsName, CaseFigures, CaseFirstLeg, CaseGrants, CaseLookup,
+    CaseMessage, CasePeerState, CasePoolState, CasePrice, CaseQuestion, CaseResolution, CaseScreenVerdict,
+    CaseSender, CaseSettlement, CaseSetup, CaseStep, CaseSubscriber, CaseTable, CaseVerdict, CounterPreset,
+    HttpExchange,
 };
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -45,6 +46,7 @@ pub(crate) enum ExpectedAnswer {
     Refused(String),
     Screened(CaseScreenVerdict),
     Verdict(CaseVerdict),
+    LookedUp(CaseLookup),
     Resolved(CaseResolution),
     Next(CaseStep),
     Receipt(CaseReceiptStep),
@@ -85,6 +87,7 @@ struct SetupEntry {
     counters: Vec<CounterPreset>,
     kv: BTreeMap<String, String>,
     http: Vec<HttpExchange>,
+    dns: Vec<CaseDnsName>,
     hlr: BTreeMap<String, CaseSubscriber>,
     secrets: BTreeMap<String, String>,
 }
@@ -100,6 +103,7 @@ struct CaseEntry {
     configure: Option<String>,
     screen: Option<CaseMessage>,
     route: Option<CaseMessage>,
+    look_up: Option<CaseAddress>,
     resolve: Option<String>,
     next: Option<NextEntry>,
     receipt: Option<ReceiptEntry>,
@@ -123,6 +127,7 @@ struct CaseEntry {
 enum QuestionEntry {
     Screen(CaseMessage),
     Route(CaseMessage),
+    LookUp(CaseAddress),
     Resolve(String),
     Next(NextEntry),
     Receipt(ReceiptEntry),
@@ -159,6 +164,7 @@ impl From<QuestionEntry> for CaseQuestion {
         match entry {
             QuestionEntry::Screen(message) => Self::Screen(message),
             QuestionEntry::Route(message) => Self::Route(message),
+            QuestionEntry::LookUp(number) => Self::LookUp(number),
             QuestionEntry::Resolve(number) => Self::Resolve(number),
             QuestionEntry::Next(next) => Self::Next(next.message, next.attempt),
             QuestionEntry::Receipt(asked) => Self::Receipt(asked.message, asked.submission, asked.event),
@@ -237,6 +243,7 @@ fn apply_setup(folder: &Path, mut setup: CaseSetup, entry: SetupEntry) -> Result
     setup.kv.extend(entry.kv);
     // The case's own exchanges take precedence.
     setup.http.splice(..0, entry.http);
+    setup.dns.splice(..0, entry.dns);
     setup.hlr.extend(entry.hlr);
     setup.secrets.extend(entry.secrets);
     Ok(setup)
@@ -251,6 +258,7 @@ fn parse_case(folder: &Path, common: CaseSetup, entry: CaseEntry) -> Result<Case
     }
     own_questions.extend(entry.screen.map(CaseQuestion::Screen));
     own_questions.extend(entry.route.map(CaseQuestion::Route));
+    own_questions.extend(entry.look_up.map(CaseQuestion::LookUp));
     own_questions.extend(entry.resolve.map(CaseQuestion::Resolve));
     own_questions.extend(entry.next.map(|next| CaseQuestion::Next(next.message, next.attempt)));
     own_questions.extend(
@@ -262,7 +270,7 @@ fn parse_case(folder: &Path, common: CaseSetup, entry: CaseEntry) -> Result<Case
     own_questions.extend(entry.callback.map(CaseQuestion::Callback));
     let [question] = &own_questions[..] else {
         return Err(CaseError::Invalid(
-            "ask exactly one of configure, screen, route, resolve, next, receipt, price, settle, submit and callback"
+ "ask exactly one of configure, screen, look-up, route, resolve, next, receipt, price, settle, submit and callback" 
                 .to_owned(),
         ));
     };
@@ -296,6 +304,7 @@ fn parse_expected(question: &CaseQuestion, entry: toml::Value) -> Result<Expecte
         CaseQuestion::Configure => Err("write \"configured\" or { refused = \"WORDS\" }".to_owned()),
         CaseQuestion::Settle(_) if is("settled") => Ok(ExpectedAnswer::Settled),
         CaseQuestion::Settle(_) => Err("write \"settled\" or { again = \"WORDS\" }".to_owned()),
+        CaseQuestion::LookUp(_) => entry.try_into().map(ExpectedAnswer::LookedUp).map_err(read),
         CaseQuestion::Resolve(_) if is("unknown") => {
             Ok(ExpectedAnswer::Resolved(CaseResolution::Unknown(None)))
         }

@@ -16,6 +16,7 @@ pub(crate) const FILES: [(&str, &str); 9] = [
     ("types.wit", include_str!("../../../wit/types.wit")),
     ("capabilities.wit", include_str!("../../../wit/capabilities.wit")),
     ("screen.wit", include_str!("../../../wit/screen.wit")),
+    ("lookup.wit", include_str!("../../../wit/lookup.wit")),
     ("router.wit", include_str!("../../../wit/router.wit")),
     ("resolver.wit", include_str!("../../../wit/resolver.wit")),
     ("delivery-policy.wit", include_str!("../../../wit/delivery-policy.wit")),
@@ -72,6 +73,7 @@ pub(crate) fn package() -> Result<ContractPackage, WorkbenchError> {
 pub(crate) fn export(hook: Hook) -> &'static str {
     match hook {
         Hook::Screen => "screening",
+        Hook::Lookup => "number-lookup",
         Hook::Router => "routing",
         Hook::Resolver => "resolution",
         Hook::DeliveryPolicy => "delivery",
@@ -85,6 +87,11 @@ pub(crate) fn export(hook: Hook) -> &'static str {
 pub(crate) fn allowed_imports(hook: Hook) -> &'static [&'static str] {
     match hook {
         Hook::Screen => &["types", "log", "clock", "tables", "counters", "body", "details", "fault"],
+        Hook::Lookup => {
+            const IMPORTS: &[&str] =
+                &["types", "log", "clock", "tables", "counters", "kv", "http", "dns", "hlr", "fault"];
+            IMPORTS
+        }
         Hook::Router => {
             const IMPORTS: &[&str] = &[
                 "types", "log", "clock", "tables", "counters", "peers", "quality", "numbers", "body",
@@ -133,6 +140,10 @@ pub(crate) fn describe_import(interface: &str) -> Option<(&'static str, Option<&
         "http" => (
             "sends HTTP requests to granted URLs",
             Some("http = [\"https://HOST/PATH\"], for each URL prefix"),
+        ),
+        "dns" => (
+            "asks granted DNS servers about names in granted zones",
+            Some("dns = { servers = [\"ADDRESS\"], zones = [\"ZONE\"] }"),
         ),
         "hlr" => ("queries the home location register", Some("hlr = true")),
         _ => return None,

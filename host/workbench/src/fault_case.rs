@@ -89,6 +89,11 @@ fn question(question: &FailedQuestion, directory: &Directory) -> CaseQuestion {
     match question {
         FailedQuestion::Screen(asked) => CaseQuestion::Screen(message(asked, directory)),
         FailedQuestion::Route(asked) => CaseQuestion::Route(message(asked, directory)),
+        FailedQuestion::LookUp(number) => CaseQuestion::LookUp(CaseAddress {
+            ton: u8::from(number.international),
+            npi: 1,
+            value: number.text().to_owned(),
+        }),
         FailedQuestion::Resolve(number) => CaseQuestion::Resolve(number.clone()),
         FailedQuestion::Next(asked) => {
             let (asked, attempt) = &**asked;

@@ -173,6 +173,10 @@ fn grants(grants: &Grants) -> String {
     if let Some(quality) = &grants.quality {
         add(true, "quality", quality_grant(quality));
     }
+    if let Some(dns) = &grants.dns {
+        let (servers, zones) = (value_text(&dns.servers), value_text(&dns.zones));
+        add(true, "dns", format!("{zones} at {servers}, {} ms each", dns.timeout_ms));
+    }
     add(grants.random, "random", grants.random.to_string());
     add(!grants.tables.is_empty(), "tables", value_text(&grants.tables));
     if all.is_empty() { "-".to_owned() } else { all.join(", ") }

@@ -3,6 +3,7 @@
 use crate::WorkbenchError;
 use crate::build::debug_info_path;
 use crate::case_conversion::CaseConversion;
+use crate::case_lookup::FixedDns;
 use crate::case_peer::CaseSubmission;
 use crate::case_quality;
 use crate::plugin_host::{
@@ -129,6 +130,7 @@ impl LocalHost {
             kv: setup.grants.kv,
             tables: setup.grants.tables.clone(),
             hlr: setup.grants.hlr,
+            dns: setup.grants.dns.clone(),
             random: setup.grants.random,
             counters: setup.grants.counters.clone(),
             quality: setup.grants.quality.clone(),
@@ -183,7 +185,10 @@ fn open(
 /// Accounts and peers of a question; on an appliance the configuration has them.
 pub(crate) fn peer_names(question: &CaseQuestion) -> Vec<&str> {
     match question {
-        CaseQuestion::Configure | CaseQuestion::Resolve(_) | CaseQuestion::Settle(_) => Vec::new(),
+        CaseQuestion::Configure
+        | CaseQuestion::LookUp(_)
+        | CaseQuestion::Resolve(_)
+        | CaseQuestion::Settle(_) => Vec::new(),
         CaseQuestion::Screen(message) | CaseQuestion::Route(message) | CaseQuestion::Price(message, None) => {
             vec![&message.origin]
         }
@@ -251,6 +256,7 @@ fn services(
         kv_store: Arc::new(kv_store),
         fetch: Arc::new(FixedHttp(setup.http.clone())),
         tables: Arc::new(tables),
+        dns: Arc::new(FixedDns(setup.dns.clone())),
         hlr: Arc::new(FixedHlr(setup.hlr.clone())),
         log_budgets: LogBudgets::default(),
     })

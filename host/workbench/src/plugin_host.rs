@@ -3,9 +3,10 @@
 //! Names follow `wit/`, so that a case reads like the contract. Times are in milliseconds.
 
 use crate::case_details::{CaseChanges, CaseTlvs};
+pub use crate::case_lookup::{CaseDnsFailure, CaseDnsName, CaseKnownNumber, CaseLookup, CaseNaptr};
 use crate::case_peer::{CaseCallback, CaseCalled, CaseOutcome, CaseSubmission};
 use crate::case_receipt::{CaseAcceptedSubmission, CaseEvent, CaseReceiptStep};
-use capabilities::{CounterGrant, QualityGrant, TableKind};
+use capabilities::{CounterGrant, DnsGrant, QualityGrant, TableKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -45,6 +46,8 @@ pub struct CaseSetup {
     pub kv: BTreeMap<String, String>,
     /// Responses of other systems.
     pub http: Vec<HttpExchange>,
+    /// The names of the domain name system. Others do not exist.
+    pub dns: Vec<CaseDnsName>,
     /// The secrets of every peer.
     pub secrets: BTreeMap<String, String>,
     /// The home location register, by number.
@@ -63,6 +66,9 @@ pub struct CaseGrants {
     pub tables: Vec<String>,
     /// Whether it may query the home location register.
     pub hlr: bool,
+    /// What it may ask the domain name system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dns: Option<DnsGrant>,
     /// Whether it gets random numbers, if it is built with `wasi = true`.
     pub random: bool,
     /// Its durable counters.
@@ -250,6 +256,8 @@ pub enum CaseQuestion {
     Screen(CaseMessage),
     /// Route a message.
     Route(CaseMessage),
+    /// Look a number up.
+    LookUp(CaseAddress),
     /// Resolve a number.
     Resolve(String),
     /// The step after a failed attempt.
@@ -504,6 +512,13 @@ pub enum CaseAnswer {
         sender: Option<CaseSender>,
         /// What it changes.
         changes: CaseChanges,
+        /// The reason.
+        note: Option<String>,
+    },
+    /// A lookup's answer.
+    LookedUp {
+        /// The answer.
+        answer: CaseLookup,
         /// The reason.
         note: Option<String>,
     },

@@ -31,6 +31,15 @@ impl TemplateFiles {
                 policy: include_str!("../templates/screen/policy.txt"),
                 cases: include_str!("../templates/screen/cases.toml"),
             },
+            Hook::Lookup => Self {
+                rust: include_str!("../templates/lookup/lib.rs"),
+                js: include_str!("../templates/lookup/plugin.js"),
+                python: include_str!("../templates/lookup/plugin.py"),
+                c: include_str!("../templates/lookup/plugin.c"),
+                go: include_str!("../templates/lookup/plugin.go"),
+                policy: include_str!("../templates/lookup/policy.txt"),
+                cases: include_str!("../templates/lookup/cases.toml"),
+            },
             Hook::Router => Self {
                 rust: include_str!("../../../plugins/examples/rust/src/lib.rs"),
                 js: include_str!("../../../plugins/examples/js/plugin.js"),

@@ -33,6 +33,7 @@ const TARGETS: &[FuzzTarget] = &[
     ("archive_decision", "seeds-archive", 2048),
     ("table_upload", "seeds-table", 4096),
     ("fetch_grant", "seeds-grant", 512),
+    ("dns_response", "", 1024),
     ("oci_artifact", "seeds-oci", 2048),
     ("resp", "", 4096),
     ("tpdu", "seeds-tpdu", 2048),

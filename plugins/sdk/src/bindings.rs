@@ -143,3 +143,26 @@ pub mod peer {
         },
     });
 }
+
+/// The lookup world, with `dns`.
+pub mod lookup {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "lookup",
+        additional_derives: [PartialEq],
+        pub_export_macro: true,
+        export_macro_name: "export_lookup_component",
+        default_bindings_module: "switchyard_sdk::bindings::lookup",
+        with: {
+            "switchyard:hooks/types@0.3.0": super::router::switchyard::hooks::types,
+            "switchyard:hooks/log@0.3.0": super::router::switchyard::hooks::log,
+            "switchyard:hooks/fault@0.3.0": super::router::switchyard::hooks::fault,
+            "switchyard:hooks/clock@0.3.0": super::router::switchyard::hooks::clock,
+            "switchyard:hooks/tables@0.3.0": super::router::switchyard::hooks::tables,
+            "switchyard:hooks/counters@0.3.0": super::router::switchyard::hooks::counters,
+            "switchyard:hooks/kv@0.3.0": super::resolver::switchyard::hooks::kv,
+            "switchyard:hooks/http@0.3.0": super::resolver::switchyard::hooks::http,
+            "switchyard:hooks/hlr@0.3.0": super::resolver::switchyard::hooks::hlr,
+        },
+    });
+}

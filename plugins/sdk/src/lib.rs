@@ -5,6 +5,7 @@
 //! | hook | trait | macro |
 //! |---|---|---|
 //! | whether a message may pass | [`Screen`] | [`export_screen!`] |
+//! | what is known of a number | [`Lookup`] | [`export_lookup!`] |
 //! | the next step of a message | [`Router`] | [`export_router!`] |
 //! | the subscriber of a number | [`Resolver`] | [`export_resolver!`] |
 //! | the step after a failed attempt | [`DeliveryPolicy`] | [`export_delivery_policy!`] |
@@ -30,7 +31,7 @@
 //! ```
 //!
 //! Each capability of the host has a module: [`log`], [`clock`], [`tables`], [`counters`], [`peers`], [`quality`], [`numbers`],
-//! [`body`], [`details`], [`kv`], [`http`], [`hlr`], [`secrets`], [`fault`]. A component imports only the functions that it calls. If it calls one that its
+//! [`body`], [`details`], [`kv`], [`http`], [`dns`], [`hlr`], [`secrets`], [`fault`]. A component imports only the functions that it calls. If it calls one that its
 //! world does not have (such as [`http`] in a router), the host refuses the component.
 //!
 //! The host asks routers and billers about many messages at a time where many wait: the macros make that from the trait's
@@ -49,6 +50,7 @@ pub mod configured;
 mod delivery_policy;
 #[doc(hidden)]
 pub mod loaded;
+pub mod lookup;
 pub mod peer;
 pub mod receipt;
 mod resolver;
@@ -56,6 +58,7 @@ mod router;
 pub mod screen;
 
 pub use biller::{Biller, Charge, Fee, FirstLeg, Quote, Settlement, charge, free, refuse};
+pub use bindings::lookup::switchyard::hooks::dns;
 pub use bindings::peer::switchyard::hooks::secrets;
 pub use bindings::resolver::switchyard::hooks::{hlr, http, kv};
 pub use bindings::router::switchyard::hooks::types::{
@@ -67,6 +70,7 @@ pub use bindings::router::switchyard::hooks::{
 pub use delivery_policy::{
     Advice, Attempt, DeliveryPolicy, ErrorClass, NextStep, Step, await_alert, fail, next_leg, retry_after,
 };
+pub use lookup::Lookup;
 pub use peer::Peer;
 pub use receipt::Receipt;
 pub use resolver::{Answer, Resolved, Resolver, Subscriber, found, try_later, unknown};
@@ -82,6 +86,8 @@ pub use biller::{BatchGuest as BatchBillerGuest, BatchLeg, Guest as BillerGuest,
 pub use bindings::router::switchyard::hooks::types::MessageBatch;
 #[doc(hidden)]
 pub use delivery_policy::Guest as DeliveryPolicyGuest;
+#[doc(hidden)]
+pub use lookup::Guest as LookupGuest;
 #[doc(hidden)]
 pub use peer::Guest as PeerGuest;
 #[doc(hidden)]

@@ -2,7 +2,7 @@
 
 use crate::format::{list, table, timestamp, value_text, with_readable_times};
 use crate::output::{Failure, Output};
-use api::{MessagePageView, MessageRowView, PriceView, StepView, TraceView};
+use api::{LookupView, MessagePageView, MessageRowView, PriceView, StepView, TraceView};
 
 pub(super) fn messages(output: &Output, page: &MessagePageView) -> Result<(), Failure> {
     if output.json {
@@ -71,6 +71,9 @@ fn summary(trace: &TraceView) -> Vec<(&'static str, String)> {
         }
         rows.push(("screened by", words));
     }
+    if let Some(lookup) = &trace.lookup {
+        rows.push(("number", lookup_text(lookup)));
+    }
     if let Some(price) = &trace.price {
         rows.push(("price", price_text(price)));
     }
@@ -88,6 +91,22 @@ fn summary(trace: &TraceView) -> Vec<(&'static str, String)> {
         rows.push(("text submitted", value_text(text)));
     }
     rows
+}
+
+/// What was known of the number.
+fn lookup_text(lookup: &LookupView) -> String {
+    let LookupView { plugin, version, note, result, attributes, cached } = lookup;
+    let mut words = format!("{} by {} {}", result.name(), value_text(plugin), value_text(version));
+    if *cached {
+        words.push_str(", cached");
+    }
+    for (name, value) in attributes {
+        words.push_str(&format!("; {} {}", value_text(name), value_text(value)));
+    }
+    if let Some(note) = note {
+        words.push_str(&format!("; {}", value_text(note)));
+    }
+    words
 }
 
 pub(super) fn message(output: &Output, trace: &TraceView) -> Result<(), Failure> {
@@ -215,6 +234,7 @@ mod tests {
             accepted_at: NOW - 61_234,
             expires_at: NOW + 9_000_000,
             screening: None,
+            lookup: None,
             routing: RoutingView {
                 plugin: "prefix-router".to_owned(),
                 version: "58cd962459f1".to_owned(),

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use model::{
     Address, AddressBytes, AdminActionKind, Charge, DlrContent, DlrRequest, DlrState, DroppedAs, EarlierLeg,
-    FinalRecord, FinalState, Hook, Imsi, Leg, Message, MessageChanges, MessageId, MessageKind,
-    MessageProgress, PeerId, PeerMessageId, PluginVersion, PoolName, PoolNumber, Priority, QueueActionId,
-    Quote, RejectReason, RoutingDecision, ScreenVerdict, Screening, SenderFallback, SenderRequest, Step,
-    StepKind, SubmitAttempt, SubmittedSegment, Text, Timestamp, Verdict, WaitState,
+    FinalRecord, FinalState, Hook, Imsi, Leg, Lookup, LookupResult, Message, MessageChanges, MessageId,
+    MessageKind, MessageProgress, PeerId, PeerMessageId, PluginVersion, PoolName, PoolNumber, Priority,
+    QueueActionId, Quote, RejectReason, RoutingDecision, ScreenVerdict, Screening, SenderFallback,
+    SenderRequest, Step, StepKind, SubmitAttempt, SubmittedSegment, Text, Timestamp, Verdict, WaitState,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -79,6 +79,7 @@ fn verdict() -> impl Strategy<Value = Verdict> {
         1 => time().prop_map(Verdict::Hold),
         1 => reason().prop_map(Verdict::Reject),
         1 => Just(Verdict::Quarantine),
+        1 => Just(Verdict::AwaitLookup),
         1 => dropped_as().prop_map(Verdict::Drop),
     ]
 }
@@ -120,25 +121,42 @@ fn screening() -> impl Strategy<Value = Screening> {
         })
 }
 
+fn lookup() -> impl Strategy<Value = Lookup> {
+    let attribute = ("[a-z.-]{1,64}", "\\PC{0,60}").prop_map(|(name, value)| (name.into(), value.into()));
+    let result = select(&LookupResult::ALL[..]);
+    (result, vec(attribute, 0..4), "\\PC{0,64}", option::of("\\PC{0,200}"), any::<bool>()).prop_map(
+        |(result, attributes, plugin, note, cached)| Lookup {
+            result,
+            attributes,
+            by: Arc::new(PluginVersion { plugin, version: "0123456789ab".to_owned() }),
+            note: note.map(String::into_boxed_str),
+            cached,
+        },
+    )
+}
+
 fn routed() -> impl Strategy<Value = RoutingDecision> {
     let word = "\\PC{0,64}";
     let host_calls = option::of(octets(90).prop_map(Vec::into_boxed_slice));
     let note = option::of("\\PC{0,200}");
-    let changes = (option::of(message_changes()), option::of(screening()));
+    let changes = (option::of(message_changes()), option::of(screening()), option::of(lookup()));
     (verdict(), word, "[0-9a-f]{12}", note, option::of(sender()), changes, option::of(quote()), host_calls)
-        .prop_map(|(verdict, plugin, version, note, sender, (changes, screening), quote, host_calls)| {
-            RoutingDecision {
-                verdict,
-                by: Arc::new(PluginVersion { plugin, version }),
-                note: note.map(String::into_boxed_str),
-                sender: sender.map(Box::new),
-                changes: changes.map(Box::new),
-                screening: screening.map(Box::new),
-                quote: quote.map(Box::new),
-                host_calls,
-                fault_message_id: None,
-            }
-        })
+        .prop_map(
+            |(verdict, plugin, version, note, sender, (changes, screening, lookup), quote, host_calls)| {
+                RoutingDecision {
+                    verdict,
+                    by: Arc::new(PluginVersion { plugin, version }),
+                    note: note.map(String::into_boxed_str),
+                    sender: sender.map(Box::new),
+                    changes: changes.map(Box::new),
+                    screening: screening.map(Box::new),
+                    lookup: lookup.map(Arc::new),
+                    quote: quote.map(Box::new),
+                    host_calls,
+                    fault_message_id: None,
+                }
+            },
+        )
 }
 
 fn message_changes() -> impl Strategy<Value = MessageChanges> {

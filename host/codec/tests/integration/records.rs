@@ -138,6 +138,7 @@ fn records_before_format_8_have_the_protocol_fields_among_the_tlvs() {
     let mut runner = TestRunner::deterministic();
     let mut message = generators::message().new_tree(&mut runner).unwrap().current();
     (message.routed.changes, message.routed.screening) = (None, None);
+    message.routed.lookup = None;
     message.protocol_fields = Bytes::new();
     let (mut tlvs, mut fields) = (Vec::new(), Vec::new());
     model::put_tlv(&mut tlvs, 0x0204, &[0, 9]);

@@ -101,6 +101,15 @@ fn status_card(context: &RequestContext, trace: &TraceView, with_body: bool) -> 
                     Some(screening) => html! { (screening.plugin) " " code { (screening.version) } @for more in [&screening.note, &screening.changes].into_iter().flatten() { "; " (more) } @if screening.text_replaced { "; text replaced" } },
                     None => html! { "—" },
                 }),
+                ("Number", match &trace.lookup {
+                    Some(lookup) => html! {
+                        (lookup.result.name()) " by " (lookup.plugin) " " code { (lookup.version) }
+                        @if lookup.cached { ", cached" }
+                        @for (name, value) in &lookup.attributes { "; " (name) " " code { (value) } }
+                        @if let Some(note) = &lookup.note { "; " (note) }
+                    },
+                    None => html! { "—" },
+                }),
                 ("Peer's ids", html! {
                     @if trace.peer_ids.is_empty() { "—" }
                     @for id in &trace.peer_ids { code { (id) } " " }

@@ -3,13 +3,13 @@
 use crate::{Outcome, Plugin};
 use arc_swap::ArcSwap;
 use capabilities::{
-    CounterOptions, Counters, Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants, LogBudgets,
-    MemoryKvStore, TableHlr, TableKind, TableStore, TableStoreOptions,
+    CounterOptions, Counters, DnsClient, Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants,
+    LogBudgets, MemoryKvStore, TableHlr, TableKind, TableStore, TableStoreOptions,
 };
 use hooks::{Binding, Hooks, HooksOptions, HostServices, PeerSnapshots};
 use model::{
-    Address, Attempt, Directory, DlrRequest, ErrorClass, Hook, Leg, Message, MessageId, MessageKind, PeerId,
-    PluginVersion, Priority, RoutingDecision, Text, Timestamp, Verdict,
+    Address, Attempt, Directory, DlrRequest, ErrorClass, Hook, Leg, LookupNumber, LookupResult, Message,
+    MessageId, MessageKind, PeerId, PluginVersion, Priority, RoutingDecision, Text, Timestamp, Verdict,
 };
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -68,6 +68,7 @@ impl BenchFixture {
             quality: Arc::default(),
             kv_store: Arc::new(MemoryKvStore::default()),
             fetch: Arc::new(OfflineFetch),
+            dns: Arc::new(DnsClient::new()),
             hlr: Arc::new(TableHlr::new(tables.clone())),
             tables,
             log_budgets: LogBudgets::default(),
@@ -122,6 +123,11 @@ impl BenchFixture {
                 let routed = self.hooks.route(message, NOW);
                 matches!(&routed.verdict, Verdict::Forward(legs) if legs.len() == 1 && legs[0].peer == self.north)
             }
+            Hook::Lookup => {
+                let number = Address::international(&self.numbers[n % self.numbers.len()]);
+                let known = LookupNumber::of(&number).and_then(|number| self.hooks.look_up(&number, NOW));
+                known.is_some_and(|(lookup, _)| lookup.result != LookupResult::Failed)
+            }
             Hook::Resolver => {
                 let number = &self.numbers[n % self.numbers.len()];
                 matches!(self.hooks.resolve(number, NOW).subscriber, model::Subscriber::Found { .. })
@@ -160,9 +166,12 @@ impl BenchFixture {
                 self.hooks.price_many(&mut asked, NOW);
                 |message: &mut Message| message.routed.quote.take().is_none_or(|quote| quote.charge.is_none())
             }
-            Hook::Screen | Hook::Resolver | Hook::DeliveryPolicy | Hook::Receipt | Hook::Peer => {
-                |_: &mut Message| true
-            }
+            Hook::Screen
+            | Hook::Lookup
+            | Hook::Resolver
+            | Hook::DeliveryPolicy
+            | Hook::Receipt
+            | Hook::Peer => |_: &mut Message| true,
         };
         messages.iter_mut().map(|message| u64::from(is_wrong(message))).sum()
     }

@@ -5,8 +5,18 @@ use std::fmt::Write as _;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit");
 
 /// The files, in the order of the page.
-const FILES: [&str; 9] =
-    ["screen", "router", "resolver", "delivery-policy", "receipt", "biller", "peer", "capabilities", "types"];
+const FILES: [&str; 10] = [
+    "screen",
+    "lookup",
+    "router",
+    "resolver",
+    "delivery-policy",
+    "receipt",
+    "biller",
+    "peer",
+    "capabilities",
+    "types",
+];
 
 const HEAD: &str = "# Plugin interfaces\n\n\
     Generated from `wit/` (`UPDATE=1 cargo test --workspace --lib --bins is_up_to_date`), do not edit.\n\n\

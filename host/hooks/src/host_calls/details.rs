@@ -54,12 +54,14 @@ fn decode_optional(recorded: &[u8]) -> Option<&[u8]> {
 }
 
 impl InstanceState {
-    /// Sets the message that the call is about. `changes`: what earlier plugins changed, beside the screens.
+    /// Sets the message that the call is about. `changes`: what earlier plugins changed, beside screens and lookups.
     pub(crate) fn set_message(&mut self, message: &Message, changes: Option<&MessageChanges>) {
         let screened = message.routed.screening.as_deref().and_then(|screening| screening.changes.as_deref());
         // The first one of a name counts.
-        let attributes =
-            [changes, screened].into_iter().flatten().flat_map(|changes| changes.attributes.clone());
+        let looked_up = message.routed.lookup.as_deref().map(|lookup| &lookup.attributes);
+        let attributes = [changes.map(|changes| &changes.attributes), looked_up];
+        let attributes = attributes.into_iter().chain([screened.map(|screened| &screened.attributes)]);
+        let attributes = attributes.flatten().flatten().cloned();
         self.destination = Digits::of_address(&message.destination.value);
         self.message = CurrentMessage {
             text: message.text.clone(),

@@ -29,11 +29,13 @@ pub enum HostInterface {
     Hlr,
     /// Secrets of the peer at hand.
     Secrets,
+    /// The domain name system.
+    Dns,
 }
 
 impl HostInterface {
     /// All interfaces.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Log,
         Self::Clock,
         Self::Tables,
@@ -47,6 +49,7 @@ impl HostInterface {
         Self::Http,
         Self::Hlr,
         Self::Secrets,
+        Self::Dns,
     ];
 
     /// Its name in the contract.
@@ -66,6 +69,7 @@ impl HostInterface {
             Self::Http => "http",
             Self::Hlr => "hlr",
             Self::Secrets => "secrets",
+            Self::Dns => "dns",
         }
     }
 }

@@ -4,6 +4,7 @@ mod body;
 mod clock;
 mod counters;
 mod details;
+pub(crate) mod dns;
 mod fault;
 mod hlr;
 mod host_interface;
@@ -30,8 +31,8 @@ use crate::memory_limits::MemoryLimits;
 use crate::policy_reference::{self, PolicyReference};
 use api::{Binding, PolicyReferenceKind};
 use capabilities::{
-    CounterSpace, Counters, DurableCounter, DurableCounters, Fetch, FetchLimits, Hlr, HttpGrant, KvStore,
-    LogBudget, LogBudgets, PeerQuality, QualityAccess, TableStore,
+    CounterSpace, Counters, Dns, DurableCounter, DurableCounters, Fetch, FetchLimits, Hlr, HttpGrant,
+    KvStore, LogBudget, LogBudgets, PeerQuality, QualityAccess, TableStore,
 };
 use model::{SenderRequest, Timestamp};
 use std::collections::BTreeSet;
@@ -66,6 +67,8 @@ pub struct HostServices {
     pub tables: Arc<TableStore>,
     /// The home location register.
     pub hlr: Arc<dyn Hlr>,
+    /// The domain name system.
+    pub dns: Arc<dyn Dns>,
     /// Log budgets of the plugins.
     pub log_budgets: LogBudgets,
 }
@@ -135,6 +138,9 @@ impl GenerationContext {
             Ok(if is_isolated { counter.overlay() } else { counter })
         });
         let durable_counters = durable_counters.collect::<Result<Vec<_>, _>>().map_err(bad_counter)?;
+        if let Some(grant) = &grants.dns {
+            capabilities::check_dns_grant(grant).map_err(|error| HookError::BadGrant(error.to_string()))?;
+        }
         if let Some(grant) = &grants.quality {
             capabilities::check_quality_grant(grant)
                 .map_err(|error| HookError::BadQuality(error.to_string()))?;
@@ -203,6 +209,8 @@ pub(crate) struct InstanceState {
     pub(crate) has_unanswered_request: bool,
     /// The peer that the call is about, by its name.
     pub(crate) peer: Option<Box<str>>,
+    /// DNS queries that this call may still make.
+    pub(crate) dns_queries_left: u32,
     /// The call is on a hook worker: it may block on HTTP requests.
     pub(crate) may_fetch: bool,
     pub(crate) call_log: HostCallLog,
@@ -241,6 +249,7 @@ impl InstanceState {
             has_sent_request: false,
             has_unanswered_request: false,
             peer: None,
+            dns_queries_left: 0,
             may_fetch: false,
             // Nothing is counted until the plugin is configured.
             call_log: HostCallLog::Discard,

@@ -1,4 +1,4 @@
-//! What screens and routers say in the same words: changes of a message, and reasons to refuse it.
+//! What screens, lookups and routers say in the same words: changes of a message, and reasons to refuse it.
 
 use crate::bindings::guest::switchyard::hooks::types as wit;
 use crate::fault::Fault;
@@ -41,26 +41,30 @@ pub(crate) fn convert_changes(changes: Vec<wit::Change>) -> Result<Option<Box<Me
                 converted.change_tlv(tlv.tag, Some(tlv.value.into()));
             }
             wit::Change::RemoveTlv(tag) => converted.change_tlv(tag, None),
-            wit::Change::SetAttribute(attribute) => {
-                if !MessageChanges::is_attribute_name(&attribute.name) {
-                    let name: String = attribute.name.chars().take(64).collect();
-                    return Err(Fault::verdict(format!(
-                        "attribute {name:?}: a name has 1 to 64 of a-z, 0-9, dot, hyphen and underscore"
-                    )));
-                }
-                if attribute.value.len() > MessageChanges::MAX_ATTRIBUTE {
-                    let (name, length) = (attribute.name, attribute.value.len());
-                    return Err(Fault::verdict(format!(
-                        "attribute {name} with a value of {length} octets; the maximum is {}",
-                        MessageChanges::MAX_ATTRIBUTE
-                    )));
-                }
-                converted.set_attribute(attribute.name.into(), attribute.value.into());
-            }
+            wit::Change::SetAttribute(attribute) => add_attribute(&mut converted, attribute)?,
         }
         if converted.len() > MessageChanges::MAX {
             return Err(Fault::verdict(format!("more than {} changes of a message", MessageChanges::MAX)));
         }
     }
     Ok(Some(Box::new(converted)))
+}
+
+/// Adds an attribute in host types.
+pub(crate) fn add_attribute(to: &mut MessageChanges, attribute: wit::Attribute) -> Result<(), Fault> {
+    let wit::Attribute { name, value } = attribute;
+    if !MessageChanges::is_attribute_name(&name) {
+        let name: String = name.chars().take(64).collect();
+        return Err(Fault::verdict(format!(
+            "attribute {name:?}: a name has 1 to 64 of a-z, 0-9, dot, hyphen and underscore"
+        )));
+    }
+    if value.len() > MessageChanges::MAX_ATTRIBUTE {
+        let (length, most) = (value.len(), MessageChanges::MAX_ATTRIBUTE);
+        return Err(Fault::verdict(format!(
+            "attribute {name} with a value of {length} octets; the maximum is {most}"
+        )));
+    }
+    to.set_attribute(name.into(), value.into());
+    Ok(())
 }

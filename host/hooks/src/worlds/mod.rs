@@ -3,6 +3,7 @@
 mod biller;
 mod changes;
 mod delivery;
+mod lookup;
 mod message_batch;
 mod peer;
 mod receipt;
@@ -12,6 +13,8 @@ mod screen;
 
 pub(crate) use biller::{Biller, PriceQuestion};
 pub(crate) use delivery::DeliveryPolicy;
+pub(crate) use lookup::Lookup;
+pub use lookup::NumberAnswer;
 pub(crate) use peer::{Peer, PeerAnswer, PeerQuestion, unsure};
 pub(crate) use receipt::{Receipt, ReceiptQuestion};
 pub(crate) use resolver::Resolver;

@@ -246,7 +246,7 @@ impl World for Router {
             Verdict::Hold(_) => "hold".to_owned(),
             Verdict::Reject(reason) => format!("reject {reason}"),
             // No router gives these.
-            Verdict::Quarantine | Verdict::Drop(_) => {
+            Verdict::Quarantine | Verdict::AwaitLookup | Verdict::Drop(_) => {
                 verdict.map_peers(|peer| directory.name(*peer)).to_string()
             }
         };

@@ -4,8 +4,9 @@
 use crate::support::{HooksFixture, NOW, forwarded_peers, message, with_long_deadline};
 use hooks::{Binding, FaultKind, InstanceUse, OnFault, PeerSubmission, Tolerance};
 use model::{
-    Attempt, Charge, ErrorClass, Hook, Leg, Message, MessageId, NextStep, Outcome, PeerMessageId,
-    RejectReason, RoutingDecision, ScreenVerdict, Settlement, SubmitTicket, Subscriber, Timestamp, Verdict,
+    Address, Attempt, Charge, ErrorClass, Hook, Leg, LookupNumber, LookupResult, Message, MessageId,
+    NextStep, Outcome, PeerMessageId, RejectReason, RoutingDecision, ScreenVerdict, Settlement, SubmitTicket,
+    Subscriber, Timestamp, Verdict,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,7 @@ const BAD: &str = "66612345678";
 fn guest_of(hook: Hook) -> &'static str {
     match hook {
         Hook::Screen => "test_moody_screen",
+        Hook::Lookup => "test_moody_lookup",
         Hook::Router => "test_moody_router",
         Hook::Resolver => "test_moody_resolver",
         Hook::DeliveryPolicy => "test_moody_policy",
@@ -59,6 +61,10 @@ fn fixture() -> HooksFixture {
         bind(&fixture, hook, "ok", |binding| binding);
     }
     fixture
+}
+
+fn number(digits: &str) -> LookupNumber {
+    LookupNumber::of(&Address::international(digits)).unwrap()
 }
 
 fn attempt(fixture: &HooksFixture) -> Attempt {
@@ -99,6 +105,8 @@ fn all_is_well(fixture: &HooksFixture, faults: impl Fn(Hook) -> [u64; 5]) {
     let screening = fixture.hooks.screen(&mut message("good", GOOD), NOW).expect("no fault");
     assert_eq!(screening.expect("a screen is bound").verdict, ScreenVerdict::Pass);
     assert_eq!(forwarded_peers(&fixture.hooks.route(&message("good", GOOD), NOW)), [fixture.peer("north")]);
+    let (lookup, lifetime) = fixture.hooks.look_up(&number(GOOD), NOW).expect("a lookup is bound");
+    assert_eq!((lookup.result, lifetime), (LookupResult::Found, Duration::from_secs(3_600)));
     let found = fixture.hooks.resolve(GOOD, NOW).subscriber;
     assert!(matches!(&found, Subscriber::Found { imsi, .. } if imsi.0.as_slice() == b"001013012345678"));
     let next = fixture.hooks.next(&message("good", GOOD), &attempt(fixture), NOW).expect("a decision");
@@ -181,6 +189,25 @@ fn a_resolver_fault_means_try_later() {
         assert_eq!(names_peer, mood == "unknown-peer");
         all_is_well(&fixture, |_| [0; 5]);
     }
+}
+
+#[test]
+fn a_lookup_fault_is_a_failed_lookup() {
+    let fixture = fixture();
+    let odd = [("unknown-peer", FaultKind::Verdict), ("absurd", FaultKind::Verdict)];
+    for (mood, kind) in FAULTS.into_iter().chain(odd) {
+        for on_fault in [OnFault::Hold, OnFault::Pass] {
+            bind(&fixture, Hook::Lookup, mood, |binding| Binding { on_fault, ..binding });
+            let (lookup, lifetime) = fixture.hooks.look_up(&number(BAD), NOW).unwrap();
+            assert_eq!((lookup.result, lifetime), (LookupResult::Failed, Duration::ZERO), "{mood}");
+            noted(lookup.note.as_deref(), kind);
+            all_is_well(&fixture, only(Hook::Lookup, kind, 1));
+        }
+    }
+    bind(&fixture, Hook::Lookup, "try-later", |binding| binding);
+    let (lookup, _) = fixture.hooks.look_up(&number(BAD), NOW).unwrap();
+    assert_eq!((lookup.result, lookup.note), (LookupResult::Failed, None));
+    all_is_well(&fixture, |_| [0; 5]);
 }
 
 #[test]

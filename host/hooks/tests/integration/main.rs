@@ -12,6 +12,7 @@ mod host_services;
 mod host_time;
 mod instances;
 mod lifecycle;
+mod lookups;
 mod message_details;
 mod peers;
 mod previous_contracts;

@@ -99,8 +99,8 @@ fn every_world_of_every_version_is_linked_with_its_types() {
         [("", WitVersion::V0_3), ("previous/0.2", WitVersion::V0_2), ("previous/0.1", WitVersion::V0_1)]
     {
         for hook in Hook::ALL {
-            let is_newer =
-                version != WitVersion::V0_3 && matches!(hook, Hook::Screen | Hook::Receipt | Hook::Peer);
+            let is_newer = version != WitVersion::V0_3
+                && matches!(hook, Hook::Screen | Hook::Lookup | Hook::Receipt | Hook::Peer);
             if is_newer || version == WitVersion::V0_1 && hook != Hook::Router {
                 continue;
             }

@@ -20,6 +20,7 @@ fn a_plugin_cannot_serve_another_hook() {
     let fixture = HooksFixture::new();
     let guests = [
         (Hook::Router, "test_moody_router"),
+        (Hook::Lookup, "test_moody_lookup"),
         (Hook::Resolver, "test_moody_resolver"),
         (Hook::DeliveryPolicy, "test_moody_policy"),
         (Hook::Receipt, "test_moody_receipt"),

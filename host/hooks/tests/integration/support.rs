@@ -3,8 +3,8 @@
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use capabilities::{
-    CounterOptions, Counters, DurableCounters, Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants,
-    LogBudgets, MemoryKvStore, PeerQuality, TableHlr, TableStore, TableStoreOptions,
+    CounterOptions, Counters, DnsClient, DurableCounters, Fetch, FetchFailure, FetchRequest, FetchResponse,
+    HttpGrants, LogBudgets, MemoryKvStore, PeerQuality, TableHlr, TableStore, TableStoreOptions,
 };
 use hooks::{
     AccountAttributes, ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSecrets,
@@ -65,6 +65,7 @@ pub(crate) fn services(folder: &Path) -> HostServices {
         quality: Arc::default(),
         kv_store: Arc::new(MemoryKvStore::default()),
         fetch: Arc::new(OfflineFetch),
+        dns: Arc::new(DnsClient::new()),
         hlr: Arc::new(TableHlr::new(tables.clone())),
         tables,
         log_budgets: LogBudgets::default(),

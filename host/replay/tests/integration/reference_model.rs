@@ -120,6 +120,7 @@ fn plain(message: &ArchivedMessage, verdict: &Verdict<Arc<str>>) -> PlainVerdict
         }
         Verdict::Hold(until) => PlainVerdict { at: Some(until.0), ..plain_verdict("hold") },
         Verdict::Quarantine => plain_verdict("quarantine"),
+        Verdict::AwaitLookup => plain_verdict("await lookup"),
         Verdict::Drop(shown) => plain_verdict(format!("drop, reported as {}", shown.name())),
         Verdict::Reject(reason) => plain_verdict(format!("reject {}", reason_name(*reason))),
     }

@@ -74,7 +74,11 @@ fn faithful(verdict: &Verdict<Arc<str>>, turn: usize) -> CandidateVerdict {
             let turn = turn % legs.len();
             legs.rotate_left(turn);
         }
-        Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => {}
+        Verdict::Hold(_)
+        | Verdict::Reject(_)
+        | Verdict::Quarantine
+        | Verdict::AwaitLookup
+        | Verdict::Drop(_) => {}
     }
     CandidateVerdict::Decided(verdict)
 }
@@ -176,6 +180,7 @@ prop_compose! {
             sender: wanted,
             changes: archived_changes,
             screening: None,
+            lookup: None,
             missing: older.then_some(MissingData::Older),
         };
         (message, decision)

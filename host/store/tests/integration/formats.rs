@@ -29,6 +29,7 @@ fn a_file_of_format_2_opens() {
     let mut message = support::message().new_tree(&mut runner).unwrap().current();
     (message.routed.quote, message.routed.host_calls, message.submission) = (None, None, None);
     (message.routed.sender, message.routed.changes, message.routed.screening) = (None, None, None);
+    message.routed.lookup = None;
     (message.tlvs, message.protocol_fields) = (bytes::Bytes::new(), bytes::Bytes::new());
     let plain =
         |progress: &model::MessageProgress| progress.steps.is_empty() && !progress.segments.is_empty();

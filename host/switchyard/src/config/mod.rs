@@ -21,7 +21,8 @@ use self::http::{BusinessListener, CallbackListener, HttpKeys};
 use self::peers::{Account, Gateway, Network, RedisListener, SHELL, ShellSettings, UNASSIGNED_PEER};
 pub(crate) use self::peers::{Peer, PluginPeer, SHELL as SHELL_PEER};
 pub(crate) use self::plugins::FirstBinding;
-use self::plugins::{BindingKeys, HomeKeys, PluginKeys, RouterKeys};
+use self::plugins::{BindingKeys, HomeKeys, LookupKeys, RouterKeys};
+pub(crate) use self::plugins::{OnLookupFailure, PluginKeys};
 use crate::logging::LogSettings;
 use crate::opt_out::OptOutKeywords;
 use crate::telemetry::TelemetrySettings;
@@ -165,6 +166,8 @@ pub(crate) struct Config {
     pub(crate) archive: ArchiveSettings,
     /// The initial binding of the screen, which decides whether a message may pass.
     screen: BindingKeys,
+    /// The initial binding of the lookup, which tells what is known of a message's number, and the settings of lookups.
+    pub(crate) lookup: LookupKeys,
     /// The initial binding of the router. Later bindings are set over `/v1/hooks`.
     pub(crate) router: RouterKeys,
     /// The initial binding of the resolver, which finds the subscriber for a number.
@@ -260,6 +263,7 @@ impl Config {
         let bindings = [
             (Hook::Router, "router", &self.router.binding),
             (Hook::Screen, "screen", &self.screen),
+            (Hook::Lookup, "lookup", &self.lookup.binding),
             (Hook::Resolver, "resolver", &self.resolver),
             (Hook::DeliveryPolicy, "delivery-policy", &self.delivery_policy),
             (Hook::Receipt, "receipt", &self.receipt),
@@ -360,7 +364,12 @@ impl Config {
 
     /// Settings of the engine as a whole.
     pub(crate) fn engine_settings(&self) -> Settings {
-        self.engine.settings(&self.pools)
+        Settings {
+            lookup_timeout: self.lookup.timeout,
+            lookup_retry_after: self.lookup.retry_after,
+            lookups_in_flight: self.plugins.lookup_threads,
+            ..self.engine.settings(&self.pools)
+        }
     }
 
     /// The number plan of the local socket.

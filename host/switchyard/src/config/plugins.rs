@@ -1,8 +1,8 @@
 //! `[plugins]` and the initial bindings of hooks.
 
-use capabilities::{CounterGrant, CounterWindow, QualityGrant};
+use capabilities::{CounterGrant, CounterWindow, DnsGrant, QualityGrant};
 use configuration::{KeyFormat, Keys, Section, Shape};
-use hooks::{Binding, Grants, InstanceUse, OnFault, Tolerance, Trust, TrustedKey};
+use hooks::{Binding, Grants, InstanceUse, LookupCacheOptions, OnFault, Tolerance, Trust, TrustedKey};
 use model::Hook;
 use serde_json::json;
 use std::path::PathBuf;
@@ -37,6 +37,9 @@ pub(crate) struct PluginKeys {
     /// Number of threads that call resolvers.
     #[key(range = 1..=256, default = 16)]
     pub(crate) resolver_threads: usize,
+    /// Number of threads that call lookups.
+    #[key(range = 1..=256, default = 16)]
+    pub(crate) lookup_threads: usize,
 }
 
 impl PluginKeys {
@@ -88,6 +91,62 @@ pub(crate) struct RouterKeys {
     /// Sends all messages to this peer without calling a router; for benchmarks.
     #[key(was = "native")]
     pub(crate) static_peer: Option<String>,
+}
+
+/// What follows if the number of a message could not be looked up in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnLookupFailure {
+    /// The message is routed without attributes of its number.
+    Route,
+    /// The message is rejected.
+    Reject,
+}
+
+const LOOKUP_FAILURES: &[(&str, OnLookupFailure, &str)] = &[
+    ("route", OnLookupFailure::Route, "The message is routed without attributes of its number."),
+    ("reject", OnLookupFailure::Reject, "The message ends as rejected."),
+];
+
+/// `[lookup]`: the initial binding of the lookup, and the settings of all lookups.
+#[derive(Debug, Clone, Keys)]
+#[keys(restart = "the engine and the cache of answers are created at the start", check = Self::check)]
+pub(crate) struct LookupKeys {
+    #[key(flatten)]
+    pub(super) binding: BindingKeys,
+    /// How long a message waits for the lookup of its number. Lookups that fail are repeated in this time.
+    #[key(default = "2s")]
+    pub(crate) timeout: Duration,
+    /// The delay before a failed lookup is repeated.
+    #[key(default = "250ms")]
+    pub(crate) retry_after: Duration,
+    /// What follows without an answer.
+    #[key(words = LOOKUP_FAILURES, default = "route")]
+    pub(crate) on_failure: OnLookupFailure,
+    /// Maximum number of cached answers; 0 caches none. A million take about 300 MiB.
+    #[key(range = 0..=100_000_000, default = 1_000_000)]
+    cache_entries: usize,
+    /// The shortest time for which an answer is cached, whatever its plugin says.
+    #[key(default = "1s")]
+    min_lifetime: Duration,
+    /// The longest time for which an answer is cached.
+    #[key(default = "24h")]
+    max_lifetime: Duration,
+}
+
+impl LookupKeys {
+    fn check(&mut self, section: &Section<'_>) {
+        if self.min_lifetime > self.max_lifetime {
+            section.error("min-lifetime", "is longer than max-lifetime");
+        }
+    }
+
+    pub(crate) fn cache(&self) -> LookupCacheOptions {
+        LookupCacheOptions {
+            entries: self.cache_entries,
+            min_lifetime: self.min_lifetime,
+            max_lifetime: self.max_lifetime,
+        }
+    }
 }
 
 const INSTANCE_USES: &[(&str, InstanceUse, &str)] = &[
@@ -157,6 +216,7 @@ impl InitialPlugin {
     pub(super) fn first_binding(&self, hook: Hook, on_fault: OnFault) -> FirstBinding {
         let plugin = match hook {
             Hook::Screen => "firewall",
+            Hook::Lookup => "number-portability",
             Hook::Router => "prefix-router",
             Hook::Resolver => "table-resolver",
             Hook::DeliveryPolicy => "retry-ladder",
@@ -202,6 +262,9 @@ struct GrantKeys {
     /// Whether it may query the HLR.
     #[key(default = false)]
     hlr: bool,
+    /// The questions that it may ask the domain name system.
+    #[key(default_as = "none")]
+    dns: Option<DnsKeys>,
     /// Whether it may use random numbers.
     #[key(default = false)]
     random: bool,
@@ -219,6 +282,11 @@ impl GrantKeys {
             && let Err(error) = capabilities::check_counter_grants(&self.grants().counters)
         {
             section.error("counters", error.to_string());
+        }
+        if let Some(grant) = &self.grants().dns
+            && let Err(error) = capabilities::check_dns_grant(grant)
+        {
+            section.error("dns", error.to_string());
         }
         if let Some(grant) = &self.grants().quality
             && let Err(error) = capabilities::check_quality_grant(grant)
@@ -241,6 +309,11 @@ impl GrantKeys {
             tables: self.tables.clone(),
             hlr: self.hlr,
             random: self.random,
+            dns: self.dns.as_ref().map(|dns| DnsGrant {
+                servers: dns.servers.clone(),
+                zones: dns.zones.clone(),
+                timeout_ms: millis(dns.timeout),
+            }),
             counters: counters.collect(),
             quality: self.quality.as_ref().map(|quality| QualityGrant {
                 window_ms: quality.window_ms,
@@ -249,6 +322,18 @@ impl GrantKeys {
             }),
         }
     }
+}
+
+/// The questions that a plugin may ask the domain name system.
+#[derive(Debug, Clone, Keys)]
+struct DnsKeys {
+    /// The servers, asked one after the other until one answers: IP addresses, with a port if that is not 53.
+    servers: Vec<String>,
+    /// The zones, with the names below them.
+    zones: Vec<String>,
+    /// How long each server may take.
+    #[key(default = "1s")]
+    timeout: Duration,
 }
 
 const COUNTER_WINDOWS: &[(&str, CounterWindow, &str)] = &[

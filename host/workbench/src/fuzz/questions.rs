@@ -29,6 +29,15 @@ pub(super) fn questions(hook: Hook, vocabulary: &Vocabulary) -> BoxedStrategy<Ca
     match hook {
         Hook::Screen => message(vocabulary).prop_map(CaseQuestion::Screen).boxed(),
         Hook::Router => message(vocabulary).prop_map(CaseQuestion::Route).boxed(),
+        Hook::Lookup => {
+            // The host asks about numbers only.
+            let number = |(text, international): (String, bool)| {
+                let value: String = text.chars().filter(char::is_ascii_digit).take(MAX_ADDRESS).collect();
+                let value = if value.is_empty() { "0".to_owned() } else { value };
+                CaseQuestion::LookUp(CaseAddress { ton: u8::from(international), npi: 1, value })
+            };
+            (address_text(vocabulary), any::<bool>()).prop_map(number).boxed()
+        }
         Hook::Resolver => {
             // The host removes a leading plus sign.
             let number = |text: String| CaseQuestion::Resolve(text.trim_start_matches('+').to_owned());

@@ -69,6 +69,10 @@ fn expect(case: &mut Case, answer: &CaseAnswer) {
             (case.sender, case.changes, case.note) = (sender, changes, note);
             ExpectedAnswer::Verdict(verdict)
         }
+        CaseAnswer::LookedUp { answer, note } => {
+            case.note = note;
+            ExpectedAnswer::LookedUp(answer)
+        }
         CaseAnswer::Resolved { answer, note } => {
             case.note = note;
             ExpectedAnswer::Resolved(answer)

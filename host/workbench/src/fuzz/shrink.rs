@@ -224,6 +224,7 @@ fn on_message(question: &mut CaseQuestion, change: fn(&mut CaseMessage)) {
             change(message);
         }
         CaseQuestion::Configure
+        | CaseQuestion::LookUp(_)
         | CaseQuestion::Resolve(_)
         | CaseQuestion::Settle(_)
         | CaseQuestion::Callback(_) => {}

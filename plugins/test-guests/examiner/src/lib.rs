@@ -1,5 +1,6 @@
 //! A test guest: a router that notes the details of a message which its document names, and changes what the document says.
-//! Lines: `note DETAIL [ARGUMENT]`, `set-tlv TAG TEXT`, `remove-tlv TAG`, `attribute NAME VALUE`, `panic WORDS`, and last
+//! Lines: `note DETAIL [ARGUMENT]`, `set-tlv TAG TEXT`, `remove-tlv TAG`, `attribute NAME VALUE`, `panic WORDS`, `when NAME VALUE PEER` (forward if
+//! the attribute has the value), and last
 //! `pass` or `forward PEER`. Tags are in hexadecimal.
 
 use switchyard_sdk::{Decision, Message, Router, details, forward, leg, pass, quality};
@@ -78,6 +79,9 @@ impl Router for Examiner {
                 // The self-check has this origin.
                 ["panic", ..] if message.origin == "self-check" => decision,
                 ["panic", ref words @ ..] => return fail(&words.join(" ")),
+                ["when", name, value, peer] if details::attribute(name).as_deref() == Some(value) => {
+                    return Decision { changes: decision.changes, ..forward(vec![leg(peer)]) };
+                }
                 ["forward", peer] => Decision { changes: decision.changes, ..forward(vec![leg(peer)]) },
                 _ => decision,
             };

@@ -186,6 +186,7 @@ pub fn archived((message, ended): &Finished, body: bool) -> ArchivedMessage {
         sender: None,
         changes: None,
         screening: None,
+        lookup: None,
         missing: None,
     }
 }

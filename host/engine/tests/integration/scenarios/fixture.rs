@@ -5,10 +5,11 @@ use engine::{
     UncertainPolicy,
 };
 use model::{
-    AcceptedSubmission, Address, AddressBytes, Attempt, DlrRequest, FinalRecord, Imsi, Leg, LinkId, Message,
-    MessageId, MessageKind, MessageProgress, Moment, Now, Outcome, PeerId, PluginVersion, Priority,
-    QueueAction, QueueActionId, ReceiptEvent, RecoveredMessage, RecoveredRecord, Refusal, Resolution,
-    RoutingDecision, StepKind, SubmitAttempt, SubmitTicket, Subscriber, Text, Timestamp, Verdict,
+    AcceptedSubmission, Address, AddressBytes, Attempt, DlrRequest, FinalRecord, Imsi, Leg, LinkId,
+    LookupNumber, Message, MessageId, MessageKind, MessageProgress, Moment, Now, Outcome, PeerId,
+    PluginVersion, Priority, QueueAction, QueueActionId, ReceiptEvent, RecoveredMessage, RecoveredRecord,
+    Refusal, Resolution, RoutingDecision, StepKind, SubmitAttempt, SubmitTicket, Subscriber, Text, Timestamp,
+    Verdict,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub(crate) struct EngineFixture {
     pub(crate) routes: Vec<Arc<Message>>,
     /// Pending queries of the resolver.
     pub(crate) questions: Vec<AddressBytes>,
+    /// Pending questions of the lookups.
+    pub(crate) lookups: Vec<LookupNumber>,
     /// Pending decisions of the policy.
     pub(crate) decisions: Vec<(MessageId, Attempt)>,
     /// Questions to the receipt policy without an answer.
@@ -83,6 +86,7 @@ impl EngineFixture {
             stopped: Vec::new(),
             routes: Vec::new(),
             questions: Vec::new(),
+            lookups: Vec::new(),
             decisions: Vec::new(),
             receipts: Vec::new(),
             sends_dlrs,
@@ -142,6 +146,7 @@ impl EngineFixture {
         self.sent.clear();
         self.left.clear();
         self.questions.clear();
+        self.lookups.clear();
         self.decisions.clear();
         self.receipts.clear();
         self.routes.clear();
@@ -227,6 +232,10 @@ impl EngineFixture {
                 EngineCommand::Resolve { msisdn } => {
                     assert!(!self.questions.contains(&msisdn), "{msisdn:?} has two queries at a time");
                     self.questions.push(msisdn);
+                }
+                EngineCommand::AskLookup { number } => {
+                    assert!(!self.lookups.contains(&number), "{number:?} is asked twice at a time");
+                    self.lookups.push(number);
                 }
                 EngineCommand::Decide { message, attempt } => self.decisions.push((message.id, attempt)),
                 EngineCommand::AskReceipt { message, question, submission, event } => {

@@ -3,6 +3,7 @@
 mod delivery_policy;
 mod fixture;
 mod flush;
+mod lookups;
 mod pace;
 mod peer_groups;
 mod quarantine;

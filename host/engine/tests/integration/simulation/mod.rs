@@ -20,6 +20,7 @@
 //! * at every commit a pool number leased as a sender belongs to one live message; at the end all are released;
 //! * no message is sent that a screen stopped, unless an admin has released it from quarantine; a replaced text is
 //!   screened again;
+//! * at most one lookup of a number is pending, and no message is sent that waits for one;
 //! * no message leaves that a queue action holds or reroutes; what is undone in time continues, and an action reports
 //!   how many messages it has cancelled;
 //! * a submitter gets one final DLR for a message, however many legs a receipt policy has it sent to, and no leg gets it
@@ -35,6 +36,7 @@ mod cluster;
 mod disk;
 mod journal;
 mod ledger;
+mod lookups;
 mod plugins;
 mod queue_actions;
 mod receipts;
@@ -90,6 +92,8 @@ pub(crate) struct Plan {
     pub(crate) screens: bool,
     /// A receipt policy sends messages to their next leg, changes DLRs, and does not believe some.
     pub(crate) receipts: bool,
+    /// Some numbers are looked up before messages to them are routed.
+    pub(crate) lookups: bool,
     /// Two nodes share a log: a crash is also a take-over, and appends have unknown outcomes.
     pub(crate) cluster: bool,
     /// A single crash at this commit, counted from 0: before its commands leave, or after.
@@ -152,6 +156,7 @@ const CALM: Plan = Plan {
     queue_actions: false,
     screens: false,
     receipts: false,
+    lookups: false,
     cluster: false,
     crash_at: None,
 };
@@ -324,6 +329,30 @@ fn messages_leave_quarantine_by_an_admin_only_through_crashes() {
         run(plan, 150);
         run(Plan { ledger: true, plugins: true, drops: true, silence: true, ..plan }, 80);
         run(Plan { senders: true, queue_actions: true, ..plan }, 80);
+    }
+}
+
+/// Numbers are looked up, and some lookups fail.
+const LOOKUPS: Plan = Plan { lookups: true, ..CALM };
+
+#[test]
+fn messages_wait_for_lookups() {
+    for body_cache in [0, 1 << 20] {
+        let plan = Plan { body_cache, ..LOOKUPS };
+        run(plan, 150);
+        run(Plan { ledger: true, plugins: true, drops: true, silence: true, ..plan }, 80);
+        run(Plan { senders: true, queue_actions: true, screens: true, ..plan }, 80);
+        run(Plan { serial: true, plugins: true, ..plan }, 60);
+    }
+}
+
+#[test]
+fn messages_wait_for_lookups_through_crashes() {
+    for body_cache in [0, 1 << 20] {
+        let plan = Plan { crashes: true, body_cache, ..LOOKUPS };
+        run(plan, 150);
+        run(Plan { ledger: true, plugins: true, drops: true, silence: true, ..plan }, 80);
+        run(Plan { senders: true, queue_actions: true, screens: true, ..plan }, 80);
     }
 }
 

@@ -46,7 +46,11 @@ fn by() -> Arc<PluginVersion> {
 pub(crate) fn leg_of(message: &Message, leg: u8) -> Option<&Leg> {
     match &message.routed.verdict {
         Verdict::Forward(legs) => legs.get(usize::from(leg)),
-        Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => None,
+        Verdict::Hold(_)
+        | Verdict::Reject(_)
+        | Verdict::Quarantine
+        | Verdict::AwaitLookup
+        | Verdict::Drop(_) => None,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::simulation::receipts::Receipts;
 use crate::simulation::sender_numbers;
 use crate::simulation::serial_delivery::Witness;
 use crate::simulation::{Plan, Random};
-use crate::simulation::{queue_actions, screens};
+use crate::simulation::{lookups, queue_actions, screens};
 use engine::{
     Engine, EngineAnswer, EngineCommand, Event, Output, PeerSettings, ReplyTo, Settings, UncertainPolicy,
 };
@@ -74,6 +74,7 @@ pub(crate) struct World {
     ledger_clients: LedgerClients,
     plugins: Plugins,
     receipts: Receipts,
+    lookups: lookups::Lookups,
     /// DLRs that peers still have to send: peer, id, message.
     dlrs: Vec<(PeerId, PeerMessageId, Arc<Message>)>,
     next_peer_id: u64,
@@ -131,6 +132,7 @@ impl World {
             ledger_clients: LedgerClients::default(),
             plugins: Plugins::new(plan.plugins),
             receipts: Receipts::new(plan.receipts),
+            lookups: lookups::Lookups::default(),
             dlrs: Vec::new(),
             next_peer_id: 1,
             taken: HashMap::new(),
@@ -183,6 +185,7 @@ impl World {
             receipt: self.receipts.bound,
             resolve_in_flight: plugins::IN_FLIGHT,
             resolve_cache_limit: 20,
+            lookups_in_flight: lookups::IN_FLIGHT,
             previous_leader_sends: Duration::from_millis(
                 self.cluster.as_ref().map_or(0, |_| PREVIOUS_LEADER_SENDS),
             ),
@@ -200,6 +203,7 @@ impl World {
         self.ledger_clients.crashed();
         self.plugins.unbind_all();
         self.receipts.crashed();
+        self.lookups.crashed();
         let mut account = PeerSettings::new(ACCOUNT);
         account.addressee = true;
         account.sends_dlrs = false;
@@ -427,6 +431,7 @@ impl World {
                     let peer = self.links.iter().find(|(known, _)| *known == link).map(|(_, peer)| *peer);
                     Plugins::sent(&message, leg, peer);
                     self.screen_witness.sent(&message);
+                    lookups::sent(&message);
                     assert!(
                         !self
                             .stale_sends
@@ -480,6 +485,7 @@ impl World {
                     _ => {}
                 },
                 EngineCommand::NotifyBiller { settlements } => self.ledger_clients.notify(settlements),
+                EngineCommand::AskLookup { number } => self.lookups.note_question(number),
                 EngineCommand::Resolve { msisdn } => self.plugins.note_query(msisdn),
                 EngineCommand::Decide { message, attempt } => {
                     self.plugins.note_decision_request(&message, attempt, &self.disk);
@@ -552,6 +558,7 @@ impl World {
                 let event = sender_numbers::random_event(&mut self.random);
                 self.apply(event);
             }
+            87..90 if self.plan.lookups => self.answer_lookup(),
             87..93 if self.plan.plugins => self.random_plugin_event(),
             85 => {
                 let ids = self.disk.finished.keys().take(5).copied().collect();
@@ -605,6 +612,9 @@ impl World {
             for _ in 0..plugins::IN_FLIGHT {
                 self.resolve();
             }
+            for _ in 0..lookups::IN_FLIGHT {
+                self.answer_lookup();
+            }
             while let Some(event) = self.plugins.decide(&mut self.random, true) {
                 self.apply(event);
             }
@@ -651,9 +661,10 @@ impl World {
             (
                 self.engine.resolver_status().messages,
                 self.engine.pending_decisions(),
-                self.engine.pending_receipts()
+                self.engine.pending_receipts(),
+                self.engine.lookup_status().messages,
             ),
-            (0, 0, 0),
+            (0, 0, 0, 0),
             "seed {seed}"
         );
         let left = self

@@ -58,6 +58,7 @@ fn trace(id: &str, body: bool) -> TraceView {
         accepted_at: at,
         expires_at: at + 172_800_000,
         screening: None,
+        lookup: None,
         routing: RoutingView {
             plugin: "router".to_owned(),
             version: "4f0c2d91aa17".to_owned(),

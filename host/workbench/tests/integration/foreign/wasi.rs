@@ -4,8 +4,8 @@
 use crate::support::{self, passes_cases, plugin_command, root, run};
 use arc_swap::ArcSwap;
 use capabilities::{
-    Counters, Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants, LogBudgets, MemoryKvStore,
-    TableHlr, TableStore, TableStoreOptions,
+    Counters, DnsClient, Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants, LogBudgets,
+    MemoryKvStore, TableHlr, TableStore, TableStoreOptions,
 };
 use hooks::{Binding, Hooks, HooksOptions, HostServices, PeerSnapshots};
 use model::{Directory, Hook, Message, Timestamp};
@@ -61,6 +61,7 @@ impl WasiGuest {
             quality: Arc::default(),
             kv_store: Arc::new(MemoryKvStore::default()),
             fetch: Arc::new(OfflineFetch),
+            dns: Arc::new(DnsClient::new()),
             hlr: Arc::new(TableHlr::new(tables.clone())),
             tables,
             log_budgets: LogBudgets::default(),

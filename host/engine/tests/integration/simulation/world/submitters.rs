@@ -3,7 +3,7 @@
 use super::{ACCOUNT, FEW, PEERS, SERIAL, World};
 use crate::simulation::plugins::Plugins;
 use crate::simulation::sender_numbers;
-use crate::simulation::{queue_actions, screens};
+use crate::simulation::{lookups, queue_actions, screens};
 use bytes::Bytes;
 use engine::{EngineCommand, Event, ReplyTo};
 use model::{
@@ -100,6 +100,9 @@ impl World {
         if self.plan.screens {
             message.routed = screens::screen(&mut self.random, &message, message.routed.clone());
         }
+        if self.plan.lookups {
+            message.routed = lookups::look_up(&mut self.random, &message, message.routed.clone());
+        }
         message
     }
 
@@ -162,6 +165,14 @@ impl World {
             {
                 assert!(before < message.id, "seed {}: {before:?} before {:?}", self.seed, message.id);
             }
+        }
+    }
+
+    /// An answer of the lookups.
+    pub(super) fn answer_lookup(&mut self) {
+        self.commit();
+        if let Some(event) = self.lookups.answer(&mut self.random, self.healthy) {
+            self.apply(event);
         }
     }
 
@@ -239,6 +250,9 @@ impl World {
             }
             if self.plan.screens {
                 routed = screens::screen(&mut self.random, &message, routed);
+            }
+            if self.plan.lookups {
+                routed = lookups::look_up(&mut self.random, &message, routed);
             }
             self.apply(Event::Rerouted { id: message.id, routed, text: None });
         }

@@ -1,0 +1,49 @@
+//! What a lookup told about the number of a message.
+
+use crate::routing::Layout;
+use crate::{Cursor, RecordError};
+use model::{Lookup, LookupResult, PluginVersion};
+use std::sync::Arc;
+
+const CACHED: u8 = 1;
+const NOTE: u8 = 2;
+
+/// Writes the result of a lookup: 1 result (0 failed, 1 unknown, 2 found); 1 flags (bit 0 cached, 1 note); texts plugin and
+/// version; note, if flagged; 1 number of attributes, each texts name and value.
+pub fn put_lookup<L: Layout>(out: &mut Vec<u8>, lookup: &Lookup) {
+    let Lookup { result, attributes, by, note, cached } = lookup;
+    let flag = |bit: u8, set: bool| if set { bit } else { 0 };
+    out.extend_from_slice(&[*result as u8, flag(CACHED, *cached) | flag(NOTE, note.is_some())]);
+    L::put_text(out, &by.plugin);
+    L::put_text(out, &by.version);
+    if let Some(note) = note {
+        L::put_text(out, note);
+    }
+    let attributes = attributes.get(..255).unwrap_or(attributes);
+    out.push(attributes.len() as u8);
+    for (name, value) in attributes {
+        L::put_text(out, name);
+        L::put_text(out, value);
+    }
+}
+
+/// Reads the result of a lookup. `by` gives the plugin version of that name and version.
+///
+/// # Errors
+/// The octets are no such result.
+pub fn lookup<L: Layout>(
+    cursor: &mut Cursor<'_>,
+    by: impl FnOnce(&str, &str) -> Arc<PluginVersion>,
+) -> Result<Lookup, RecordError> {
+    let result =
+        LookupResult::from_octet(cursor.u8()?).ok_or_else(|| cursor.damaged("unknown result of a lookup"))?;
+    let flags = cursor.u8()?;
+    let (plugin, version) = (L::text(cursor)?, L::text(cursor)?);
+    let by = by(plugin, version);
+    let note = if flags & NOTE == 0 { None } else { Some(L::text(cursor)?.into()) };
+    let mut attributes = Vec::new();
+    for _ in 0..cursor.u8()? {
+        attributes.push((L::text(cursor)?.into(), L::text(cursor)?.into()));
+    }
+    Ok(Lookup { result, attributes, by, note, cached: flags & CACHED != 0 })
+}
