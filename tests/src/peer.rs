@@ -36,12 +36,12 @@ impl Peer {
         Self::start(name, &mut node, options)
     }
 
-    /// A script for Python with PyPI `smpplib` or `redis`.
+    /// A script for Python with PyPI `smpplib`, `redis` or `dnslib`.
     pub fn python(name: &str, options: &Value) -> Result<Self> {
         let python = workspace::peers().join("venv/bin/python");
         if !python.exists() {
             bail!(
-                "PyPI `smpplib` and `redis` are not installed ({} is missing); run: cargo xtask setup",
+                "PyPI `smpplib`, `redis` and `dnslib` are not installed ({} is missing); run: cargo xtask setup",
                 python.display()
             );
         }

@@ -35,6 +35,7 @@ const PAGES: &[ManualPage] = manual_pages![
     "guide/install",
     "guide/monitoring",
     "guide/number-pools",
+    "guide/number-portability",
     "guide/operation",
     "guide/plugins",
     "guide/queues",

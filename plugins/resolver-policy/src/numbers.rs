@@ -3,7 +3,7 @@ use serde::Deserialize;
 
 /// Normalization of numbers for look-ups: to international form, without a plus sign.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Numbers {
     /// Prefixes to remove from internationally dialled numbers: "00", "011". The longest match is removed.
@@ -16,9 +16,11 @@ pub struct Numbers {
 }
 
 impl Numbers {
+    /// Checks the section.
+    ///
     /// # Errors
     /// The mistake in the section, and the correction.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         let digits = |what: &str, text: &str, most: usize| match text.len() {
             length if (1..=most).contains(&length) && text.bytes().all(|octet| octet.is_ascii_digit()) => {
                 Ok(())

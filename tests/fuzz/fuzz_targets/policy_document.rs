@@ -1,7 +1,7 @@
 //! Arbitrary text as the policy document of a default plugin, or as a document of number plans: refused with a message, or valid,
 //! also when it is used.
 //!
-//! The first octet selects the plugin, from `1`, and `:` after `9`. After a record separator follows the question to a valid document: a number, a
+//! The first octet selects the plugin, from `1`, and `:` and `;` after `9`. After a record separator follows the question to a valid document: a number, a
 //! peer, a row of a table or a reply.
 #![no_main]
 
@@ -10,6 +10,7 @@ use fraud_guard_policy as fraud_guard;
 use least_cost_policy as least_cost;
 use libfuzzer_sys::fuzz_target;
 use numbering::{DialledNumber, NumberKind, NumberPlans, NumberTarget};
+use number_portability_policy as number_portability;
 use prefix_policy as prefix;
 use prepaid_policy as prepaid;
 use resolver_policy::{Answer, Resolution, hlr, http, is_imsi, table};
@@ -27,7 +28,7 @@ fuzz_target!(|octets: &[u8]| {
     let Some((&which, text)) = octets.split_first() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
     let (document, query) = text.split_once(SEPARATOR).unwrap_or((text, ""));
-    let read = match which.wrapping_sub(b'1') % 10 {
+    let read = match which.wrapping_sub(b'1') % 11 {
         0 => prefix::Policy::parse(document).map(|policy| check_prefixes(&policy, query)),
         1 => least_cost::Policy::parse(document).map(|policy| check_offers(&policy, query)),
         2 => fraud_guard::Policy::parse(document).map(|policy| check_frauds(&policy, query)),
@@ -36,6 +37,7 @@ fuzz_target!(|octets: &[u8]| {
         5 => table::Policy::parse(document).map(|policy| check_rows(&policy, query)),
         6 => http::Policy::parse(document).map(|policy| check_replies(&policy, query)),
         7 => hlr::Policy::parse(document).map(|policy| check_subscribers(&policy, query)),
+        10 => number_portability::Policy::parse(document).map(|policy| check_lookups(&policy, query)),
         9 => firewall::Policy::parse(document).map(|policy| check_screening(&policy, query)),
         _ => NumberPlans::parse(document).map(|plans| check_plans(&plans, query)).map_err(|error| error.to_string()),
     };
@@ -197,6 +199,39 @@ fn check_screening(policy: &firewall::Policy, query: &str) {
         let outcome = policy.evaluate(&asked, &host);
         assert!(outcome.tags.len() <= 32);
         assert!(outcome.verdict == firewall::Verdict::Pass || outcome.note.is_some());
+    }
+}
+
+/// Sources that all say the question.
+struct OneAnswer<'a>(&'a str);
+
+impl number_portability::Sources for OneAnswer<'_> {
+    fn row(&self, _: usize, _: &str) -> Option<String> {
+        (!self.0.is_empty()).then(|| self.0.to_owned())
+    }
+
+    fn naptrs(&self, name: &str) -> Result<(Vec<number_portability::Naptr>, u32), number_portability::Nothing> {
+        assert!(name.len() <= 253, "{name}");
+        let record = number_portability::Naptr {
+            flags: "u".to_owned(),
+            services: "E2U+pstn:tel".to_owned(),
+            regexp: self.0.to_owned(),
+        };
+        Ok((vec![record], 60))
+    }
+
+    fn fetch(&self, request: number_portability::Request) -> Result<(u16, Vec<u8>), String> {
+        assert!(request.url.starts_with("http"), "{request:?}");
+        Ok((200, self.0.as_bytes().to_vec()))
+    }
+}
+
+fn check_lookups(policy: &number_portability::Policy, query: &str) {
+    for digits in ["4915112345678", "0151", query] {
+        let number = number_portability::Number { digits, international: digits.starts_with('4') };
+        if let number_portability::Answer::Found(attributes, _) = policy.look_up(number, &OneAnswer(query)).answer {
+            assert!(attributes.len() <= 32 && attributes.iter().all(|(_, value)| value.len() <= 255));
+        }
     }
 }
 

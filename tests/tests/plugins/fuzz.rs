@@ -42,6 +42,12 @@ const DEFAULT_PLUGINS: [(&str, &str, &str); 12] = [
         "hlr",
         "grants = { hlr = true }\n[given.hlr]\n8613 = { imsi = \"460001234567890\" }\n8614 = { imsi = \"not an IMSI\" }\n",
     ),
+    (
+        "number_portability",
+        "number-portability",
+        "grants = { tables = [\"ported\"] }\n[given.tables.ported]\nkind = \"exact\"\nrows = { 8613 = \"262-03,mobile\", 8614 = \"north\", 8615 \
+         = \"nobody\", 8616 = \"\" }\n",
+    ),
     ("retry_ladder", "retries", ""),
     ("second_chance", "second-chance", ""),
     ("prepaid", "prices", ""),

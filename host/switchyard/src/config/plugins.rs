@@ -325,7 +325,7 @@ impl GrantKeys {
 }
 
 /// The questions that a plugin may ask the domain name system.
-#[derive(Debug, Clone, Keys)]
+#[derive(Debug, Clone, PartialEq, Keys)]
 struct DnsKeys {
     /// The servers, asked one after the other until one answers: IP addresses, with a port if that is not 53.
     servers: Vec<String>,

@@ -43,3 +43,9 @@ fn twilio_peer_passes_its_cases() {
 fn second_chance_passes_its_cases() {
     passes_cases(&plugin_component("second_chance.wasm"), &root().join("plugins/second-chance/cases.toml"));
 }
+
+#[test]
+fn number_portability_passes_its_cases() {
+    let cases = root().join("plugins/number-portability/cases.toml");
+    passes_cases(&plugin_component("number_portability.wasm"), &cases);
+}

@@ -24,6 +24,7 @@ const POLICIES: &[&str] = &[
     "--package=second-chance-policy",
     "--package=prepaid-policy",
     "--package=http-peer-policy",
+    "--package=number-portability-policy",
     "--package=shared-sender",
 ];
 

@@ -106,6 +106,7 @@ fn the_schemas_refuse_mistakes() {
             "[[rule]]\nname = \"a\"\nwords = \"win\"\nthen = \"tag\"\ntags = { Spam = \"likely\" }\n",
         ),
         ("firewall", "[[rule]]\nname = \"a\"\nvolume = { over = 5, window = \"10\" }\nthen = \"drop\"\n"),
+        ("number-portability", "[[source]]\ntable = \"a\"\n[[network]]\nname = \"a\"\nmcc = \"26\"\n"),
         ("prepaid", "[[tariff]]\nname = \"a\"\nprices = { \"86\" = \"1,5\" }\n"),
         ("fraud-guard", "[[block]]\nname = \"a\"\nsize = 50\nnumbers = 5\nwindow = \"1m\"\n"),
         ("hlr-resolver", "home = [\"\"]\n"),

@@ -3,5 +3,6 @@
 mod author;
 mod dev;
 mod life;
+mod number_portability;
 mod registry;
 mod replay;
