@@ -81,18 +81,30 @@ pub(crate) async fn authenticate(
     headers: &HeaderMap,
     remote: IpAddr,
 ) -> Result<Arc<Account>, Problem> {
-    let refused = |detail: &str| Err(Problem::new(ProblemKind::Unauthorised, detail));
     let Some((name, password)) = credentials(headers) else {
-        return refused("send the account's name and password (HTTP Basic)");
+        let detail = "send the account's name and password (HTTP Basic)";
+        return Err(Problem::new(ProblemKind::Unauthorised, detail));
     };
-    let account = accounts.find(&name);
+    log_in(accounts, verifier, registry, (&name, &password), remote).await
+}
+
+/// [`authenticate`] with this name and password.
+pub(crate) async fn log_in(
+    accounts: &Accounts,
+    verifier: &PasswordVerifier,
+    registry: &AccountRegistry,
+    (name, password): (&str, &[u8]),
+    remote: IpAddr,
+) -> Result<Arc<Account>, Problem> {
+    let refused = |detail: &str| Err(Problem::new(ProblemKind::Unauthorised, detail));
+    let account = accounts.find(name);
     let named = account.as_ref().map(|account| LoginAccount {
         account: Some(account.options.peer),
         networks: &account.options.networks,
         secret: LoginSecret::Hash(&account.options.password_hash),
     });
     let interface = LoginInterface::Business;
-    let attempt = LoginAttempt { interface, name: name.as_bytes(), password: &password, remote };
+    let attempt = LoginAttempt { interface, name: name.as_bytes(), password, remote };
     let checked = registry.authenticate(verifier, &attempt, named, accounts.any_hash().as_deref()).await;
     match (checked, account) {
         (Ok(()), Some(account)) => Ok(account),

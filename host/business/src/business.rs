@@ -4,6 +4,7 @@ use crate::options::{BusinessAccountOptions, BusinessOptions};
 use crate::push::{self, PushError, Pusher};
 use api::BusinessView;
 use axum::Router;
+use hooks::Hooks;
 use parking_lot::Mutex;
 use ports::{EngineClient, EventSink, LinkRegistry, PasswordVerifier, Protocol, Routing};
 use std::collections::HashMap;
@@ -28,7 +29,7 @@ struct RunningPusher {
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Business {
-    /// Creates the interface without accounts.
+    /// Creates the interface without accounts. `plugins` serve the paths of other products' APIs.
     ///
     /// # Errors
     /// Fails if the HTTP client cannot be set up or the system has no randomness.
@@ -37,6 +38,7 @@ impl Business {
         core: Arc<dyn EventSink>,
         routing: Arc<dyn Routing>,
         registry: Arc<LinkRegistry>,
+        plugins: Option<Arc<Hooks>>,
     ) -> Result<Self, PushError> {
         let shared = Shared {
             accounts: Accounts::default(),
@@ -46,6 +48,7 @@ impl Business {
             core,
             routing,
             registry,
+            plugins,
             options: Mutex::new(options),
         };
         Ok(Self { shared: Arc::new(shared), pushers: Mutex::default(), client: push::client()? })

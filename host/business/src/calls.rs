@@ -9,6 +9,7 @@ use crate::problem::{Problem, ProblemKind};
 use crate::request::Fetch;
 use crate::submission;
 use engine::{EngineAnswer, Event};
+use hooks::Hooks;
 use model::{Address, IdempotencyKey, Message, MessageId, Refusal, Timestamp};
 use parking_lot::Mutex;
 use ports::{EngineClient, EventSink, LinkRegistry, PasswordVerifier, Protocol, RefusalRecord, Routing};
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) registry: Arc<LinkRegistry>,
     pub(crate) engine_client: Arc<EngineClient>,
     pub(crate) inbox: Arc<Inbox>,
+    /// The plugins of front ends.
+    pub(crate) plugins: Option<Arc<Hooks>>,
 }
 
 impl Shared {
@@ -47,7 +50,29 @@ impl Shared {
         let key = key.map(|name| submission_key(&name, &items)).transpose();
         let read =
             key.and_then(|key| Ok((key, submission::messages(items, &account.options, Timestamp::now())?)));
-        let (key, mut messages) = read.inspect_err(|problem| self.refused(account, problem))?;
+        let (key, messages) = read.inspect_err(|problem| self.refused(account, problem))?;
+        let numbers: Vec<String> =
+            messages.iter().map(|message| message.destination.text().into_owned()).collect();
+        let results = self.accept(account, messages, key, |_| ()).await?;
+        if let (false, Some(Err(refusal))) = (results.iter().any(Result::is_ok), results.first()) {
+            return Err(Problem::of(*refusal));
+        }
+        let shown = numbers.into_iter().zip(results).map(|(to, result)| match result {
+            Ok(id) => SubmissionResult::Accepted { to, id: id.to_string() },
+            Err(refusal) => SubmissionResult::refused(to, Problem::of(refusal)),
+        });
+        Ok(shown.collect())
+    }
+
+    /// Routes and stores messages of the account, if its rate allows. `change` is called when they are routed. Returns one result
+    /// per message; accepted ones are durable.
+    pub(crate) async fn accept(
+        &self,
+        account: &Account,
+        mut messages: Vec<Message>,
+        key: Option<IdempotencyKey>,
+        change: impl FnOnce(&mut [Message]),
+    ) -> Result<Vec<Result<MessageId, Refusal>>, Problem> {
         if !account.take(messages.len(), Instant::now()) {
             let first = messages.first();
             let addresses = first
@@ -58,8 +83,7 @@ impl Shared {
             return Err(Problem::of(Refusal::Throttled));
         }
         self.routing.route_many(&mut messages.iter_mut().collect::<Vec<&mut Message>>());
-        let numbers: Vec<String> =
-            messages.iter().map(|message| message.destination.text().into_owned()).collect();
+        change(&mut messages);
         let answer = self.ask(|reply| Event::AcceptMany { messages, shared_id: false, key, reply }).await?;
         let results = match answer {
             EngineAnswer::AcceptedMany(results) => results,
@@ -68,14 +92,7 @@ impl Shared {
         };
         let accepted = results.iter().filter(|result| result.is_ok()).count();
         account.counts.accepted.fetch_add(accepted as u64, Relaxed);
-        if let (0, Some(Err(refusal))) = (accepted, results.first()) {
-            return Err(Problem::of(*refusal));
-        }
-        let shown = numbers.into_iter().zip(results).map(|(to, result)| match result {
-            Ok(id) => SubmissionResult::Accepted { to, id: id.to_string() },
-            Err(refusal) => SubmissionResult::refused(to, Problem::of(refusal)),
-        });
-        Ok(shown.collect())
+        Ok(results)
     }
 
     /// Records a submission that is rejected before it reaches the engine. The record names the invalid field and does
@@ -154,7 +171,7 @@ impl Shared {
 }
 
 /// The idempotency key of a call, with a digest of its content. The digest must be stable across restarts.
-fn submission_key(name: &str, items: &[Value]) -> Result<IdempotencyKey, Problem> {
+pub(crate) fn submission_key(name: &str, items: &impl serde::Serialize) -> Result<IdempotencyKey, Problem> {
     if name.is_empty() || name.len() > 200 || !name.bytes().all(|c| c.is_ascii_graphic() || c == b' ') {
         return Err(Problem::new(
             ProblemKind::Invalid,

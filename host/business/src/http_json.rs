@@ -3,6 +3,7 @@
 use crate::accounts::{Account, authenticate};
 use crate::answers::{AcknowledgedItems, FetchedBatch, MessageState, States, SubmissionResults};
 use crate::calls::Shared;
+use crate::front_end;
 use crate::problem::{Problem, ProblemDocument, ProblemKind};
 use crate::request::{Acknowledgement, Fetch, Ids, Submission};
 use crate::unique_json::UniqueJson;
@@ -52,9 +53,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         // Before the body is read, so that unauthenticated bodies cost nothing.
         .route_layer(middleware::from_fn_with_state(shared.clone(), identify))
         .merge(Router::from(public_routes()))
-        .fallback(|| async {
-            Problem::new(ProblemKind::NotFound, "unknown path; GET /v1/openapi.json lists all paths")
-        })
+        .fallback(front_end::serve)
         .layer(DefaultBodyLimit::max(limit))
         .with_state(shared)
 }

@@ -1,5 +1,5 @@
 //! The interface for business systems, which use neither SMPP nor SGIP: submission by JSON or XML-RPC over HTTP, pushes
-//! of MO messages and DLRs to their URLs, and fetching of items that were not pushed.
+//! of MO messages and DLRs to their URLs, and fetching of items that were not pushed. Plugins translate other products' HTTP APIs.
 //!
 //! * **A call returns message ids after they are durable** and can be repeated with its idempotency key.
 //! * **An invalid call is rejected as a whole**, with all errors, before anything is stored.
@@ -14,6 +14,7 @@ mod accounts;
 mod answers;
 mod business;
 mod calls;
+mod front_end;
 mod http_json;
 mod inbox;
 mod item;
@@ -28,5 +29,5 @@ mod xmlrpc;
 
 pub use business::Business;
 pub use openapi::document;
-pub use options::{BusinessAccountOptions, BusinessOptions, PushFormat, PushOptions};
+pub use options::{BusinessAccountOptions, BusinessOptions, FrontEndPath, PushFormat, PushOptions};
 pub use push::{PushError, SIGNATURE_HEADER, signature};

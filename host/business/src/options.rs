@@ -14,6 +14,9 @@ pub struct BusinessOptions {
     /// Maximum time that a request waits for the commit.
     #[key(default = "30s", was = "patience")]
     pub submit_timeout: Duration,
+    /// Paths that plugins of the hook `front-end` serve, such as those of another product's API.
+    #[key(name = "front-end")]
+    pub front_ends: Vec<FrontEndPath>,
     /// Maximum number of concurrent password verifications.
     #[key(skip = 1)]
     pub verifications: usize,
@@ -23,6 +26,42 @@ impl Default for BusinessOptions {
     fn default() -> Self {
         Self::defaults()
     }
+}
+
+/// A path that a plugin of the hook `front-end` serves.
+#[derive(Clone, Debug, PartialEq, Keys)]
+#[keys(check = Self::check)]
+pub struct FrontEndPath {
+    /// The path, and all below it. The longest one that matches applies.
+    #[key(example = "/cgi-bin/sendsms")]
+    pub path: String,
+    /// The plugin, by the name of its binding.
+    #[key(example = "kannel-front-end")]
+    pub plugin: String,
+}
+
+impl FrontEndPath {
+    fn check(&mut self, section: &Section<'_>) {
+        let own = ["/v1", "/xmlrpc", "/RPC2"].iter().any(|own| is_below(&self.path, own));
+        if !self.path.starts_with('/') || self.path.len() < 2 || self.path.ends_with('/') {
+            section.error("path", "must begin with a slash, and end without one");
+        } else if own {
+            section.error("path", "is a path of the business API itself");
+        }
+        if self.plugin.is_empty() {
+            section.error("plugin", "is missing");
+        }
+    }
+
+    /// Whether a request with this path is served.
+    pub(crate) fn matches(&self, path: &str) -> bool {
+        is_below(path, &self.path)
+    }
+}
+
+/// Whether a path is `base`, or below it.
+fn is_below(path: &str, base: &str) -> bool {
+    path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The format of pushes.

@@ -79,6 +79,9 @@ pub(crate) struct SubmitItem {
     pub(crate) coding: Option<String>,
     /// A user data header in hexadecimal, including its length octet.
     pub(crate) udh: Option<String>,
+    /// The message class, 0 to 3. For front ends only.
+    #[serde(skip)]
+    pub(crate) message_class: Option<u8>,
     /// The priority; the default is 0.
     #[schema(maximum = 3)]
     pub(crate) priority: Option<u8>,

@@ -27,6 +27,17 @@ pub(crate) fn messages(
     account: &BusinessAccountOptions,
     wall_clock: Timestamp,
 ) -> Result<Vec<Message>, Problem> {
+    let read = |item| serde_json::from_value::<SubmitItem>(item).map_err(|error| error.to_string());
+    read_messages(items, read, account, wall_clock)
+}
+
+/// [`messages`] from items that `read` reads.
+pub(crate) fn read_messages<I>(
+    items: Vec<I>,
+    read: impl Fn(I) -> Result<SubmitItem, String>,
+    account: &BusinessAccountOptions,
+    wall_clock: Timestamp,
+) -> Result<Vec<Message>, Problem> {
     let alone = items.len() == 1;
     let mut errors = FieldErrors { list: Vec::new(), omitted: 0, at: String::new() };
     let mut messages = Vec::new();
@@ -39,11 +50,11 @@ pub(crate) fn messages(
     }
     for (index, item) in items.into_iter().enumerate() {
         errors.at = if alone { String::new() } else { format!("messages[{index}].") };
-        match serde_json::from_value::<SubmitItem>(item) {
+        match read(item) {
             Ok(item) => messages.extend(one(&item, account, wall_clock, &mut errors)),
             Err(error) => {
                 errors.at.clear();
-                errors.add(format!("messages[{index}]"), error.to_string());
+                errors.add(format!("messages[{index}]"), error);
             }
         }
         if messages.len() > account.batch {
@@ -257,7 +268,7 @@ fn body(item: &SubmitItem, account: &BusinessAccountOptions, errors: &mut FieldE
         }
     };
     let (body, data_coding) = match (&item.text, &item.octets) {
-        (Some(body), None) => match text::encode(body, coding) {
+        (Some(body), None) => match encode(body, coding, item.message_class) {
             Ok(encoded) => encoded,
             Err(reason) => {
                 errors.add("text", reason);
@@ -296,6 +307,13 @@ fn body(item: &SubmitItem, account: &BusinessAccountOptions, errors: &mut FieldE
     if udhi && octets.len() > 140 {
         errors.add("text", "does not fit into one message: header and text have at most 140 octets");
     }
+    let data_coding = match item.message_class {
+        None => data_coding,
+        Some(class) => with_message_class(data_coding, class).unwrap_or_else(|| {
+            errors.add("message_class", "must be 0 to 3, with the GSM alphabet, UCS-2 or octets");
+            data_coding
+        }),
+    };
     let segments = text::segment_count(&octets, data_coding, udhi);
     if segments > account.max_segments {
         errors.add(
@@ -304,6 +322,21 @@ fn body(item: &SubmitItem, account: &BusinessAccountOptions, errors: &mut FieldE
         );
     }
     Text { payload: octets.len() > 140, octets, data_coding, udhi }
+}
+
+/// Encodes a text. With a message class, data coding 1 (ASCII) cannot be used.
+fn encode(body: &str, coding: TextCoding, message_class: Option<u8>) -> Result<(Bytes, u8), String> {
+    match (coding, message_class) {
+        (TextCoding::Auto, Some(_)) => {
+            text::encode(body, TextCoding::Gsm).or_else(|_| text::encode(body, TextCoding::Ucs2))
+        }
+        _ => text::encode(body, coding),
+    }
+}
+
+/// The data coding with a message class (3GPP TS 23.038 §4); `None` if there is none.
+fn with_message_class(data_coding: u8, class: u8) -> Option<u8> {
+    (class < 4 && matches!(data_coding, 0 | 4 | 8)).then_some(0x10 | data_coding | class)
 }
 
 fn fields(item: &SubmitItem, errors: &mut FieldErrors) -> Bytes {

@@ -32,6 +32,7 @@ const PAGES: &[ManualPage] = manual_pages![
     "guide/gsm",
     "guide/http-and-webhooks",
     "guide/http-peers",
+    "guide/moving-from-kannel-and-jasmin",
     "guide/install",
     "guide/monitoring",
     "guide/number-pools",

@@ -46,6 +46,7 @@ pub mod guest {
                 export switchyard:hooks/billing@0.3.0;
                 export switchyard:hooks/batch-billing@0.3.0;
                 export switchyard:hooks/peering@0.3.0;
+                export switchyard:hooks/translation@0.3.0;
             }
         ",
         path: "../../wit",

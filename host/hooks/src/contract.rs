@@ -58,8 +58,8 @@ const fn world(
     WorldContract { hook, version, export, imports }
 }
 
-const WORLDS: [WorldContract; 13] = {
-    use Hook::{Biller, DeliveryPolicy, Lookup, Peer, Receipt, Resolver, Router, Screen};
+const WORLDS: [WorldContract; 14] = {
+    use Hook::{Biller, DeliveryPolicy, FrontEnd, Lookup, Peer, Receipt, Resolver, Router, Screen};
     use WitVersion::{V0_1, V0_2, V0_3};
     [
         world(
@@ -107,6 +107,7 @@ const WORLDS: [WorldContract; 13] = {
             "billing",
             &["types", "log", "clock", "tables", "kv", "http", "details", "fault"],
         ),
+        world(FrontEnd, V0_3, "translation", &["types", "log", "clock", "tables", "fault"]),
         world(
             Peer,
             V0_3,

@@ -8,8 +8,9 @@ use crate::host_answer::HostAnswer;
 use crate::host_call_log::HostCallLog;
 use crate::peer_calls::{CallbackAnswer, CallbackRequest, PeerSubmission, Submitted};
 use crate::worlds::{
-    Biller, DeliveryPolicy, Lookup, NumberAnswer, Peer, PeerAnswer, PeerQuestion, PriceQuestion, Receipt,
-    ReceiptQuestion, Resolver, Router, Screen, ScreenDecision,
+    Biller, DeliveryPolicy, FrontEnd, FrontEndAnswer, FrontEndOutcome, FrontEndQuestion, FrontEndReading,
+    FrontEndRequest, FrontEndResponse, Lookup, NumberAnswer, Peer, PeerAnswer, PeerQuestion, PriceQuestion,
+    Receipt, ReceiptQuestion, Resolver, Router, Screen, ScreenDecision,
 };
 use crate::{Fault, FaultKind};
 use api::UnknownReference;
@@ -34,6 +35,7 @@ enum DryRunChain {
     Receipt(Chain<Receipt>),
     Biller(Chain<Biller>),
     Peer(Chain<Peer>),
+    FrontEnd(Chain<FrontEnd>),
 }
 
 /// The result of a router chain for one message.
@@ -123,6 +125,10 @@ impl DryRun {
 
     pub(crate) fn peer(chain: Chain<Peer>) -> Self {
         Self::new(DryRunChain::Peer(chain))
+    }
+
+    pub(crate) fn front_end(chain: Chain<FrontEnd>) -> Self {
+        Self::new(DryRunChain::FrontEnd(chain))
     }
 
     /// Asks the screens. With `call_log`, host calls are answered from that record.
@@ -244,6 +250,7 @@ impl DryRun {
         match chain.ask(number, now, &mut HostCallLog::Off, &self.reporter, &LazyMessageId::default()) {
             ChainOutcome::Undecided { answer: Some(answer), fault: None, .. } => Ok(answer),
             outcome => into_answer(outcome),
+            DryRunChain::FrontEnd(chain) => chain.unknown(),
         }
     }
 
@@ -342,6 +349,44 @@ impl DryRun {
 
     fn ask_peer(&self, question: PeerQuestion<'_>, now: Timestamp) -> Result<PeerAnswer, Fault> {
         let DryRunChain::Peer(chain) = &self.chain else { return Err(wrong_hook_fault()) };
+        into_answer(chain.ask(
+            question,
+            now,
+            &mut HostCallLog::Off,
+            &self.reporter,
+            &LazyMessageId::default(),
+        ))
+    }
+
+    /// Has the front end read a request.
+    ///
+    /// # Errors
+    /// The plugin's fault.
+    pub fn read_request(&self, request: &FrontEndRequest, now: Timestamp) -> Result<FrontEndReading, Fault> {
+        match self.ask_front_end(FrontEndQuestion::Read(request), now)? {
+            FrontEndAnswer::Read(reading) => Ok(*reading),
+            FrontEndAnswer::Replied(_) => Err(wrong_hook_fault()),
+        }
+    }
+
+    /// Has the front end write the response to a request.
+    ///
+    /// # Errors
+    /// The plugin's fault.
+    pub fn reply(
+        &self,
+        request: &FrontEndRequest,
+        outcome: &FrontEndOutcome,
+        now: Timestamp,
+    ) -> Result<FrontEndResponse, Fault> {
+        match self.ask_front_end(FrontEndQuestion::Reply(request, outcome), now)? {
+            FrontEndAnswer::Replied(response) => Ok(response),
+            FrontEndAnswer::Read(_) => Err(wrong_hook_fault()),
+        }
+    }
+
+    fn ask_front_end(&self, question: FrontEndQuestion<'_>, now: Timestamp) -> Result<FrontEndAnswer, Fault> {
+        let DryRunChain::FrontEnd(chain) = &self.chain else { return Err(wrong_hook_fault()) };
         into_answer(chain.ask(
             question,
             now,

@@ -17,8 +17,8 @@ pub enum HookError {
     Broken(String),
     /// The component serves no hook.
     #[error(
-        "a component of another world: it exports {found}; a plugin exports one of switchyard:hooks/screening, routing, \
-         resolution, delivery, billing and peering"
+        "a component of another world: it exports {found}; a plugin exports one of switchyard:hooks/screening, number-lookup, \
+         routing, resolution, delivery, receipts, billing, peering and translation"
     )]
     WrongWorld {
         /// Its exports.
@@ -137,6 +137,9 @@ pub enum HookError {
          `--force`)"
     )]
     ServesUnknownPeer(String),
+    /// A plugin occurs twice in a chain whose bindings are chosen by the plugin's name.
+    #[error("plugin {0} has two bindings: to serve two policy documents, upload it under a second name")]
+    PluginTwice(String),
     /// The plugin refused its policy document.
     #[error("plugin {plugin} refuses its policy document: {why}")]
     Refused {

@@ -6,6 +6,7 @@ use crate::debug_info::DebugInfo;
 use crate::fault::Fault;
 use crate::host_answer::HostAnswer;
 use crate::peer_calls::{CallbackRequest, PeerSubmission};
+use crate::worlds::FrontEndRequest;
 use api::{Binding, FaultExample, FaultyVersion};
 use model::{
     AcceptedSubmission, Attempt, Hook, Leg, LookupNumber, Message, MessageId, PluginVersion, ReceiptEvent,
@@ -68,6 +69,8 @@ pub enum FailedQuestion {
     Submit(Box<PeerSubmission>),
     /// A peer's callback, without its headers.
     Callback(Box<CallbackRequest>),
+    /// A request to a front end, without what may have a password: method and path remain.
+    Read(Box<FrontEndRequest>),
 }
 
 /// A call that failed, with all that it depended on.

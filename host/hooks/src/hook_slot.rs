@@ -211,9 +211,16 @@ impl<W: World> HookSlot<W> {
                 | model::Hook::Lookup
                 | model::Hook::Receipt
                 | model::Hook::Peer
+                | model::Hook::FrontEnd
         );
         if bindings.len() > 1 && !takes_chain {
             return Err(HookError::OneOnly(W::HOOK.name()));
+        }
+        if W::BY_PLUGIN {
+            let mut names = std::collections::BTreeSet::new();
+            if let Some(twice) = bindings.iter().find(|binding| !names.insert(binding.plugin.as_str())) {
+                return Err(HookError::PluginTwice(twice.plugin.clone()));
+            }
         }
         let deps = &self.deps;
         let generations = bindings.iter().map(|binding| {
@@ -585,7 +592,13 @@ impl<W: World> HookSlot<W> {
         let live = self.live.load_full();
         let Some(faulty) = live.chain.0.iter().find(|generation| generation.watch.tripped()) else { return };
         let why = rollback_reason(faulty);
-        let targets = self.state.lock().rollback_targets(&live.record.chain, &faulty.binding);
+        let targets = {
+            let (state, chain) = (self.state.lock(), &live.record.chain);
+            match W::BY_PLUGIN {
+                true => state.rollback_targets_of_plugin(chain, &faulty.binding),
+                false => state.rollback_targets(chain, &faulty.binding),
+            }
+        };
         let mut failed = None;
         for target in targets {
             let result = self.reuse_or_start(&target).and_then(|chain| {
@@ -667,6 +680,23 @@ impl<W: World> HookSlot<W> {
         }
         let outcome = live.chain.ask(question, now, call_log, reporter, message_id);
         if let Some(shadow) = &candidate.shadow {
+            shadow.ask(question, now, call_log, message_id, comparable_answer(&outcome));
+        }
+        outcome
+    }
+
+    /// Asks one generation, which answered an earlier question of the same call. A shadow candidate gets a copy of the question.
+    pub(crate) fn ask_generation(
+        &self,
+        generation: &Arc<Generation<W>>,
+        question: W::Question<'_>,
+        now: Timestamp,
+    ) -> ChainOutcome<W> {
+        let (call_log, message_id) = (&mut HostCallLog::Off, &LazyMessageId::default());
+        let chain = Chain(vec![generation.clone()]);
+        let outcome = chain.ask(question, now, call_log, &self.deps.reporter, message_id);
+        let live = self.live.load();
+        if let Some(shadow) = live.candidate.as_ref().and_then(|candidate| candidate.shadow.as_ref()) {
             shadow.ask(question, now, call_log, message_id, comparable_answer(&outcome));
         }
         outcome
@@ -777,6 +807,23 @@ impl HookState {
             let is_fit = !chain.is_empty() && chain != live && !chain.contains(faulty);
             if is_fit && !self.was_rolled_back(chain) && !targets.contains(chain) {
                 targets.push(chain.clone());
+            }
+        }
+        targets
+    }
+}
+
+impl HookState {
+    /// Chains to roll back to where a question names its plugin, newest first: the live chain with an earlier binding of the
+    /// faulty plugin, so that the other plugins stay.
+    fn rollback_targets_of_plugin(&self, live: &[Binding], faulty: &Binding) -> Vec<Vec<Binding>> {
+        let mut targets: Vec<Vec<Binding>> = Vec::new();
+        let earlier = self.records.iter().rev().flat_map(|record| &record.chain);
+        for earlier in earlier.filter(|one| one.plugin == faulty.plugin && *one != faulty) {
+            let replace = |one: &Binding| if one == faulty { earlier.clone() } else { one.clone() };
+            let target: Vec<Binding> = live.iter().map(replace).collect();
+            if !self.was_rolled_back(&target) && !targets.contains(&target) {
+                targets.push(target);
             }
         }
         targets

@@ -16,8 +16,10 @@ use crate::policy_reference::ActivationConditions;
 use crate::runtime::Runtime;
 use crate::signature::Trust;
 use crate::worlds::{
-    Biller, Decision, DeliveryPolicy, Lookup as LookupWorld, NumberAnswer, Peer, PeerAnswer, PeerQuestion,
-    PriceQuestion, Receipt, ReceiptQuestion, Resolver, Router, Screen, ScreenDecision, unsure,
+    Biller, Decision, DeliveryPolicy, FrontEnd, FrontEndAnswer, FrontEndCall, FrontEndOutcome,
+    FrontEndQuestion, FrontEndReading, FrontEndRequest, FrontEndResponse, Lookup as LookupWorld,
+    NumberAnswer, Peer, PeerAnswer, PeerQuestion, PriceQuestion, Receipt, ReceiptQuestion, Resolver, Router,
+    Screen, ScreenDecision, unsure,
 };
 use crate::{Fault, HookError};
 use api::{Binding, BindingRecord, FaultyVersion, OnFault};
@@ -101,6 +103,7 @@ pub struct Hooks {
     receipt: HookSlot<Receipt>,
     biller: HookSlot<Biller>,
     peer: HookSlot<Peer>,
+    front_end: HookSlot<FrontEnd>,
     no_plugin: Arc<PluginVersion>,
 }
 
@@ -140,6 +143,10 @@ macro_rules! with_slot {
                 let $slot = &$self.peer;
                 $what
             }
+            Hook::FrontEnd => {
+                let $slot = &$self.front_end;
+                $what
+            }
         }
     };
 }
@@ -177,6 +184,7 @@ impl Hooks {
             receipt: HookSlot::open(deps.clone())?,
             biller: HookSlot::open(deps.clone())?,
             peer: HookSlot::open(deps.clone())?,
+            front_end: HookSlot::open(deps.clone())?,
             deps,
             options,
             no_plugin: Arc::new(PluginVersion { plugin: "none".to_owned(), version: String::new() }),
@@ -380,6 +388,7 @@ impl Hooks {
             Hook::Receipt => DryRun::receipts(self.receipt.dry_run(chain)?),
             Hook::Biller => DryRun::biller(self.biller.dry_run(chain)?),
             Hook::Peer => DryRun::peer(self.peer.dry_run(chain)?),
+            Hook::FrontEnd => DryRun::front_end(self.front_end.dry_run(chain)?),
         })
     }
 
@@ -397,6 +406,7 @@ impl Hooks {
             Hook::Receipt => DryRun::receipts(self.receipt.try_run(chain)?),
             Hook::Biller => DryRun::biller(self.biller.try_run(chain)?),
             Hook::Peer => DryRun::peer(self.peer.try_run(chain)?),
+            Hook::FrontEnd => DryRun::front_end(self.front_end.try_run(chain)?),
         })
     }
 
@@ -750,6 +760,51 @@ impl Hooks {
             ChainOutcome::Decided(decision, _) => Some(decision),
             ChainOutcome::Undecided { answer, .. } => answer,
             ChainOutcome::Fault(..) => None,
+        }
+    }
+
+    /// Has a front end read a request. Returns what it reads, and the call, for [`Hooks::reply`].
+    ///
+    /// # Errors
+    /// The plugin's fault, in words, or no plugin of that name is bound.
+    pub fn read_request(
+        &self,
+        request: &FrontEndRequest,
+        now: Timestamp,
+    ) -> Result<(FrontEndReading, FrontEndCall), String> {
+        let question = FrontEndQuestion::Read(request);
+        match self.front_end.ask(question, now, &mut HostCallLog::Off, &LazyMessageId::default()) {
+            ChainOutcome::Decided(FrontEndAnswer::Read(reading), generation) => {
+                Ok((*reading, FrontEndCall(generation)))
+            }
+            ChainOutcome::Fault(fault, _) | ChainOutcome::Undecided { fault: Some(fault), .. } => {
+                Err(describe_fault(&fault).into())
+            }
+            ChainOutcome::Decided(FrontEndAnswer::Replied(_), _) | ChainOutcome::Undecided { .. } => {
+                Err(format!("plugin {} is not bound to the hook front-end", request.plugin))
+            }
+        }
+    }
+
+    /// Has the version that read a request write its response.
+    ///
+    /// # Errors
+    /// The plugin's fault, in words.
+    pub fn reply(
+        &self,
+        call: &FrontEndCall,
+        request: &FrontEndRequest,
+        outcome: &FrontEndOutcome,
+        now: Timestamp,
+    ) -> Result<FrontEndResponse, String> {
+        match self.front_end.ask_generation(&call.0, FrontEndQuestion::Reply(request, outcome), now) {
+            ChainOutcome::Decided(FrontEndAnswer::Replied(response), _) => Ok(response),
+            ChainOutcome::Fault(fault, _) | ChainOutcome::Undecided { fault: Some(fault), .. } => {
+                Err(describe_fault(&fault).into())
+            }
+            ChainOutcome::Decided(FrontEndAnswer::Read(_), _) | ChainOutcome::Undecided { .. } => {
+                Err("the plugin did not answer".to_owned())
+            }
         }
     }
 

@@ -69,4 +69,8 @@ pub use peer_calls::{
     CallbackAnswer, CallbackRequest, IncomingMessage, PeerReceipt, PeerSubmission, Submitted,
 };
 pub use signature::{Trust, TrustedKey};
-pub use worlds::{Decision, NumberAnswer, ScreenDecision};
+pub use worlds::{
+    Decision, FrontEndCall, FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest,
+    FrontEndResponse, FrontEndResult, FrontEndSubmission, FrontEndSubmit, NumberAnswer, RefusalReason,
+    ScreenDecision,
+};

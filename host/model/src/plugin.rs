@@ -21,11 +21,13 @@ pub enum Hook {
     Receipt = 7,
     /// Submits messages to a peer.
     Peer = 8,
+    /// Translates the requests of another product's HTTP API.
+    FrontEnd = 9,
 }
 
 impl Hook {
     /// All hooks.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Screen,
         Self::Lookup,
         Self::Router,
@@ -34,6 +36,7 @@ impl Hook {
         Self::Receipt,
         Self::Biller,
         Self::Peer,
+        Self::FrontEnd,
     ];
 
     /// The name used in paths, metrics and files.
@@ -48,6 +51,7 @@ impl Hook {
             Self::Lookup => "lookup",
             Self::Peer => "peer",
             Self::Receipt => "receipt",
+            Self::FrontEnd => "front-end",
         }
     }
 

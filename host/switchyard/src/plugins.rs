@@ -90,6 +90,12 @@ fn take_over(binding: Binding, live_chain: &[Binding]) -> Vec<Binding> {
     all
 }
 
+/// The request, as a hook means it: a single front end takes the place of the same plugin, and the others stay.
+fn for_hook(request: api::ActivationRequest, hook: Hook) -> api::ActivationRequest {
+    let is_added = hook == Hook::FrontEnd && request.chain.is_none() && request.position.is_none();
+    if is_added { api::ActivationRequest { position: Some(u32::MAX.into()), ..request } } else { request }
+}
+
 fn binding(request: api::BindingRequest, live_chain: &[Binding]) -> Result<Binding, Problem> {
     let serves = |live: &&Binding, peers: &[String]| live.peers.iter().any(|peer| peers.contains(peer));
     let mut same_plugin = live_chain.iter().filter(|binding| binding.plugin == request.plugin);
@@ -400,7 +406,7 @@ impl admin::Plugins for Switchyard {
         let hook = parse_hook(hook)?;
         let conditions = conditions(&request);
         self.peer_snapshots.publish();
-        let chain = chain(request, &self.live_chain(hook))?;
+        let chain = chain(for_hook(request, hook), &self.live_chain(hook))?;
         let record = self
             .routing
             .hooks
@@ -455,7 +461,7 @@ impl admin::Plugins for Switchyard {
                 ));
             }
         };
-        let chain = chain(activation, &self.live_chain(hook))?;
+        let chain = chain(for_hook(activation, hook), &self.live_chain(hook))?;
         let record = self
             .routing
             .hooks

@@ -193,7 +193,13 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
     let business = {
         let _inside = runtime.enter();
         let options = config.business.as_ref().map(|listener| listener.options.clone()).unwrap_or_default();
-        Arc::new(Business::new(options, front_end_events.clone(), routing.clone(), links.registry())?)
+        Arc::new(Business::new(
+            options,
+            front_end_events.clone(),
+            routing.clone(),
+            links.registry(),
+            Some(routing.hooks.clone()),
+        )?)
     };
     let plugin_peers = {
         let _inside = runtime.enter();

@@ -77,6 +77,8 @@ fn is_expected(case: &Case, answer: &CaseAnswer) -> bool {
         (ExpectedAnswer::Receipt(expected), CaseAnswer::Receipt { step, wait, note }) => {
             expected == step && case.wait == *wait && note_is(note)
         }
+        (ExpectedAnswer::Read(expected), CaseAnswer::Read(reading)) => expected == reading,
+        (ExpectedAnswer::Replied(expected), CaseAnswer::Replied(response)) => expected == response,
         (ExpectedAnswer::Price(expected), CaseAnswer::Price { price, note }) => {
             expected == price && note_is(note)
         }
@@ -108,6 +110,8 @@ pub(crate) fn expected_answer(answer: &ExpectedAnswer) -> String {
         ExpectedAnswer::Price(price) => to_toml(price),
         ExpectedAnswer::Submitted(outcome) => to_toml(outcome),
         ExpectedAnswer::Called(called) => to_toml(called),
+        ExpectedAnswer::Read(reading) => to_toml(reading),
+        ExpectedAnswer::Replied(response) => to_toml(response),
     }
 }
 
@@ -140,6 +144,8 @@ pub(crate) fn describe_answer(answer: &CaseAnswer) -> String {
         CaseAnswer::Price { price, note } => (to_toml(price), note.as_deref(), None),
         CaseAnswer::Submitted { outcome, note } => (to_toml(outcome), note.as_deref(), None),
         CaseAnswer::Called { called, note } => (to_toml(called), note.as_deref(), None),
+        CaseAnswer::Read(reading) => (to_toml(reading), None, None),
+        CaseAnswer::Replied(response) => (to_toml(response), None, None),
     };
     append_note_and_advice(answer, note, advice.unwrap_or_default())
 }
@@ -208,6 +214,8 @@ fn describe_question(question: &CaseQuestion) -> String {
             describe_message(message),
             leg.as_ref().map(|leg| format!(" by {}", leg.peer)).unwrap_or_default()
         ),
+        CaseQuestion::Read(request) => format!("read {} {}", request.method, request.path),
+        CaseQuestion::Reply(reply) => format!("reply to {} {}", reply.request.method, reply.request.path),
         CaseQuestion::Settle(settlements) => format!("settle {} charges", settlements.len()),
         CaseQuestion::Submit(submission) => {
             format!("submit {} to {}", describe_message(&submission.message), submission.peer)

@@ -113,6 +113,13 @@ impl CaseConversion<'_> {
                 let why = answer.note.take();
                 CaseAnswer::Called { called: CaseCalled::of(answer), note: note(why) }
             }
+            CaseQuestion::Read(request) => {
+                CaseAnswer::Read(dry_run.read_request(&request.request(), self.now)?.into())
+            }
+            CaseQuestion::Reply(reply) => {
+                let response = dry_run.reply(&reply.request.request(), &reply.outcome, self.now)?;
+                CaseAnswer::Replied(response.into())
+            }
             CaseQuestion::Settle(settlements) => {
                 let settlements: Vec<model::Settlement> = settlements.iter().map(settlement).collect();
                 match dry_run.settle(&settlements, self.now)? {

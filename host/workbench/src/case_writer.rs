@@ -104,6 +104,8 @@ fn question(question: &CaseQuestion, policy: &str) -> (&'static str, Value) {
         CaseQuestion::Callback(callback) => {
             ("callback", Value::try_from(callback).unwrap_or_else(|_| Value::Table(Table::new())))
         }
+        CaseQuestion::Read(request) => ("read", Value::try_from(request).unwrap_or("".into())),
+        CaseQuestion::Reply(reply) => ("reply", Value::try_from(reply).unwrap_or("".into())),
         CaseQuestion::Settle(settlements) => {
             ("settle", Value::Array(settlements.iter().map(|one| settlement(one).into()).collect()))
         }

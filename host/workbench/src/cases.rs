@@ -2,6 +2,7 @@
 
 use crate::WorkbenchError;
 use crate::case_details::CaseChanges;
+use crate::case_front_end::{CaseReading, CaseReply, CaseRequest, CaseResponse};
 use crate::case_peer::{CaseCallback, CaseCalled, CaseOutcome, CaseSubmission};
 use crate::case_receipt::{CaseAcceptedSubmission, CaseEvent, CaseReceiptStep};
 use crate::plugin_host::{
@@ -56,6 +57,8 @@ pub(crate) enum ExpectedAnswer {
     Unsettled(String),
     Submitted(CaseOutcome),
     Called(CaseCalled),
+    Read(CaseReading),
+    Replied(CaseResponse),
     /// The call fails with a fault that contains this text.
     Fault(String),
 }
@@ -111,6 +114,8 @@ struct CaseEntry {
     settle: Option<Vec<CaseSettlement>>,
     submit: Option<CaseSubmission>,
     callback: Option<CaseCallback>,
+    read: Option<CaseRequest>,
+    reply: Option<CaseReply>,
     expect: toml::Value,
     sender: Option<CaseSender>,
     text: Option<String>,
@@ -135,6 +140,8 @@ enum QuestionEntry {
     Settle(Vec<CaseSettlement>),
     Submit(CaseSubmission),
     Callback(CaseCallback),
+    Read(CaseRequest),
+    Reply(CaseReply),
 }
 
 #[derive(Deserialize)]
@@ -172,6 +179,8 @@ impl From<QuestionEntry> for CaseQuestion {
             QuestionEntry::Settle(settlements) => Self::Settle(settlements),
             QuestionEntry::Submit(submission) => Self::Submit(submission),
             QuestionEntry::Callback(callback) => Self::Callback(callback),
+            QuestionEntry::Read(request) => Self::Read(request),
+            QuestionEntry::Reply(reply) => Self::Reply(reply),
         }
     }
 }
@@ -268,10 +277,11 @@ fn parse_case(folder: &Path, common: CaseSetup, entry: CaseEntry) -> Result<Case
     own_questions.extend(entry.settle.map(CaseQuestion::Settle));
     own_questions.extend(entry.submit.map(CaseQuestion::Submit));
     own_questions.extend(entry.callback.map(CaseQuestion::Callback));
+    own_questions.extend(entry.read.map(CaseQuestion::Read));
+    own_questions.extend(entry.reply.map(CaseQuestion::Reply));
     let [question] = &own_questions[..] else {
         return Err(CaseError::Invalid(
- "ask exactly one of configure, screen, look-up, route, resolve, next, receipt, price, settle, submit and callback" 
-                .to_owned(),
+ "ask exactly one of configure, screen, look-up, route, resolve, next, receipt, price, settle, submit, callback, read and reply" .to_owned(), 
         ));
     };
     let expected =
@@ -319,6 +329,8 @@ fn parse_expected(question: &CaseQuestion, entry: toml::Value) -> Result<Expecte
         CaseQuestion::Price(..) => entry.try_into().map(ExpectedAnswer::Price).map_err(read),
         CaseQuestion::Submit(_) => entry.try_into().map(ExpectedAnswer::Submitted).map_err(read),
         CaseQuestion::Callback(_) => entry.try_into().map(ExpectedAnswer::Called).map_err(read),
+        CaseQuestion::Read(_) => entry.try_into().map(ExpectedAnswer::Read).map_err(read),
+        CaseQuestion::Reply(_) => entry.try_into().map(ExpectedAnswer::Replied).map_err(read),
     }
 }
 

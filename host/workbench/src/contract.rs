@@ -12,7 +12,7 @@ pub(crate) const PACKAGE: &str = "switchyard:hooks";
 pub(crate) const VERSION: &str = "0.3.0";
 
 /// The files of the contract.
-pub(crate) const FILES: [(&str, &str); 9] = [
+pub(crate) const FILES: [(&str, &str); 11] = [
     ("types.wit", include_str!("../../../wit/types.wit")),
     ("capabilities.wit", include_str!("../../../wit/capabilities.wit")),
     ("screen.wit", include_str!("../../../wit/screen.wit")),
@@ -23,6 +23,7 @@ pub(crate) const FILES: [(&str, &str); 9] = [
     ("receipt.wit", include_str!("../../../wit/receipt.wit")),
     ("biller.wit", include_str!("../../../wit/biller.wit")),
     ("peer.wit", include_str!("../../../wit/peer.wit")),
+    ("front-end.wit", include_str!("../../../wit/front-end.wit")),
 ];
 
 /// Writes the contract into a folder, unless the folder is a symbolic link.
@@ -80,6 +81,7 @@ pub(crate) fn export(hook: Hook) -> &'static str {
         Hook::Receipt => "receipts",
         Hook::Biller => "billing",
         Hook::Peer => "peering",
+        Hook::FrontEnd => "translation",
     }
 }
 
@@ -107,6 +109,7 @@ pub(crate) fn allowed_imports(hook: Hook) -> &'static [&'static str] {
         Hook::Peer => {
             &["types", "log", "clock", "tables", "kv", "http", "secrets", "body", "details", "fault"]
         }
+        Hook::FrontEnd => &["types", "log", "clock", "tables", "fault"],
     }
 }
 

@@ -1,6 +1,7 @@
 //! Makes a case of a fault in the appliance, so that the author can repeat it.
 
 use crate::case_details::{CaseChanges, CaseTlvs};
+use crate::case_front_end::CaseRequest;
 use crate::case_peer::{CaseCallback, CaseSubmission};
 use crate::case_quality;
 use crate::case_receipt::{CaseAcceptedSubmission, CaseEvent};
@@ -138,6 +139,7 @@ fn question(question: &FailedQuestion, directory: &Directory) -> CaseQuestion {
             wants_receipts: submission.want_dlr,
         }),
         FailedQuestion::Callback(request) => CaseQuestion::Callback(CaseCallback::of(request)),
+        FailedQuestion::Read(request) => CaseQuestion::Read(CaseRequest::of(request)),
         FailedQuestion::Settle(settlements) => CaseQuestion::Settle(
             settlements
                 .iter()

@@ -5,6 +5,7 @@ mod build;
 mod case_check;
 mod case_conversion;
 mod case_details;
+mod case_front_end;
 mod case_lookup;
 mod case_peer;
 mod case_quality;

@@ -29,7 +29,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// The name of the component in the local host.
-const PLUGIN: &str = "plugin";
+pub(crate) const PLUGIN: &str = "plugin";
 /// Stands for the peer of our own subscribers, which routers cannot name.
 pub(crate) const HOME_PEER: &str = "(home)";
 
@@ -188,7 +188,9 @@ pub(crate) fn peer_names(question: &CaseQuestion) -> Vec<&str> {
         CaseQuestion::Configure
         | CaseQuestion::LookUp(_)
         | CaseQuestion::Resolve(_)
-        | CaseQuestion::Settle(_) => Vec::new(),
+        | CaseQuestion::Settle(_)
+        | CaseQuestion::Read(_)
+        | CaseQuestion::Reply(_) => Vec::new(),
         CaseQuestion::Screen(message) | CaseQuestion::Route(message) | CaseQuestion::Price(message, None) => {
             vec![&message.origin]
         }

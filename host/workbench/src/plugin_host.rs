@@ -3,6 +3,7 @@
 //! Names follow `wit/`, so that a case reads like the contract. Times are in milliseconds.
 
 use crate::case_details::{CaseChanges, CaseTlvs};
+use crate::case_front_end::{CaseReading, CaseReply, CaseRequest, CaseResponse};
 pub use crate::case_lookup::{CaseDnsFailure, CaseDnsName, CaseKnownNumber, CaseLookup, CaseNaptr};
 use crate::case_peer::{CaseCallback, CaseCalled, CaseOutcome, CaseSubmission};
 use crate::case_receipt::{CaseAcceptedSubmission, CaseEvent, CaseReceiptStep};
@@ -272,6 +273,10 @@ pub enum CaseQuestion {
     Submit(CaseSubmission),
     /// Read a request of a peer.
     Callback(CaseCallback),
+    /// Read a request.
+    Read(CaseRequest),
+    /// Write the response to a request.
+    Reply(CaseReply),
 }
 
 /// A message.
@@ -572,6 +577,10 @@ pub enum CaseAnswer {
         /// The note for the log.
         note: Option<String>,
     },
+    /// What a front end reads in a request.
+    Read(CaseReading),
+    /// The response of a front end.
+    Replied(CaseResponse),
     /// The call trapped, exceeded its deadline or memory, or returned an invalid answer.
     Fault(String),
 }

@@ -76,6 +76,15 @@ impl TemplateFiles {
                 policy: include_str!("../templates/receipt/policy.txt"),
                 cases: include_str!("../templates/receipt/cases.toml"),
             },
+            Hook::FrontEnd => Self {
+                rust: include_str!("../templates/front-end/lib.rs"),
+                js: include_str!("../templates/front-end/plugin.js"),
+                python: include_str!("../templates/front-end/plugin.py"),
+                c: include_str!("../templates/front-end/plugin.c"),
+                go: include_str!("../templates/front-end/plugin.go"),
+                policy: include_str!("../templates/front-end/policy.txt"),
+                cases: include_str!("../templates/front-end/cases.toml"),
+            },
             Hook::Biller => Self {
                 rust: include_str!("../templates/biller/lib.rs"),
                 js: include_str!("../templates/biller/plugin.js"),

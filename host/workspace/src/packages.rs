@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 
 /// npm packages: `smpp`, `axe-core`, which checks the accessibility of the console, and `ioredis`.
 const NPM: [&str; 3] = ["smpp@0.5.1", "axe-core@4.11.0", "ioredis@6.0.0"];
-/// PyPI packages `smpplib`, `redis`, `pycmpp` and `dnslib`.
-const PYPI: [&str; 4] = ["smpplib==2.2.4", "redis==8.1.0", "pycmpp==2.0.2", "dnslib==0.9.26"];
+/// PyPI packages `smpplib`, `redis`, `pycmpp`, `dnslib` and `twilio`.
+const PYPI: [&str; 5] =
+    ["smpplib==2.2.4", "redis==8.1.0", "pycmpp==2.0.2", "dnslib==0.9.26", "twilio==9.8.0"];
 /// PyPI package `schemathesis`.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 
@@ -62,7 +63,7 @@ const PREREQUISITES: &[Prerequisite] = &[
     },
     Prerequisite {
         package: "python3-venv",
-        reason: "virtual environments for PyPI smpplib, redis, pycmpp and dnslib, and for plugins in Python and C",
+        reason: "virtual environments for PyPI smpplib, redis, pycmpp, dnslib and twilio, and for plugins in Python and C",
         is_installed: || runs("python3", "-mensurepip"),
     },
     Prerequisite {

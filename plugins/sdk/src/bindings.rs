@@ -99,6 +99,25 @@ pub mod receipt {
     });
 }
 
+/// The front-end world.
+pub mod front_end {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "front-end",
+        additional_derives: [PartialEq],
+        pub_export_macro: true,
+        export_macro_name: "export_front_end_component",
+        default_bindings_module: "switchyard_sdk::bindings::front_end",
+        with: {
+            "switchyard:hooks/types@0.3.0": super::router::switchyard::hooks::types,
+            "switchyard:hooks/log@0.3.0": super::router::switchyard::hooks::log,
+            "switchyard:hooks/fault@0.3.0": super::router::switchyard::hooks::fault,
+            "switchyard:hooks/clock@0.3.0": super::router::switchyard::hooks::clock,
+            "switchyard:hooks/tables@0.3.0": super::router::switchyard::hooks::tables,
+        },
+    });
+}
+
 /// The biller world.
 pub mod biller {
     wit_bindgen::generate!({

@@ -1,6 +1,6 @@
 //! Write Switchyard plugins in Rust.
 //!
-//! A plugin serves one hook. It is a type that implements one of seven traits and is exported by the trait's macro:
+//! A plugin serves one hook. It is a type that implements one of nine traits and is exported by the trait's macro: 
 //!
 //! | hook | trait | macro |
 //! |---|---|---|
@@ -12,6 +12,7 @@
 //! | what follows from a DLR | [`Receipt`] | [`export_receipt!`] |
 //! | the price of a message | [`Biller`] | [`export_biller!`] |
 //! | submission to a peer | [`Peer`] | [`export_peer!`] |
+//! | the HTTP API of another product | [`FrontEnd`] | [`export_front_end!`] |
 //!
 //! ```ignore
 //! use switchyard_sdk::{Decision, Message, Router, forward, leg};
@@ -48,6 +49,7 @@ pub mod bindings;
 #[doc(hidden)]
 pub mod configured;
 mod delivery_policy;
+pub mod front_end;
 #[doc(hidden)]
 pub mod loaded;
 pub mod lookup;
@@ -73,6 +75,7 @@ pub use delivery_policy::{
 pub use lookup::Lookup;
 pub use peer::Peer;
 pub use receipt::Receipt;
+pub use front_end::FrontEnd;
 pub use resolver::{Answer, Resolved, Resolver, Subscriber, found, try_later, unknown};
 pub use router::{
     Decision, Leg, Router, Verdict, forward, hold, home, leg, names_peers, names_pools, pass, reject,
@@ -92,6 +95,8 @@ pub use lookup::Guest as LookupGuest;
 pub use peer::Guest as PeerGuest;
 #[doc(hidden)]
 pub use receipt::Guest as ReceiptGuest;
+#[doc(hidden)]
+pub use front_end::Guest as FrontEndGuest;
 #[doc(hidden)]
 pub use resolver::Guest as ResolverGuest;
 #[doc(hidden)]

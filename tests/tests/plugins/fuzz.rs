@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const QUESTIONS: &str = "2000";
 
 /// A component, its document in `policies/`, and the rest of the setup.
-const DEFAULT_PLUGINS: [(&str, &str, &str); 12] = [
+const DEFAULT_PLUGINS: [(&str, &str, &str); 16] = [
     ("prefix_router", "routes", "[given.peers]\nupstream = {}\n"),
     ("least_cost", "least-cost", "[given.peers]\nupstream = { queued = 7 }\n"),
     (
@@ -51,6 +51,9 @@ const DEFAULT_PLUGINS: [(&str, &str, &str); 12] = [
     ("retry_ladder", "retries", ""),
     ("second_chance", "second-chance", ""),
     ("prepaid", "prices", ""),
+    ("kannel_front_end", "kannel-front-end", ""),
+    ("jasmin_front_end", "jasmin-front-end", ""),
+    ("twilio_front_end", "twilio-front-end", ""),
 ];
 
 struct Author {

@@ -4,6 +4,7 @@ mod adaptive;
 mod counters;
 mod firewall;
 mod foreign;
+mod front_end;
 mod fuzz;
 mod ledger;
 mod log;

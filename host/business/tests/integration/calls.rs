@@ -114,7 +114,8 @@ async fn fixture(change: impl FnOnce(&mut BusinessAccountOptions)) -> Fixture {
     sent.announce(GATEWAY, 1000, &mut events);
     core.run(events);
     let business =
-        Business::new(BusinessOptions::default(), core.clone(), Arc::new(RouteToGateway), registry).unwrap();
+        Business::new(BusinessOptions::default(), core.clone(), Arc::new(RouteToGateway), registry, None)
+            .unwrap();
     let hash = ports::hash_password(b"secret").unwrap();
     let mut account = BusinessAccountOptions::new("shop", SHOP, &hash);
     account.source.default = Some(model::Address::new(0, 1, b"10655"));

@@ -143,6 +143,8 @@ impl BenchFixture {
                 };
                 self.hooks.decide_receipt(message, submission, model::ReceiptEvent::Accepted, NOW).is_some()
             }
+            // No front end is measured.
+            Hook::FrontEnd => true,
             Hook::Biller => {
                 routed.quote = None;
                 self.hooks.price(message, routed, NOW);
@@ -171,7 +173,8 @@ impl BenchFixture {
             | Hook::Resolver
             | Hook::DeliveryPolicy
             | Hook::Receipt
-            | Hook::Peer => |_: &mut Message| true,
+            | Hook::Peer
+            | Hook::FrontEnd => |_: &mut Message| true,
         };
         messages.iter_mut().map(|message| u64::from(is_wrong(message))).sum()
     }

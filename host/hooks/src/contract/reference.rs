@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit");
 
 /// The files, in the order of the page.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "screen",
     "lookup",
     "router",
@@ -14,6 +14,7 @@ const FILES: [&str; 10] = [
     "receipt",
     "biller",
     "peer",
+    "front-end",
     "capabilities",
     "types",
 ];

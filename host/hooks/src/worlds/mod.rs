@@ -3,6 +3,7 @@
 mod biller;
 mod changes;
 mod delivery;
+mod front_end;
 mod lookup;
 mod message_batch;
 mod peer;
@@ -13,6 +14,11 @@ mod screen;
 
 pub(crate) use biller::{Biller, PriceQuestion};
 pub(crate) use delivery::DeliveryPolicy;
+pub(crate) use front_end::{FrontEnd, FrontEndAnswer, FrontEndQuestion};
+pub use front_end::{
+    FrontEndCall, FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest, FrontEndResponse,
+    FrontEndResult, FrontEndSubmission, FrontEndSubmit, RefusalReason,
+};
 pub(crate) use lookup::Lookup;
 pub use lookup::NumberAnswer;
 pub(crate) use peer::{Peer, PeerAnswer, PeerQuestion, unsure};
@@ -43,6 +49,8 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
     const PASSING_IS_AN_ANSWER: bool = false;
     /// Whether a candidate can be in shadow. Not if a question has effects that the host cannot withhold.
     const HAS_SHADOW: bool = true;
+    /// Whether a question names the plugin that is asked, so that a chain has each plugin once.
+    const BY_PLUGIN: bool = false;
     /// The functions of an instance, except `configure`.
     type Guest: Send;
     /// The question to the guest.

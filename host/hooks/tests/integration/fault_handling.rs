@@ -2,7 +2,7 @@
 //! `on-fault` decides about the message.
 
 use crate::support::{HooksFixture, NOW, forwarded_peers, message, with_long_deadline};
-use hooks::{Binding, FaultKind, InstanceUse, OnFault, PeerSubmission, Tolerance};
+use hooks::{Binding, FaultKind, FrontEndRequest, InstanceUse, OnFault, PeerSubmission, Tolerance};
 use model::{
     Address, Attempt, Charge, ErrorClass, Hook, Leg, LookupNumber, LookupResult, Message, MessageId,
     NextStep, Outcome, PeerMessageId, RejectReason, RoutingDecision, ScreenVerdict, Settlement, SubmitTicket,
@@ -36,6 +36,7 @@ fn guest_of(hook: Hook) -> &'static str {
         Hook::Receipt => "test_moody_receipt",
         Hook::Biller => "test_moody_biller",
         Hook::Peer => "test_moody_peer",
+        Hook::FrontEnd => "test_moody_front_end",
     }
 }
 
@@ -116,8 +117,20 @@ fn all_is_well(fixture: &HooksFixture, faults: impl Fn(Hook) -> [u64; 5]) {
     assert_eq!(fixture.hooks.settle(&[settlement(1_000)], NOW), Ok(()));
     let accepted = Outcome::Accepted { ids: vec![PeerMessageId::new(b"7-1")] };
     assert_eq!(fixture.hooks.submit(&submission(GOOD), NOW).outcome, accepted);
+    assert!(fixture.hooks.read_request(&request(""), NOW).is_ok());
     for hook in Hook::ALL {
         assert_eq!(fixture.hooks.counts(hook)[0].counts.faults, faults(hook), "{hook:?}");
+    }
+}
+
+/// A request to the front end with this query.
+fn request(query: &str) -> FrontEndRequest {
+    FrontEndRequest {
+        plugin: "test_moody_front_end".into(),
+        method: "GET".to_owned(),
+        path: "/send".to_owned(),
+        query: query.to_owned(),
+        ..FrontEndRequest::default()
     }
 }
 

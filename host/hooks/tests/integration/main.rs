@@ -8,6 +8,7 @@ mod candidates;
 mod concurrent_changes;
 mod cpu_contention;
 mod fault_handling;
+mod front_ends;
 mod host_services;
 mod host_time;
 mod instances;

@@ -25,6 +25,7 @@ fn a_plugin_cannot_serve_another_hook() {
         (Hook::DeliveryPolicy, "test_moody_policy"),
         (Hook::Receipt, "test_moody_receipt"),
         (Hook::Biller, "test_moody_biller"),
+        (Hook::FrontEnd, "test_moody_front_end"),
     ];
     for (own, name) in guests {
         let binding = fixture.binding(name, "ok north");
@@ -52,7 +53,13 @@ fn a_plugin_cannot_serve_another_hook() {
         fixture.hooks.activate(own, NOW, vec![binding.clone()], None).unwrap();
         let chain = vec![binding.clone(), binding];
         match own {
-            Hook::Router | Hook::Receipt => fixture.hooks.activate(own, NOW, chain, None).map(drop).unwrap(),
+            Hook::Router | Hook::Lookup | Hook::Receipt => {
+                fixture.hooks.activate(own, NOW, chain, None).map(drop).unwrap()
+            }
+            Hook::FrontEnd => {
+                let refusal = fixture.hooks.activate(own, NOW, chain, None).unwrap_err();
+                assert!(matches!(refusal, HookError::PluginTwice(_)), "{refusal}");
+            }
             _ => {
                 let refusal = fixture.hooks.activate(own, NOW, chain, None).unwrap_err();
                 assert!(matches!(refusal, HookError::OneOnly(name) if name == own.name()));

@@ -223,6 +223,7 @@ impl InitialPlugin {
             Hook::Receipt => "second-chance",
             Hook::Biller => "prepaid",
             Hook::Peer => "http-peer",
+            Hook::FrontEnd => "kannel-front-end",
         };
         // Resolvers and billers may wait for I/O; their own running time is still short.
         let binding = Binding {

@@ -1,6 +1,7 @@
 //! `switchyard plugin fuzz`: asks a plugin generated questions, and shrinks the first one at which it violates a property.
 
 mod figures;
+mod front_ends;
 mod property;
 mod questions;
 mod report;

@@ -1,5 +1,6 @@
 //! Generates questions from the types of the contract, as strategies of proptest: each value can be shrunk.
 
+use super::front_ends;
 use super::vocabulary::Vocabulary;
 use crate::case_details::CaseTlvs;
 use crate::case_peer::{CaseCallback, CaseSubmission};
@@ -49,6 +50,7 @@ pub(super) fn questions(hook: Hook, vocabulary: &Vocabulary) -> BoxedStrategy<Ca
         Hook::Receipt => (message(vocabulary), accepted_submission(vocabulary), event())
             .prop_map(|(message, submission, event)| CaseQuestion::Receipt(message, submission, event))
             .boxed(),
+        Hook::FrontEnd => front_ends::questions(),
         Hook::Biller => prop_oneof![
             4 => (message(vocabulary), option::of(first_leg(vocabulary)))
                 .prop_map(|(message, leg)| CaseQuestion::Price(message, leg)),

@@ -97,6 +97,8 @@ fn expect(case: &mut Case, answer: &CaseAnswer) {
             case.note = note;
             ExpectedAnswer::Called(called)
         }
+        CaseAnswer::Read(reading) => ExpectedAnswer::Read(reading),
+        CaseAnswer::Replied(response) => ExpectedAnswer::Replied(response),
         CaseAnswer::Settled => ExpectedAnswer::Settled,
         CaseAnswer::Unsettled(why) => ExpectedAnswer::Unsettled(why),
         CaseAnswer::Fault(what) => ExpectedAnswer::Fault(what),

@@ -227,7 +227,9 @@ fn on_message(question: &mut CaseQuestion, change: fn(&mut CaseMessage)) {
         | CaseQuestion::LookUp(_)
         | CaseQuestion::Resolve(_)
         | CaseQuestion::Settle(_)
-        | CaseQuestion::Callback(_) => {}
+        | CaseQuestion::Callback(_)
+        | CaseQuestion::Read(_)
+        | CaseQuestion::Reply(_) => {}
     }
 }
 

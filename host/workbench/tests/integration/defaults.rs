@@ -24,6 +24,14 @@ fn adaptive_passes_its_cases() {
 }
 
 #[test]
+fn front_ends_pass_their_cases() {
+    for name in ["kannel", "jasmin", "twilio"] {
+        let cases = root().join(format!("plugins/{name}-front-end/cases.toml"));
+        passes_cases(&plugin_component(&format!("{name}_front_end.wasm")), &cases);
+    }
+}
+
+#[test]
 fn shared_sender_passes_its_cases() {
     passes_cases(&plugin_component("shared_sender.wasm"), &root().join("plugins/shared-sender/cases.toml"));
 }

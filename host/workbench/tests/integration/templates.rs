@@ -22,7 +22,7 @@ fn a_template_in_rust_builds_and_passes() {
 #[test]
 #[ignore = "each is a cargo build of its own, and the default plugins show the same; the nightly tier runs it"]
 fn the_other_templates_in_rust_build_and_pass() {
-    worlds("rust", &["screen", "lookup", "resolver", "receipt", "biller", "peer"]);
+    worlds("rust", &["screen", "lookup", "resolver", "receipt", "biller", "peer", "front-end"]);
 }
 
 /// In languages whose compilers are installed by npm or pip: C and Go too, their compilers are in Python packages.
@@ -30,7 +30,10 @@ mod foreign {
     use super::worlds;
 
     fn other_worlds(language: &str) {
-        worlds(language, &["screen", "lookup", "resolver", "delivery-policy", "receipt", "biller", "peer"]);
+        worlds(
+            language,
+            &["screen", "lookup", "resolver", "delivery-policy", "receipt", "biller", "peer", "front-end"],
+        );
     }
 
     #[test]

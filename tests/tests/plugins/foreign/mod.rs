@@ -6,3 +6,4 @@ mod life;
 mod number_portability;
 mod registry;
 mod replay;
+mod twilio;

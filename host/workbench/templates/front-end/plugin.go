@@ -1,0 +1,93 @@
+// Package plugin serves an HTTP API with the parameters `login`, `password`, `to` and `text`, which answers with a line of text;
+// policy.txt is an example of its policy document.
+package plugin
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"go.bytecodealliance.org/pkg/wit/types"
+	translation "wit_component/switchyard_hooks_translation"
+)
+
+// The first word of a response.
+var accepted, refused = "OK", "ERROR"
+
+// Configure reads a policy document.
+func Configure(document string) types.Result[types.Unit, string] {
+	for index, line := range strings.Split(document, "\n") {
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0 || strings.HasPrefix(words[0], "#"):
+		case len(words) == 2 && words[0] == "accepted":
+			accepted = words[1]
+		case len(words) == 2 && words[0] == "refused":
+			refused = words[1]
+		default:
+			// The admin sees this error as the reason of the refusal.
+			return types.Err[types.Unit](fmt.Sprintf(
+				"line %d: expected 'accepted WORD' or 'refused WORD'", index+1))
+		}
+	}
+	return types.Ok[types.Unit, string](types.Unit{})
+}
+
+// Read reads a request.
+func Read(request translation.Request) translation.Reading {
+	form := request.Query
+	if request.Method == "POST" {
+		form = string(request.Body)
+	}
+	// What cannot be decoded is left out.
+	parameters, _ := url.ParseQuery(form)
+	for _, name := range []string{"login", "password", "to", "text"} {
+		if !parameters.Has(name) {
+			return translation.MakeReadingRespond(respond(400, refused, name+" is missing"))
+		}
+	}
+	valid := func(name string) string { return strings.ToValidUTF8(parameters.Get(name), "\uFFFD") }
+	submission := translation.Submission{
+		Destination: valid("to"),
+		Content:     translation.MakeContentText(valid("text")),
+		Coding:      translation.CodingAutomatic,
+		Receipts:    translation.WantedReceiptsNone,
+	}
+	return translation.MakeReadingSubmit(translation.Submit{
+		Credentials: translation.Credentials{Account: valid("login"), Password: valid("password")},
+		Submissions: []translation.Submission{submission},
+	})
+}
+
+// Reply writes the response to a request whose submissions have this outcome.
+func Reply(_ translation.Request, outcome translation.Outcome) translation.Response {
+	if outcome.Tag() == translation.OutcomeRefused {
+		return respondRefused(outcome.Refused())
+	}
+	// The host gives one result per submission.
+	result := outcome.Results()[0]
+	if result.Tag() == translation.SubmissionResultAccepted {
+		return respond(200, accepted, result.Accepted().Id)
+	}
+	return respondRefused(result.Refused())
+}
+
+func respondRefused(refusal translation.Refusal) translation.Response {
+	status := uint16(422)
+	switch refusal.Reason {
+	case translation.RefusalReasonUnauthenticated:
+		status = 401
+	case translation.RefusalReasonThrottled:
+		status = 429
+	case translation.RefusalReasonUnavailable:
+		status = 503
+	case translation.RefusalReasonInternal:
+		status = 500
+	}
+	return respond(status, refused, refusal.Detail)
+}
+
+func respond(status uint16, word, detail string) translation.Response {
+	header := translation.Header{Name: "content-type", Value: "text/plain"}
+	return translation.Response{Status: status, Headers: []translation.Header{header}, Body: []byte(word + " " + detail)}
+}

@@ -1,0 +1,52 @@
+//! PyPI `twilio`, a client that others wrote, changes its base URL only.
+
+use anyhow::{Result, ensure};
+use behaviour_tests::load::{Sink, SinkOptions, Tally};
+use behaviour_tests::test_daemon::PASSWORD;
+use behaviour_tests::{Fixture, Peer, bind, until};
+use serde_json::json;
+use std::sync::Arc;
+
+/// As a real one: AC, and 32 digits.
+const SID: &str = "AC00000000000000000000000000000001";
+
+#[test]
+fn pypi_twilio_creates_messages() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let tally = Arc::new(Tally::new(10));
+    let sink = Sink::start(SinkOptions::default(), &tally)?;
+    let mut config = fixture.config()?;
+    config.business_account("shop", "", "").native("upstream").peer(
+        "upstream",
+        sink.address(),
+        "dlrs = false",
+    );
+    config.tables("[[business.front-end]]\npath = \"/2010-04-01\"\nplugin = \"twilio-front-end\"\n");
+    let appliance = config.start()?;
+    let component = fixture.component("twilio_front_end")?;
+    let policy = behaviour_tests::shipped("twilio-front-end")?;
+    bind(&appliance, "front-end", "twilio-front-end", &component, &policy, &json!({}))?;
+
+    let base = format!("http://{}", appliance.config().business());
+    let options = |token: &str| json!({ "base": base, "account": SID, "token": token });
+    let mut client = Peer::python("twilio_client.py", &options(PASSWORD))?;
+    client.expect("ready")?;
+    let text = "Grüße an 你";
+    client.tell(&json!({ "to": "+15558675310", "from": "+15017122661", "body": text }))?;
+    let created = client.expect("created")?;
+    ensure!(created["sid"].as_str().is_some_and(|sid| sid.starts_with("SM") && sid.len() == 34), "{created}");
+    ensure!(created["status"] == "queued" && created["body"] == text, "{created}");
+    ensure!(created["num_segments"] == "1" && created["to"] == "+15558675310", "{created}");
+    until("the message is at the SMSC", || Ok(sink.message_count() == 1))?;
+
+    client.tell(&json!({ "to": "nobody", "from": "+15017122661", "body": "no" }))?;
+    let refused = client.expect("refused")?;
+    ensure!(refused["status"] == 400 && refused["code"] == 21_211, "{refused}");
+    let mut stranger = Peer::python("twilio_client.py", &options("wrong"))?;
+    stranger.expect("ready")?;
+    stranger.tell(&json!({ "to": "+15558675310", "from": "+15017122661", "body": "no" }))?;
+    let refused = stranger.expect("refused")?;
+    ensure!(refused["status"] == 401 && refused["code"] == 20_003, "{refused}");
+    ensure!(sink.message_count() == 1, "nothing else was sent");
+    Ok(())
+}
