@@ -26,7 +26,7 @@ pub enum PluginCommand {
         /// The language.
         #[arg(long, value_enum)]
         lang: PluginLanguage,
-        /// The hook that it serves: screen, router, resolver, delivery-policy, receipt or biller.
+        /// The hook that it serves: screen, lookup, router, resolver, delivery-policy, receipt, biller, peer or front-end.
         #[arg(long, default_value = "router", value_parser = hook)]
         world: Hook,
         /// The folder; default: the plugin's name.

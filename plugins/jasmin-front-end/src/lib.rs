@@ -13,6 +13,7 @@ use switchyard_sdk::front_end::{
 const MANDATORY: &str = "Mandatory arguments not found, please refer to the HTTPAPI specifications.";
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Jasmin {
     /// Seconds that a message is tried, where a request does not say.
@@ -135,5 +136,13 @@ fn refused(request: &Request, refusal: &Refusal) -> Response {
         RefusalReason::InvalidSource | RefusalReason::Prohibited | RefusalReason::NotAuthorised => {
             error(403, &format!("Authorization failed for username [{}] ({}).", user(), refusal.detail))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_schema_is_up_to_date() {
+        policy_values::schema::assert_up_to_date::<super::Jasmin>("jasmin-front-end");
     }
 }

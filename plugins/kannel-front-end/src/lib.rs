@@ -13,6 +13,7 @@ use switchyard_sdk::front_end::{
 use switchyard_sdk::{FrontEnd, clock};
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Kannel {
     /// The character set of `text` where a request has none.
@@ -197,5 +198,13 @@ fn refused(refusal: &Refusal) -> Response {
             _ => answer(400, &format!("{}, rejected", refusal.detail)),
         },
         _ => answer(403, "Not routable. Do not try again."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_schema_is_up_to_date() {
+        policy_values::schema::assert_up_to_date::<super::Kannel>("kannel-front-end");
     }
 }

@@ -11,6 +11,7 @@ use switchyard_sdk::front_end::{
 };
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Twilio {
     /// The account of the appliance for an Account SID. Default: the SID is its name.
@@ -186,5 +187,13 @@ fn error_of(form: &Form, refusal: &Refusal) -> ApiError {
         (RefusalReason::Invalid | RefusalReason::KeyReused, _) => {
             ApiError::new(400, 20001, refusal.detail.clone())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_schema_is_up_to_date() {
+        policy_values::schema::assert_up_to_date::<super::Twilio>("twilio-front-end");
     }
 }

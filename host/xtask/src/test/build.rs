@@ -10,8 +10,8 @@ use std::process::Stdio;
 /// The package of the behaviour tests.
 const BEHAVIOUR_TESTS: &str = "behaviour-tests";
 
-/// The policies of the default plugins are ordinary crates and have tests; the components around them have none, except one that
-/// contains its policy.
+/// The policies of the default plugins are ordinary crates and have tests; the components around them have none, except those that
+/// contain their policy.
 const POLICIES: &[&str] = &[
     "--package=policy-values",
     "--package=prefix-policy",
@@ -26,6 +26,9 @@ const POLICIES: &[&str] = &[
     "--package=http-peer-policy",
     "--package=number-portability-policy",
     "--package=shared-sender",
+    "--package=kannel-front-end",
+    "--package=jasmin-front-end",
+    "--package=twilio-front-end",
 ];
 
 /// Builds tests of the workspace.

@@ -113,6 +113,9 @@ fn the_schemas_refuse_mistakes() {
         ("http-resolver", "url = \"ftp://a/{msisdn}\"\n"),
         ("shared-sender", "[[share]]\npool = \"a\"\npeers = []\n"),
         ("table-resolver", "valid = 60\n"),
+        ("kannel-front-end", "default-charset = 8\n"),
+        ("jasmin-front-end", "validity = -1\n"),
+        ("twilio-front-end", "accounts = [\"shop\"]\n"),
     ];
     let tried: BTreeSet<String> = mistakes.iter().map(|(schema, _)| (*schema).to_owned()).collect();
     assert_eq!(tried, default_plugins(), "the schemas with a mistake above, and the plugins");
