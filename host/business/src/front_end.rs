@@ -174,11 +174,15 @@ impl Shared {
     }
 }
 
-/// Sets the attribute of a routed message that its trace shows.
+/// Names the front end in the routing decision: in its note, which the trace shows, and for later plugins in an attribute.
 fn name_front_end(message: &mut Message, by: &PluginVersion) {
-    if matches!(message.routed.verdict, Verdict::Forward(_)) {
-        let changes = message.routed.changes.get_or_insert_with(Box::<MessageChanges>::default);
-        changes.set_attribute(ATTRIBUTE.into(), format!("{} {}", by.plugin, by.version).into());
+    let name = format!("{} {}", by.plugin, by.version);
+    let routed = &mut message.routed;
+    let note = routed.note.take().map_or_else(String::new, |note| format!("{note}; "));
+    routed.note = Some(format!("{note}front end {name}").into());
+    if matches!(routed.verdict, Verdict::Forward(_)) {
+        let changes = routed.changes.get_or_insert_with(Box::<MessageChanges>::default);
+        changes.set_attribute(ATTRIBUTE.into(), name.into());
     }
 }
 

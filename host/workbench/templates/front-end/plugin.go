@@ -4,7 +4,7 @@ package plugin
 
 import (
 	"fmt"
-	"net/url"
+	"strconv"
 	"strings"
 
 	"go.bytecodealliance.org/pkg/wit/types"
@@ -39,24 +39,46 @@ func Read(request translation.Request) translation.Reading {
 	if request.Method == "POST" {
 		form = string(request.Body)
 	}
-	// What cannot be decoded is left out.
-	parameters, _ := url.ParseQuery(form)
+	parameters := map[string]string{}
+	for _, pair := range strings.Split(form, "&") {
+		name, value, found := strings.Cut(pair, "=")
+		if _, known := parameters[name]; found && !known {
+			parameters[name] = decode(value)
+		}
+	}
 	for _, name := range []string{"login", "password", "to", "text"} {
-		if !parameters.Has(name) {
+		if _, found := parameters[name]; !found {
 			return translation.MakeReadingRespond(respond(400, refused, name+" is missing"))
 		}
 	}
-	valid := func(name string) string { return strings.ToValidUTF8(parameters.Get(name), "\uFFFD") }
 	submission := translation.Submission{
-		Destination: valid("to"),
-		Content:     translation.MakeContentText(valid("text")),
+		Destination: parameters["to"],
+		Content:     translation.MakeContentText(parameters["text"]),
 		Coding:      translation.CodingAutomatic,
 		Receipts:    translation.WantedReceiptsNone,
 	}
 	return translation.MakeReadingSubmit(translation.Submit{
-		Credentials: translation.Credentials{Account: valid("login"), Password: valid("password")},
+		Credentials: translation.Credentials{Account: parameters["login"], Password: parameters["password"]},
 		Submissions: []translation.Submission{submission},
 	})
+}
+
+// A value of application/x-www-form-urlencoded. Octets outside UTF-8 become replacement characters.
+func decode(value string) string {
+	var octets []byte
+	for index := 0; index < len(value); index++ {
+		octet := value[index]
+		if octet == '+' {
+			octet = ' '
+		} else if octet == '%' && index+2 < len(value) {
+			if number, err := strconv.ParseUint(value[index+1:index+3], 16, 8); err == nil {
+				octet = byte(number)
+				index += 2
+			}
+		}
+		octets = append(octets, octet)
+	}
+	return strings.ToValidUTF8(string(octets), "\uFFFD")
 }
 
 // Reply writes the response to a request whose submissions have this outcome.
