@@ -506,7 +506,11 @@ impl Engine {
 fn leg_count(message: &Arc<Message>) -> u8 {
     match &message.routed.verdict {
         Verdict::Forward(legs) => u8::try_from(legs.len()).unwrap_or(u8::MAX),
-        Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => 0,
+        Verdict::Hold(_)
+        | Verdict::Reject(_)
+        | Verdict::Quarantine
+        | Verdict::AwaitLookup
+        | Verdict::Drop(_) => 0,
     }
 }
 

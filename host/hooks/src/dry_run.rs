@@ -238,6 +238,7 @@ impl DryRun {
             DryRunChain::Receipt(chain) => chain.unknown(),
             DryRunChain::Biller(chain) => chain.unknown(),
             DryRunChain::Peer(chain) => chain.unknown(),
+            DryRunChain::FrontEnd(chain) => chain.unknown(),
         }
     }
 
@@ -250,7 +251,6 @@ impl DryRun {
         match chain.ask(number, now, &mut HostCallLog::Off, &self.reporter, &LazyMessageId::default()) {
             ChainOutcome::Undecided { answer: Some(answer), fault: None, .. } => Ok(answer),
             outcome => into_answer(outcome),
-            DryRunChain::FrontEnd(chain) => chain.unknown(),
         }
     }
 
