@@ -9,6 +9,7 @@ use crate::known_parameters::{KnownParameters, reject_unknown_parameters};
 use crate::ledger::Ledger;
 use crate::messages::Messages;
 use crate::operation::Operation;
+use crate::pace_buckets::PaceBuckets;
 use crate::plugins::Plugins;
 use crate::pools::Pools;
 use crate::problem::{Problem, ProblemKind};
@@ -34,6 +35,7 @@ pub trait ApiBackend:
     + Ledger
     + Pools
     + Quarantine
+    + PaceBuckets
     + QueueActions
     + Messages
     + GsmSubscribers
@@ -167,6 +169,7 @@ pub(crate) fn protected_routes() -> OpenApiRouter<SharedBackend> {
         .merge(crate::messages::routes())
         .merge(crate::subscribers::routes())
         .merge(crate::quarantine::routes())
+        .merge(crate::pace_buckets::routes())
         .merge(crate::queue_actions::routes())
         .merge(crate::records::routes())
         .merge(crate::plugins::routes())

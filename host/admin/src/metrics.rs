@@ -131,7 +131,7 @@ metrics! {
     Counter PUSH_FAILURES = "switchyard_push_failures_total" ["account"];
     /// Active queue actions, by action.
     Gauge QUEUE_ACTIONS = "switchyard_queue_actions" ["action"];
-    /// Messages by peer and by state: queued, suspended, deferred, resolving, in-flight, uncertain, awaiting-dlr.
+    /// Messages by peer and by state: queued, suspended, paced, deferred, resolving, in-flight, uncertain, awaiting-dlr.
     Gauge QUEUE = "switchyard_queue_messages" ["peer", "state"];
     /// Subscribers of a peer that get no messages until a failed message has been retried.
     Gauge SUBSCRIBERS_BLOCKED = "switchyard_subscribers_blocked" ["peer"];
@@ -222,6 +222,10 @@ metrics! {
     Gauge RECEIPT_QUESTIONS = "switchyard_receipt_questions_pending" [];
     /// Ledger accounts, in millionths of the operator's currency, by account and what: balance, reserved, captured, funded.
     Gauge LEDGER = "switchyard_ledger_millionths" ["account", "what"];
+    /// Tokens of pace buckets: messages that may be sent at once.
+    Gauge PACE_TOKENS = "switchyard_pace_bucket_tokens" ["bucket"];
+    /// Messages that wait for a pace bucket.
+    Gauge PACE_WAITING = "switchyard_pace_bucket_waiting" ["bucket"];
     /// Messages that a screen put into quarantine.
     Counter QUARANTINED = "switchyard_messages_quarantined_total" [];
     /// Messages in quarantine.
@@ -402,7 +406,7 @@ mod tests {
              switchyard_commit_seconds_bucket{le=\"+Inf\"} 6\n\
              switchyard_commit_seconds_sum 0.5\n\
              switchyard_commit_seconds_count 6\n\
-             # HELP switchyard_queue_messages Messages by peer and by state: queued, suspended, deferred, resolving, in-flight, uncertain, awaiting-dlr.\n\
+             # HELP switchyard_queue_messages Messages by peer and by state: queued, suspended, paced, deferred, resolving, in-flight, uncertain, awaiting-dlr.\n\
              # TYPE switchyard_queue_messages gauge\n\
              switchyard_queue_messages{peer=\"a\\\"b\",state=\"queued\"} 3\n\
              switchyard_queue_messages{peer=\"a\",state=\"deferred\"} 0\n"

@@ -17,6 +17,7 @@ mod names;
 pub mod openapi;
 mod operation;
 mod overview;
+mod pace_buckets;
 mod peer_test;
 mod plugins;
 mod policy_try;
@@ -70,6 +71,7 @@ pub use operation::{
     DrainOptions, DrainStateView, Health, LogLevelRequest, LogLevelView, RemainingMessagesView,
 };
 pub use overview::{BlockCause, LinkView, QueueView, StatusTotals, StatusView};
+pub use pace_buckets::PaceBucketView;
 pub use peer_test::{PeerTestView, TestStepView};
 pub use plugins::PluginVersionView;
 pub use policy_try::{

@@ -111,6 +111,8 @@ names! {
         Queued = "queued",
         /// In a queue that a queue action holds.
         Suspended = "suspended",
+        /// Waits for a pace bucket or a send window.
+        Paced = "paced",
         /// Submitted to the peer, which has not yet answered.
         Submitted = "submitted",
         /// Waits for its next attempt or its schedule.

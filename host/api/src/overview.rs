@@ -102,6 +102,8 @@ pub struct QueueView {
     pub subscriber_locked: u64,
     /// Messages held by a queue action.
     pub suspended: u64,
+    /// Messages that wait for a pace bucket or a send window.
+    pub paced: u64,
     /// Subscribers that get no messages until a failed message has been retried.
     pub blocked_subscribers: u64,
     /// Messages that wait for a retry or a scheduled time.
@@ -138,6 +140,7 @@ impl QueueView {
     pub fn waiting(&self) -> u64 {
         self.queued
             + self.suspended
+            + self.paced
             + self.deferred
             + self.resolving
             + self.in_flight

@@ -1,18 +1,17 @@
 //! Calendar periods: the hours, days and months of a time zone.
 
 use crate::Error;
+use ::calendar::{LAST_TIME, Zone};
 use api::{CounterGrant, CounterWindow};
-use jiff::tz::{TimeZone, TimeZoneDatabase};
-use jiff::{ZonedDateTime, civil};
 use std::fmt;
+
+pub(crate) use ::calendar::Period;
 
 /// Maximum length of the name of a durable counter, in octets.
 const MAX_NAME_OCTETS: usize = 64;
 /// Maximum number of durable counters of one binding.
 const MAX_COUNTERS: usize = 32;
 const HOUR: u64 = 3_600_000;
-/// The last millisecond that jiff can convert in every zone (year 9999). All later times belong to one period.
-const LAST_TIME: u64 = 253_402_207_200_000;
 
 /// Checks the durable counters of one binding together.
 ///
@@ -42,39 +41,17 @@ fn invalid(grant: &CounterGrant, what: impl Into<String>) -> Error {
     Error::CounterGrant { name: grant.name.clone(), what: what.into() }
 }
 
-/// A half-open range of time: milliseconds since the Unix epoch, UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Period {
-    pub(crate) start: u64,
-    /// Exclusive.
-    pub(crate) end: u64,
-}
-
-impl Period {
-    pub(crate) fn contains(self, time: u64) -> bool {
-        (self.start..self.end).contains(&time)
-    }
-}
-
 /// A window in a time zone: divides time into periods.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Calendar {
     window: CounterWindow,
-    zone: TimeZone,
-    /// The name of the zone as spelled in the database.
-    zone_name: Box<str>,
-}
-
-impl PartialEq for Calendar {
-    fn eq(&self, other: &Self) -> bool {
-        self.window == other.window && self.zone_name == other.zone_name
-    }
+    zone: Zone,
 }
 
 /// The form in stored rows: `day Europe/Berlin`.
 impl fmt::Display for Calendar {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{} {}", self.window.name(), self.zone_name)
+        write!(to, "{} {}", self.window.name(), self.zone.name())
     }
 }
 
@@ -82,13 +59,7 @@ impl Calendar {
     /// # Errors
     /// The time zone is unknown.
     pub(crate) fn of(grant: &CounterGrant) -> Result<Self, Error> {
-        Self::new(grant.window, &grant.zone).ok_or_else(|| {
-            let what = format!(
-                "the time zone {:?} is unknown; a zone is a name of the IANA database, such as Europe/Berlin or UTC",
-                grant.zone
-            );
-            invalid(grant, what)
-        })
+        Self::new(grant.window, &grant.zone).ok_or_else(|| invalid(grant, Zone::unknown(&grant.zone)))
     }
 
     /// Parses the `Display` form of a [`Calendar`]; `None` if the zone is unknown or the text is malformed.
@@ -99,24 +70,19 @@ impl Calendar {
     }
 
     fn new(window: CounterWindow, zone: &str) -> Option<Self> {
-        // Use the compiled-in database, not the machine's, so that an appliance and its replacement count alike.
-        let zone = TimeZoneDatabase::bundled().get(zone).ok().filter(|zone| !zone.is_unknown())?;
-        let zone_name = zone.iana_name()?.into();
-        Some(Self { window, zone, zone_name })
+        Some(Self { window, zone: Zone::find(zone)? })
     }
 
     /// The period that contains `time`. `time` and the period are in milliseconds since the Unix epoch.
     pub(crate) fn period(&self, time: u64) -> Period {
-        let beyond = Period { start: LAST_TIME, end: u64::MAX };
         if time >= LAST_TIME {
-            return beyond;
+            return Period::BEYOND;
         }
-        self.civil_period(time).unwrap_or(beyond)
+        self.civil_period(time).unwrap_or(Period::BEYOND)
     }
 
     fn civil_period(&self, time: u64) -> Option<Period> {
-        let instant = jiff::Timestamp::from_millisecond(i64::try_from(time).ok()?).ok()?;
-        let local = instant.to_zoned_datetime(self.zone.clone());
+        let local = self.zone.local(time)?;
         let (start, end) = match self.window {
             CounterWindow::Hour => {
                 // An hour has 60 minutes even when the clocks change: an hour that the clocks show twice is two
@@ -126,32 +92,18 @@ impl Calendar {
                 let start = time.saturating_sub(within);
                 return Some(Period { start, end: start.saturating_add(HOUR) });
             }
-            CounterWindow::Day => (local.date(), local.date().tomorrow().ok()?),
+            CounterWindow::Day => return Some(self.zone.day(time)),
             CounterWindow::Month => {
                 let first = local.date().first_of_month();
                 (first, first.last_of_month().tomorrow().ok()?)
             }
         };
-        Some(Period { start: self.midnight(start)?, end: self.midnight(end)? })
+        Some(Period { start: self.zone.midnight(start)?, end: self.zone.midnight(end)? })
     }
 
-    /// The first moment of a date. On a date without midnight, the moment at which the clocks are set forward.
-    fn midnight(&self, date: civil::Date) -> Option<u64> {
-        let first: ZonedDateTime = date.to_zoned_datetime(self.zone.clone()).ok()?;
-        Some(u64::try_from(first.timestamp().as_millisecond()).unwrap_or(0))
-    }
-
-    /// The period that counts at `time`, if `seen` was the current period before.
-    ///
-    /// If the clock goes back over the start of `seen`, `seen` stays current, so that a quota is not granted twice. If
-    /// the clock goes back by more than a whole period, it was wrong before: the period of `time` counts, because the
-    /// start of `seen` may be years away.
+    /// The period that counts at `time`, if `seen` was the current period before: see [`Period::current`].
     pub(crate) fn current_period(&self, seen: Period, time: u64) -> Period {
-        if seen.contains(time) {
-            return seen;
-        }
-        let own = self.period(time);
-        if own.start < seen.start && self.period(own.end).start >= seen.start { seen } else { own }
+        seen.current(time, |time| self.period(time))
     }
 }
 

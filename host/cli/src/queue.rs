@@ -7,8 +7,8 @@ use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use crate::paged_list::fetch_pages;
 use api::{
-    QueueActionKindView as Kind, QueueActionPreview, QueueActionRequest, QueueActionScopeView,
-    QueueActionView, QueueView, SettleUncertainRequest, UncertainRemedy,
+    PaceBucketView, QueueActionKindView as Kind, QueueActionPreview, QueueActionRequest,
+    QueueActionScopeView, QueueActionView, QueueView, SettleUncertainRequest, UncertainRemedy,
 };
 use clap::{Args, Subcommand};
 use client::ApiClient;
@@ -127,6 +127,8 @@ enum Task {
         #[command(flatten)]
         action_args: ActionArgs,
     },
+    /// List the pace buckets: their tokens, and how many messages wait for each.
+    PaceBuckets,
     /// Show the active queue actions, newest first.
     Actions {
         /// Show finished and undone queue actions as well.
@@ -183,6 +185,9 @@ impl Task {
         };
         match self {
             Self::List => render::print_queues(output, &api.read::<Vec<QueueView>>("/v1/queues")?),
+            Self::PaceBuckets => {
+                render::print_pace_buckets(output, &api.read::<Vec<PaceBucketView>>("/v1/pace-buckets")?)
+            }
             Self::Suspend { scope_args, action_args } => {
                 start_action(api, output, action(Kind::Suspend, scope_args.into()), action_args)
             }
@@ -303,8 +308,9 @@ mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures::queue;
     use api::{
-        MessageStateView, QueueActionPreview, QueueActionScopeView, QueueActionStateView as State,
-        QueueActionView, QueueView, SettleUncertainResult, UncertainPageView, UncertainView,
+        MessageStateView, PaceBucketView, QueueActionPreview, QueueActionScopeView,
+        QueueActionStateView as State, QueueActionView, QueueView, SettleUncertainResult, UncertainPageView,
+        UncertainView,
     };
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
@@ -363,6 +369,7 @@ mod tests {
         let queues = [QueueView {
             queued: 1_200,
             suspended: 7,
+            paced: 0,
             deferred: 3,
             in_flight: 5,
             uncertain: 2,
@@ -396,11 +403,24 @@ mod tests {
                 &[action(4, Kind::Suspend, State::Active), action(3, Kind::Cancel, State::Done)],
             )
             .with("GET /v1/uncertain?limit=100&peer=upstream", 200, &uncertain)
+            .with(
+                "GET /v1/pace-buckets",
+                200,
+                &[PaceBucketView {
+                    name: "brand-b1".to_owned(),
+                    amount: 2_000,
+                    tokens: 0,
+                    day_ends: Some(NOW + 60_000),
+                    waiting: 12,
+                    next_token: Some(NOW + 60_000),
+                }],
+            )
             .with("POST /v1/uncertain/settle", 200, &SettleUncertainResult { settled: 2, skipped: 1 });
         let url = api.start();
         let mut text = String::new();
         for line in [
             &["queue", "list"][..],
+            &["queue", "pace-buckets"],
             &["queue", "actions"],
             &["queue", "actions", "--all"],
             &["queue", "uncertain", "--peer", "upstream"],

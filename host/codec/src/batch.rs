@@ -3,10 +3,11 @@
 use crate::field::Field;
 use crate::{
     Cursor, RecordDecoder, RecordError, decode_balance, decode_final, decode_idempotency_key, decode_journal,
-    decode_number, decode_operation, decode_orphan_dlr, decode_pool, decode_progress, decode_queue_action,
-    decode_settlement, decode_submit_attempts, encode_balance, encode_final, encode_idempotency_key,
-    encode_journal, encode_message, encode_number, encode_operation, encode_orphan_dlr, encode_pool,
-    encode_progress, encode_queue_action, encode_settlement, encode_submit_attempts, put_short,
+    decode_number, decode_operation, decode_orphan_dlr, decode_pace_day, decode_pool, decode_progress,
+    decode_queue_action, decode_settlement, decode_submit_attempts, encode_balance, encode_final,
+    encode_idempotency_key, encode_journal, encode_message, encode_number, encode_operation,
+    encode_orphan_dlr, encode_pace_day, encode_pool, encode_progress, encode_queue_action, encode_settlement,
+    encode_submit_attempts, put_short,
 };
 use model::{AddressBytes, Batch, JournalPart, MessageId, OptOut, PoolBatch, PoolPurge};
 use std::sync::Arc;
@@ -71,11 +72,13 @@ enum Section {
     GroupNames = 27,
     /// Per peer: 4 id, 4 id of its group; 0: it is in none.
     Groups = 28,
+    /// Per pace bucket: name, record.
+    PaceDays = 29,
 }
 
 impl Section {
     /// All sections, in ascending order.
-    const ALL: [Self; 28] = [
+    const ALL: [Self; 29] = [
         Self::Head,
         Self::Names,
         Self::Accepted,
@@ -104,6 +107,7 @@ impl Section {
         Self::PoolPurged,
         Self::GroupNames,
         Self::Groups,
+        Self::PaceDays,
     ];
 
     fn from_octet(octet: u8) -> Option<Self> {
@@ -139,6 +143,7 @@ pub fn encode_batch(out: &mut Vec<u8>, batch: &Batch) {
         operations,
         settlements,
         settled,
+        pace_days,
         queue_actions,
         queue_actions_done,
         archived,
@@ -235,6 +240,9 @@ pub fn encode_batch(out: &mut Vec<u8>, batch: &Batch) {
     put_section(out, Section::Groups, groups, |out, (peer, group)| {
         peer.put(out);
         group.unwrap_or_default().put(out);
+    });
+    put_section(out, Section::PaceDays, pace_days, |out, day| {
+        put_row(out, &day.bucket, |out| encode_pace_day(out, day));
     });
 }
 
@@ -341,6 +349,7 @@ fn decode_section(
                 pools.purged = Some((pool, purge));
             }
             Section::GroupNames => batch.group_names.push((Field::read(at)?, Field::read(at)?)),
+            Section::PaceDays => batch.pace_days.push(row(at, decode_pace_day)?),
             Section::Groups => {
                 let peer = Field::read(at)?;
                 let group: u32 = Field::read(at)?;

@@ -34,6 +34,7 @@ impl Engine {
             if self.peers[index].queued == 0 {
                 break match &self.peers[index] {
                     Peer { subscriber_locked: 1.., .. } => BlockedBy::SubscriberLocked,
+                    Peer { paced: 1.., .. } => BlockedBy::Paced,
                     Peer { suspended: 1.., .. } => BlockedBy::QueueAction,
                     _ => BlockedBy::Idle,
                 };
@@ -94,6 +95,21 @@ impl Engine {
                 self.wait_behind_holder(slot, out);
                 continue;
             }
+            if self.may_be_paced(slot)
+                && let Some(limit) = self.exhausted_limit(now, slot)
+            {
+                if set_aside == SUBSCRIBER_WAIT_RUN {
+                    self.wake_peer(peer, now.mono);
+                    break BlockedBy::Paced;
+                }
+                set_aside += 1;
+                if self.slab[slot].message.is_none() {
+                    self.peers[index].evicted = self.peers[index].evicted.saturating_sub(1);
+                }
+                self.take_head(index, priority, slot);
+                self.wait_for_limit(slot, limit);
+                continue;
+            }
             let Some(message) = &self.slab[slot].message else {
                 self.load_head(index, priority, slot, out);
                 break BlockedBy::Loading;
@@ -125,6 +141,7 @@ impl Engine {
             {
                 break BlockedBy::Rate { until };
             }
+            self.spend_limits(slot);
             self.take_head(index, priority, slot);
             self.send(now, link, slot, out);
         };
@@ -215,6 +232,7 @@ impl Engine {
             State::Queued => self.cached > limit && peer.queued as usize > 2 * LOAD_RUN,
             State::SubscriberLocked
             | State::Suspended
+            | State::Paced
             | State::Deferred
             | State::Held
             | State::Quarantined
@@ -299,6 +317,7 @@ impl Engine {
             State::Queued => slot = self.leave_queue(slot),
             State::SubscriberLocked => self.stop_waiting_for_subscriber(slot),
             State::Suspended => self.leave_hold(slot),
+            State::Paced => self.stop_pacing(slot),
             _ => self.stop_resolving(slot),
         }
         if !self.next_leg(now, slot, &message, out) {

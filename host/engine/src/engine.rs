@@ -7,6 +7,7 @@ use crate::ledger::Ledger;
 use crate::leg_subscriber::needs_subscriber;
 use crate::lookups::Lookups;
 use crate::opt_out::{OptOuts, normalised_pair};
+use crate::pace_limits::PaceLimits;
 use crate::peer::{InFlight, Link, Peer};
 use crate::pools::Pools;
 use crate::queue_actions::rules::QueueActions;
@@ -79,6 +80,7 @@ pub struct Engine {
     pub(crate) receipts: ReceiptState,
     pub(crate) subscriber_locks: SubscriberLocks,
     pub(crate) pools: Pools,
+    pub(crate) pace_limits: PaceLimits,
     /// Messages behind a subscriber lock whose content must be loaded.
     pub(crate) content_requests: Vec<MessageId>,
     pub(crate) cached: usize,
@@ -165,6 +167,7 @@ impl Engine {
             policy: DeliveryPolicyState::default(),
             receipts: ReceiptState::default(),
             subscriber_locks: SubscriberLocks::new(random.next()),
+            pace_limits: PaceLimits::default(),
             pools: Pools::new(settings.seed.rotate_left(17)),
             content_requests: Vec::new(),
             random,
@@ -205,6 +208,7 @@ impl Engine {
     pub fn apply(&mut self, now: Now, event: Event, out: &mut Output) {
         match event {
             Event::Peer(settings) => self.configure_peer(now, settings, out),
+            Event::Pace(settings) => self.configure_pace(now, &settings),
             Event::PeerRemoved(peer) => self.forget_peer(peer),
             Event::LinkUp { link, peer, window } => self.link_up(link, peer, window),
             Event::LinkPaused { link } => self.link_paused(link),
@@ -300,6 +304,7 @@ impl Engine {
                 break;
             }
         }
+        self.schedule_limits(now);
         self.reroute_callable(now, out);
         self.ask_resolver(out);
         self.ask_lookups(out);
@@ -318,6 +323,7 @@ impl Engine {
     pub fn seal(&mut self, out: &mut Output) {
         out.batch.next_id = self.next_id;
         out.batch.balances = self.ledger.take_touched();
+        out.batch.pace_days.extend(self.pace_limits.take_changed());
         self.pools.sealed();
         if !out.batch.submit_attempts.is_empty() {
             out.batch.submit_row = self.submit_row;
@@ -368,6 +374,7 @@ impl Engine {
             // [`Engine::advance`] handles these after every run of events.
             Timer::NotifyBiller | Timer::QueueActions => {}
             Timer::UndoWindow(id) => self.undo_window_over(now, id, out),
+            Timer::PaceLimit(limit) => self.limit_due(now, limit),
             Timer::Resolve => self.resolver_state.requeue_due(now.mono),
             Timer::Lookup => self.requeue_lookups(now),
             Timer::Sweep => {
@@ -400,7 +407,7 @@ impl Engine {
             }
             State::Held => self.request_routing(now, slot, out),
             State::AwaitingLookup => self.lookup_timed_out(now, slot, out),
-            State::Queued | State::SubscriberLocked | State::Suspended | State::Resolving => {
+            State::Queued | State::SubscriberLocked | State::Suspended | State::Paced | State::Resolving => {
                 self.leg_wait_expired(now, slot, out);
             }
             State::AwaitingDlr if self.receipts.waits.contains_key(&id) => {
@@ -436,6 +443,7 @@ impl Engine {
                 State::Queued
                 | State::SubscriberLocked
                 | State::Suspended
+                | State::Paced
                 | State::Deferred
                 | State::Held
                 | State::Quarantined

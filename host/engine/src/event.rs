@@ -1,4 +1,4 @@
-use crate::settings::PeerSettings;
+use crate::settings::{PaceSettings, PeerSettings};
 use model::{
     Address, AddressBytes, DeliveryDecision, Dlr, DlrRequest, FinalRecord, IdempotencyKey, Imsi,
     LedgerOperation, LinkId, Lookup, LookupNumber, Message, MessageId, Outcome, PeerId, PoolName,
@@ -57,6 +57,8 @@ pub struct NewQueueAction {
 pub enum Event {
     /// A peer was added to the configuration, or its settings changed.
     Peer(PeerSettings),
+    /// The pace buckets and send windows of the configuration; before the peers that name them.
+    Pace(PaceSettings),
     /// A peer was removed from the configuration. Its waiting messages stay until the peer returns or an admin acts;
     /// its links close separately.
     PeerRemoved(PeerId),

@@ -102,6 +102,10 @@ impl Engine {
                 self.leave_hold(slot);
                 slot
             }
+            State::Paced => {
+                self.stop_pacing(slot);
+                slot
+            }
             State::Deferred => {
                 self.peer_of(slot).deferred -= 1;
                 let id = self.slab[slot].id;

@@ -29,6 +29,8 @@ mod observations;
 mod opt_out;
 mod outcome;
 mod pace;
+mod pace_limits;
+mod pacing;
 mod peer;
 mod peer_groups;
 mod pools;
@@ -63,9 +65,13 @@ pub use counts::{ANSWER_BOUNDS, PeerCounts};
 pub use engine::{Engine, Totals};
 pub use event::{AdminAction, Event, NewQueueAction, ReplyTo};
 pub use lookups::LookupStatus;
+pub use pacing::{PaceBucketStatus, PacedBy};
 pub use pools::{Pool, PoolLimits, StepReply, step};
 pub use queue_actions::QueueActionSurvey;
 pub use resolver_queue::ResolverStatus;
-pub use settings::{PeerSettings, Settings, UncertainPolicy};
+pub use settings::{
+    PaceBucketSettings, PaceNames, PacePeriod, PaceSettings, PeerSettings, SendWindowSettings, Settings,
+    UncertainPolicy,
+};
 pub use status::{BlockedBy, LockHolder, MessageState, MessageStatus, PeerStatus};
 pub use subscriber_survey::{SubscriberIdentity, SubscriberLockStatus, SubscriberSurvey};

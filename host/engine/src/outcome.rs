@@ -47,7 +47,8 @@ impl Engine {
             | State::Deciding
             | State::Queued
             | State::SubscriberLocked
-            | State::Suspended => {
+            | State::Suspended
+            | State::Paced => {
                 let same =
                     self.link_index.get(&link).and_then(|index| self.links.get(*index as usize)?.as_ref());
                 let same = same.is_some_and(|link| link.peer == self.slab[slot].peer);
@@ -217,6 +218,7 @@ impl Engine {
             State::Queued
             | State::SubscriberLocked
             | State::Suspended
+            | State::Paced
             | State::Resolving
             | State::Submitted
             | State::Free

@@ -1,6 +1,7 @@
 use crate::counts::PeerCounts;
 use crate::lane::Lane;
 use crate::pace::Pace;
+use crate::pace_limits::LimitIndex;
 use crate::settings::PeerSettings;
 use crate::token_bucket::TokenBucket;
 use model::{MessageId, Moment, PeerAdvice, PeerId, Priority, QueueActionId, Random, Timestamp};
@@ -57,6 +58,8 @@ pub enum BlockedBy {
         /// The queue action.
         queue_action: QueueActionId,
     },
+    /// All waiting messages wait for pace buckets or send windows: see [`crate::PeerStatus::paced_by`].
+    Paced,
     /// Queue actions hold all waiting messages.
     QueueAction,
     /// A queue action reroutes the messages, and the target is full.
@@ -81,6 +84,11 @@ pub(crate) struct Peer {
     pub(crate) resolving: u64,
     /// Messages held by queue actions.
     pub(crate) suspended: u64,
+    /// Messages that wait for a pace bucket or a send window.
+    pub(crate) paced: u64,
+    /// Limits of the messages sent to it, and of those that it submits.
+    pub(crate) send_limits: Vec<LimitIndex>,
+    pub(crate) submit_limits: Vec<LimitIndex>,
     /// The last time that it resumed after a suspension.
     pub(crate) resumed: Option<PeerResumed>,
     pub(crate) uncertain: u64,
@@ -125,6 +133,9 @@ impl Peer {
             blocked_subscribers: 0,
             resolving: 0,
             suspended: 0,
+            paced: 0,
+            send_limits: Vec::new(),
+            submit_limits: Vec::new(),
             resumed: None,
             uncertain: 0,
             awaiting: 0,
@@ -148,7 +159,7 @@ impl Peer {
 
     /// Waiting messages: the queue limit applies to them.
     pub(crate) fn waiting(&self) -> u64 {
-        self.queued + self.subscriber_locked + self.suspended + self.deferred + self.resolving
+        self.queued + self.subscriber_locked + self.suspended + self.paced + self.deferred + self.resolving
     }
 
     pub(crate) fn configure(&mut self, settings: PeerSettings) {

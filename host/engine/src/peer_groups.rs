@@ -12,7 +12,17 @@ impl Engine {
         let (peer, serial, group) = (settings.peer, settings.serial, settings.group);
         let known = &self.peer_mut(peer).settings;
         let (was_serial, old_group) = (known.serial, known.group);
-        self.peer_mut(peer).configure(settings);
+        let send = self.pace_limits.resolve(&settings.send_pace.buckets, &settings.send_pace.windows);
+        let submit = self.pace_limits.resolve(&settings.submit_pace.buckets, &settings.submit_pace.windows);
+        let known = self.peer_mut(peer);
+        let before = (
+            std::mem::replace(&mut known.send_limits, send.clone()),
+            std::mem::replace(&mut known.submit_limits, submit.clone()),
+        );
+        known.configure(settings);
+        if before != (send, submit) {
+            self.pace_limits.check_again(before.0.into_iter().chain(before.1));
+        }
         if was_serial != serial {
             self.serial_changed(peer.0, serial);
         }

@@ -1,5 +1,7 @@
 use crate::PoolLimits;
+use calendar::{WeeklyWindow, Zone};
 use model::PeerId;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How uncertain messages are settled: those sent to a peer and never answered.
@@ -52,6 +54,10 @@ pub struct PeerSettings {
     pub idempotency_key_memory: usize,
     /// For an account: submissions to subscribers who opted out of the sender are refused.
     pub opt_out: bool,
+    /// Pace buckets and send windows of the messages sent to it.
+    pub send_pace: PaceNames,
+    /// Pace buckets and send windows of the messages that it submits.
+    pub submit_pace: PaceNames,
 }
 
 impl PeerSettings {
@@ -75,6 +81,8 @@ impl PeerSettings {
             segment_dlrs: false,
             idempotency_key_memory: 256 << 20,
             opt_out: false,
+            send_pace: PaceNames::default(),
+            submit_pace: PaceNames::default(),
         }
     }
 }
@@ -85,6 +93,53 @@ impl PeerSettings {
     pub fn is_addressee(&self) -> bool {
         self.addressee || self.serial
     }
+}
+
+/// The names of pace buckets and send windows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PaceNames {
+    /// Each of these buckets must have a token.
+    pub buckets: Vec<Arc<str>>,
+    /// One of these windows must be open.
+    pub windows: Vec<Arc<str>>,
+}
+
+/// The period of a pace bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PacePeriod {
+    /// The bucket fills evenly, in this time, and is empty after a start.
+    Time(Duration),
+    /// The bucket is full at the beginning of each calendar day. What was taken survives a restart.
+    Day(Zone),
+}
+
+/// A pace bucket: a limit that accounts and peers share. Each submit attempt takes one token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaceBucketSettings {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Messages in its period, and the most that it holds; at least 1.
+    pub amount: u64,
+    /// Its period.
+    pub per: PacePeriod,
+}
+
+/// A send window, which accounts and peers share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SendWindowSettings {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its hours.
+    pub window: WeeklyWindow,
+}
+
+/// All pace buckets and send windows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PaceSettings {
+    /// The buckets.
+    pub buckets: Vec<PaceBucketSettings>,
+    /// The windows.
+    pub windows: Vec<SendWindowSettings>,
 }
 
 /// Settings of the engine as a whole.

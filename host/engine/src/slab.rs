@@ -23,6 +23,8 @@ pub(crate) enum State {
     SubscriberLocked,
     /// Held by a queue action: see [`crate::queue_actions::rules`]. `due` is as for queued messages.
     Suspended,
+    /// Waits for a pace bucket or a send window: see [`crate::pace_limits`]. `due` is as for queued messages.
+    Paced,
     /// On a link, unanswered.
     Submitted,
     /// Waiting for its next attempt or its scheduled time (`due`).
@@ -54,6 +56,7 @@ impl State {
             Self::Queued
             | Self::SubscriberLocked
             | Self::Suspended
+            | Self::Paced
             | Self::Deferred
             | Self::Held
             | Self::Quarantined
@@ -127,7 +130,7 @@ pub(crate) struct Entry {
     pub(crate) pair_next: Slot,
     pub(crate) pair_prev: Slot,
     /// Index of the link in the engine's list; in free slots, the next free slot. For messages behind a lock or held
-    /// by a queue action, their successor.
+    /// by a queue action, their successor; for paced messages, the limit.
     pub(crate) link: u32,
     /// Position in the link's list of unanswered messages. For messages behind a lock or held by a queue action,
     /// their predecessor.

@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::leg_subscriber::number_on_leg;
+use crate::pacing::PacedBy;
 pub use crate::peer::BlockedBy;
 use crate::slab::State;
 use model::{
@@ -29,6 +30,10 @@ pub struct PeerStatus {
     pub resolving: u64,
     /// Messages held by queue actions.
     pub suspended: u64,
+    /// Messages that wait for a pace bucket or a send window.
+    pub paced: u64,
+    /// That for which most of them wait.
+    pub paced_by: Option<PacedBy>,
     /// Uncertain messages.
     pub uncertain: u64,
     /// Messages that wait for a DLR.
@@ -54,6 +59,8 @@ pub enum MessageState {
     SubscriberLocked,
     /// Held by a queue action: see [`MessageStatus::held_by`].
     Suspended,
+    /// Waits for a pace bucket or a send window: see [`MessageStatus::paced_by`].
+    Paced,
     /// On a link, unanswered.
     Submitted,
     /// Waits for its next attempt or schedule.
@@ -116,6 +123,8 @@ pub struct MessageStatus {
     pub lock_holder: Option<LockHolder>,
     /// The queue action that holds it.
     pub held_by: Option<QueueActionId>,
+    /// The pace bucket or the send window that it waits for.
+    pub paced_by: Option<PacedBy>,
     /// Why its peer's queue does not move.
     pub blocked_by: BlockedBy,
     /// The length of the peer's whole queue.
@@ -152,6 +161,8 @@ impl Engine {
                     deferred: peer.deferred,
                     resolving: peer.resolving,
                     suspended: peer.suspended,
+                    paced: peer.paced,
+                    paced_by: self.pace_limits.busiest(peer.settings.peer).map(PacedBy::of),
                     uncertain: peer.uncertain,
                     awaiting_dlr: peer.awaiting,
                     in_flight: peer.in_flight,
@@ -173,6 +184,7 @@ impl Engine {
             State::Queued => MessageState::Queued,
             State::SubscriberLocked => MessageState::SubscriberLocked,
             State::Suspended => MessageState::Suspended,
+            State::Paced => MessageState::Paced,
             State::Submitted => MessageState::Submitted,
             State::Deferred => MessageState::Deferred,
             State::Held | State::Routing => MessageState::Held,
@@ -216,6 +228,9 @@ impl Engine {
             submitted_at: flight.map(|flight| flight.at),
             lock_holder: holder.map(|(id, retry_at)| LockHolder { id, retry_at }),
             held_by: (entry.held_by != 0).then_some(QueueActionId(entry.held_by)),
+            paced_by: (entry.state == State::Paced)
+                .then(|| self.pace_limits.get(entry.link).map(PacedBy::of))
+                .flatten(),
             blocked_by: peer.blocked_by,
             queue_length: peer.queued + peer.subscriber_locked,
         })

@@ -279,6 +279,7 @@ impl Engine {
                 State::SubscriberLocked => self.stop_waiting_for_subscriber(slot),
                 State::Suspended => self.leave_hold(slot),
                 State::AwaitingLookup if screen_again => self.stop_awaiting_lookup(slot),
+                State::Paced => self.stop_pacing(slot),
                 _ => {}
             }
             if screen_again {

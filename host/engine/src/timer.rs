@@ -22,6 +22,8 @@ pub(crate) enum Timer {
     QueueActions,
     /// Orphan DLRs are checked.
     OrphanDlrs,
+    /// A pace bucket has a token, or a send window opens.
+    PaceLimit(u32),
     /// The next part of the slab is checked for expired validities and limits.
     Sweep,
 }

@@ -17,6 +17,17 @@ impl TokenBucket {
         Self { per_second, burst, tokens: burst, at: Moment(0) }
     }
 
+    /// A bucket without tokens.
+    pub(crate) fn empty(now: Moment, per_second: f64, burst: f64) -> Self {
+        Self { tokens: 0.0, at: now, ..Self::new(per_second, burst) }
+    }
+
+    /// The whole tokens that it has.
+    pub(crate) fn whole_tokens(&self, now: Moment) -> u64 {
+        let passed = (now - self.at).as_secs_f64();
+        ((self.tokens + passed * self.per_second).min(self.burst) + 1e-6) as u64
+    }
+
     /// Takes one token; otherwise returns the time of the next one.
     pub(crate) fn take(&mut self, now: Moment) -> Result<(), Moment> {
         self.ready(now)?;

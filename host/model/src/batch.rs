@@ -49,6 +49,8 @@ pub struct Batch {
     pub settlements: Vec<Settlement>,
     /// The biller was notified of all settlements up to this serial number: removed from `settlements`.
     pub settled: Option<u64>,
+    /// Counts of pace buckets that have changed: table `pace_days`. Of several counts of one bucket the last one counts.
+    pub pace_days: Vec<PaceDay>,
     /// New or changed queue actions: table `orders`, each once.
     pub queue_actions: Vec<QueueAction>,
     /// Queue actions that are removed.
@@ -84,6 +86,7 @@ impl Batch {
             && self.operations.is_empty()
             && self.settlements.is_empty()
             && self.settled.is_none()
+            && self.pace_days.is_empty()
             && self.queue_actions.is_empty()
             && self.queue_actions_done.is_empty()
             && self.archived.is_empty()
@@ -110,6 +113,7 @@ impl Batch {
             + self.balances.len()
             + self.operations.len()
             + self.settlements.len()
+            + self.pace_days.len()
             + self.queue_actions.len()
             + self.queue_actions_done.len()
             + self.archived.len()
@@ -249,6 +253,19 @@ pub struct OptOut {
     pub subscriber: AddressBytes,
 }
 
+/// The count of a pace bucket that counts by days. A submit attempt is written together with the count that includes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaceDay {
+    /// The bucket's name.
+    pub bucket: Arc<str>,
+    /// The beginning of the day that counts, in the bucket's time zone.
+    pub start: Timestamp,
+    /// The beginning of the next day.
+    pub end: Timestamp,
+    /// The tokens taken in the day.
+    pub taken: u64,
+}
+
 /// A submit attempt. From here until its outcome is recorded, a crash leaves the message uncertain.
 ///
 /// One row of table `handed` holds all attempts of a run, so an attempt costs a few octets instead of a row.
@@ -359,6 +376,8 @@ pub enum RecoveredRecord {
     OptOut(OptOut),
     /// A queue action.
     QueueAction(QueueAction),
+    /// The count of a pace bucket.
+    PaceDay(PaceDay),
     /// A ledger account.
     Balance(Arc<str>, Balance),
     /// A balance operation.

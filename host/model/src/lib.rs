@@ -45,8 +45,8 @@ pub use admin_action::AdminActionKind;
 pub use age_clock::AgeClock;
 pub use batch::{
     Batch, EarlierLeg, IdempotencyKeyRecord, JournalPart, MessageProgress, OperationRecord, OptOut,
-    OrphanDlrRecord, PoolBatch, PoolPurge, PoolRecord, RecoveredMessage, RecoveredRecord, SubmitAttempt,
-    SubmittedSegment, WaitState,
+    OrphanDlrRecord, PaceDay, PoolBatch, PoolPurge, PoolRecord, RecoveredMessage, RecoveredRecord,
+    SubmitAttempt, SubmittedSegment, WaitState,
 };
 pub use delivery_decision::{Attempt, DeliveryDecision, NextStep, PeerAdvice};
 pub use directory::{Directory, DirectoryFull};

@@ -5,8 +5,8 @@ use crate::decoding::damaged;
 use crate::pending::{MessageChange, MessageState, Pending, StoredIn};
 use crate::tables::{
     FINISHED, GROUP_OF, GROUPS, HANDED, KEYS, LEDGER, MESSAGES, META, META_APPLIED, META_NEXT_HANDED,
-    META_NEXT_ID, META_SETTLED, NAMES, OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS, PARKED, PROGRESS,
-    SETTLEMENTS,
+    META_NEXT_ID, META_SETTLED, NAMES, OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS, PACE_DAYS, PARKED,
+    PROGRESS, SETTLEMENTS,
 };
 use crate::{StoreError, pool_changes};
 use codec::put_short;
@@ -157,6 +157,12 @@ fn write_side_tables(
             }
         }
         sum.finish(transaction, SmallTable::OptOuts)?;
+    }
+    if !batch.pace_days.is_empty() {
+        let mut table = transaction.open_table(PACE_DAYS)?;
+        for day in &batch.pace_days {
+            checked::insert(&mut table, &&*day.bucket, buffer, |out| codec::encode_pace_day(out, day))?;
+        }
     }
     if !(batch.queue_actions.is_empty() && batch.queue_actions_done.is_empty()) {
         let mut table = transaction.open_table(ORDERS)?;

@@ -110,6 +110,7 @@ impl Pending {
             operations,
             settlements,
             settled,
+            pace_days,
             queue_actions,
             queue_actions_done,
             archived,
@@ -162,6 +163,7 @@ impl Pending {
         rest.orphan_dlrs.extend(orphan_dlrs);
         rest.orphan_dlrs_done.extend(orphan_dlrs_done);
         rest.opt_outs.extend(opt_outs);
+        rest.pace_days.extend(pace_days);
         rest.operations.extend(operations);
         rest.settlements.extend(settlements);
         rest.settled = settled.or(rest.settled);

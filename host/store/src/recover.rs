@@ -1,7 +1,7 @@
 use crate::decoding::{damaged, decode_progress, decode_waiting};
 use crate::tables::{
     GROUP_OF, HANDED, KEYS, LEDGER, MESSAGES, META, META_NEXT_HANDED, META_NEXT_ID, META_SETTLED, OPERATIONS,
-    OPTOUTS, ORDERS, PARKED, PROGRESS, SETTLEMENTS,
+    OPTOUTS, ORDERS, PACE_DAYS, PARKED, PROGRESS, SETTLEMENTS,
 };
 use crate::{Store, StoreError, checked, pool_tables};
 use codec::{Cursor, RecordDecoder};
@@ -122,6 +122,13 @@ impl Store {
                 .and_then(|record| codec::decode_queue_action(QueueActionId(id), record))
                 .map_err(damaged("orders", u64::from(id)))?;
             each(RecoveredRecord::QueueAction(order));
+        }
+        for row in transaction.open_table(PACE_DAYS)?.iter()? {
+            let (bucket, value) = row?;
+            let day = checked::record::<&str>(&bucket.value(), value.value())
+                .and_then(|record| codec::decode_pace_day(bucket.value().into(), record))
+                .map_err(damaged("pace_days", 0))?;
+            each(RecoveredRecord::PaceDay(day));
         }
         recover_ledger(&transaction, &mut each)?;
         pool_tables::recover(&transaction, each)

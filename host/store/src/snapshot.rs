@@ -2,8 +2,8 @@
 
 use crate::tables::{
     FILE_FORMAT, FINISHED, GROUP_OF, GROUPS, HANDED, KEYS, LEDGER, MESSAGES, META, META_FORMAT, NAMES,
-    NUMBERS, OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS, PARKED, POOL_JOURNAL, POOLS, PROGRESS, SETTLEMENTS,
-    SUMS,
+    NUMBERS, OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS, PACE_DAYS, PARKED, POOL_JOURNAL, POOLS, PROGRESS,
+    SETTLEMENTS, SUMS,
 };
 use crate::{Store, StoreError};
 use snapshot::{Copier, Snapshot};
@@ -37,6 +37,7 @@ fn tables(copier: &mut Copier<'_>) -> Result<(), redb::Error> {
     copier.table(OPERATIONS)?;
     copier.table(OPERATIONS_OF)?;
     copier.table(SETTLEMENTS)?;
+    copier.table(PACE_DAYS)?;
     copier.table(ORDERS)?;
     copier.table(POOLS)?;
     copier.table(NUMBERS)?;

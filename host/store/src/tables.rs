@@ -22,6 +22,8 @@ pub(crate) const OPERATIONS_OF: TableDefinition<'_, (&str, u64), ()> =
     TableDefinition::new("ledger_operations_of");
 /// Serial number → settlement that the biller was not notified of; see [`codec`].
 pub(crate) const SETTLEMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("settlements");
+/// Pace bucket → the count of its day; see [`codec`].
+pub(crate) const PACE_DAYS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("pace_days");
 /// Id → queue action; see [`codec`].
 pub(crate) const ORDERS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("orders");
 /// Peer id → name. Never changed once written.
@@ -81,6 +83,7 @@ pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), redb::Tab
     transaction.open_table(OPERATIONS)?;
     transaction.open_table(OPERATIONS_OF)?;
     transaction.open_table(SETTLEMENTS)?;
+    transaction.open_table(PACE_DAYS)?;
     transaction.open_table(ORDERS)?;
     transaction.open_table(POOLS)?;
     transaction.open_table(NUMBERS)?;

@@ -15,7 +15,7 @@ use crate::testing::PeerTests;
 use admin::metrics::{self, MetricsPage};
 use admin::{ApiBackend, AttentionLimits, Export, Problem, ProblemKind};
 use arc_swap::ArcSwap;
-use engine::{BlockedBy, Engine};
+use engine::{BlockedBy, Engine, PacedBy};
 use hooks::Decision;
 use links::{BindMode, Links};
 use model::{
@@ -118,9 +118,17 @@ pub(crate) fn describe_blocked_by(blocked_by: BlockedBy, now: Now) -> String {
         BlockedBy::NotConfigured => "the peer is not in the configuration".to_owned(),
         BlockedBy::Shutdown => "shutting down".to_owned(),
         BlockedBy::Suspended { queue_action } => format!("suspended by queue action {queue_action}"),
+        BlockedBy::Paced => "all queued messages wait for pace buckets or send windows".to_owned(),
         BlockedBy::QueueAction => "all queued messages are suspended by queue actions".to_owned(),
         BlockedBy::RerouteTargetFull => "messages are rerouted to a peer whose queue is full".to_owned(),
     }
+}
+
+/// The pace bucket or the send window that messages wait for, as the end of a sentence.
+pub(crate) fn describe_pace(by: &PacedBy, now: Now) -> String {
+    let kind = if by.is_window { "send window" } else { "pace bucket" };
+    let until = by.until.map_or(String::new(), |until| format!(", until {}", now.wall_of(until).0));
+    format!(" for {kind} {}{until}", by.name)
 }
 
 /// Describes when the next message leaves, if that takes at least a second.
@@ -225,6 +233,7 @@ impl Switchyard {
             for (state, count) in [
                 ("queued", peer.queued),
                 ("suspended", peer.suspended),
+                ("paced", peer.paced),
                 ("deferred", peer.deferred),
                 ("resolving", peer.resolving),
                 ("in-flight", peer.in_flight),
@@ -240,6 +249,7 @@ impl Switchyard {
         }
         self.write_counts(page);
         self.write_queue_action_metrics(page);
+        self.write_pace_metrics(page);
         page.put(&metrics::WAITING, &[], live as f64);
         page.put(&metrics::QUARANTINE, &[], quarantine as f64);
         page.put(&metrics::BODY_CACHE, &[], cached as f64);
@@ -303,6 +313,7 @@ impl ApiBackend for Switchyard {
             deferred: peer.deferred,
             subscriber_locked: peer.subscriber_locked,
             suspended: peer.suspended,
+            paced: peer.paced,
             blocked_subscribers: peer.blocked_subscribers,
             resolving: peer.resolving,
             in_flight: peer.in_flight,

@@ -144,7 +144,7 @@ impl ShowCommand {
 }
 
 /// The sections of a batch, with the number of changes in each.
-fn sections(batch: &Batch) -> [(&'static str, usize); 21] {
+fn sections(batch: &Batch) -> [(&'static str, usize); 22] {
     [
         ("names", batch.names.len()),
         ("groups", batch.group_names.len() + batch.groups.len()),
@@ -162,6 +162,7 @@ fn sections(batch: &Batch) -> [(&'static str, usize); 21] {
         ("balances", batch.balances.len()),
         ("ledger operations", batch.operations.len()),
         ("settlements", batch.settlements.len()),
+        ("pace days", batch.pace_days.len()),
         ("queue actions", batch.queue_actions.len()),
         ("queue actions done", batch.queue_actions_done.len()),
         ("archived", batch.archived.len()),

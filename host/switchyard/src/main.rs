@@ -34,6 +34,7 @@ mod messages;
 mod metrics;
 mod operation;
 mod opt_out;
+mod pace_buckets;
 mod peer_observer;
 mod peer_snapshots;
 mod plugin_setup;

@@ -26,6 +26,7 @@ pub(crate) fn message_state(state: MessageState) -> MessageStateView {
     match state {
         MessageState::Queued | MessageState::SubscriberLocked => MessageStateView::Queued,
         MessageState::Suspended => MessageStateView::Suspended,
+        MessageState::Paced => MessageStateView::Paced,
         MessageState::Submitted => MessageStateView::Submitted,
         MessageState::Deferred => MessageStateView::Deferred,
         MessageState::Held => MessageStateView::Held,

@@ -1,6 +1,6 @@
 //! Queue actions and uncertain messages in the admin API.
 
-use crate::api_backend::{Switchyard, describe_blocked_by, shutting_down_problem};
+use crate::api_backend::{Switchyard, describe_blocked_by, describe_pace, shutting_down_problem};
 use crate::core_loop;
 use crate::messages::message_state;
 use admin::metrics::{self, MetricsPage};
@@ -234,8 +234,14 @@ impl Switchyard {
                 Some(action) => format!("suspended {}", describe_author(action)),
                 None => describe_blocked_by(peer.blocked_by, now),
             },
+            BlockedBy::Paced if let Some(by) = &peer.paced_by => {
+                format!("all queued messages wait{}", describe_pace(by, now))
+            }
             blocked_by => describe_blocked_by(blocked_by, now),
         };
+        if let Some(by) = peer.paced_by.as_ref().filter(|_| peer.blocked_by != BlockedBy::Paced) {
+            text.push_str(&format!("; {} messages wait{}", peer.paced, describe_pace(by, now)));
+        }
         let not_blocking = |action: &&QueueAction| !matches!(peer.blocked_by, BlockedBy::Suspended { queue_action: by } if by == action.id);
         for action in active().filter(|action| action.scope.peer == Some(peer.peer)).filter(not_blocking) {
             let what = match action.kind {

@@ -553,6 +553,7 @@ fn recover(
     let mut engine = Engine::new(settings);
     let mut out = Output::default();
     let now = core.clock.now();
+    engine.apply(now, Event::Pace(config.pace_settings()), &mut out);
     let queues = config.accounts.iter().map(|account| &account.queue);
     let queues = queues.chain(config.peers.iter().map(|peer| &peer.queue));
     let queues = queues.chain(config.shell.iter().map(|shell| &shell.queue));

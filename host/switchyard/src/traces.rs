@@ -1,6 +1,6 @@
 //! Traces of messages in the API, from memory, store and archive.
 
-use crate::api_backend::Switchyard;
+use crate::api_backend::{Switchyard, describe_pace};
 use crate::messages::message_state;
 use admin::{Problem, ProblemKind};
 use api::MessageStateView;
@@ -286,6 +286,10 @@ impl Switchyard {
             MessageState::Suspended => {
                 let action = status.held_by.map_or(String::new(), |action| self.describe_action(action));
                 format!("first in the queue of {peer}, but suspended{action}")
+            }
+            MessageState::Paced => {
+                let limit = status.paced_by.as_ref().map_or(String::new(), |by| describe_pace(by, now));
+                format!("first in the queue of {peer}, but waits{limit}")
             }
             MessageState::Submitted => format!("written to a link of {peer}; awaits the response"),
             MessageState::Deferred if awaits_alert => format!(

@@ -4,4 +4,5 @@ mod bad_input;
 mod dialling;
 mod dlr_resend;
 mod foreign;
+mod pace_limits;
 mod queues;

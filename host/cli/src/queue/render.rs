@@ -3,7 +3,7 @@
 use crate::format::{blocked_by, count, duration_text, list, number, plural, table, timestamp, value_text};
 use crate::output::{Failure, Output};
 use api::{
-    QueueActionPreview, QueueActionRequest, QueueActionScopeView, QueueActionView, QueueView,
+    PaceBucketView, QueueActionPreview, QueueActionRequest, QueueActionScopeView, QueueActionView, QueueView,
     SettleUncertainResult, UncertainPageView, UncertainView,
 };
 use client::terminal::visible;
@@ -18,6 +18,7 @@ pub(super) fn print_queues(output: &Output, queues: &[QueueView]) -> Result<(), 
             value_text(&queue.peer),
             count(&queue.queued),
             count(&queue.suspended),
+            count(&queue.paced),
             count(&queue.deferred),
             count(&queue.in_flight),
             count(&queue.uncertain),
@@ -31,6 +32,7 @@ pub(super) fn print_queues(output: &Output, queues: &[QueueView]) -> Result<(), 
         "PEER",
         "QUEUED",
         "SUSPENDED",
+        "PACED",
         "DEFERRED",
         "IN FLIGHT",
         "UNCERTAIN",
@@ -39,6 +41,26 @@ pub(super) fn print_queues(output: &Output, queues: &[QueueView]) -> Result<(), 
         "BLOCKED BY",
     ];
     output.write(&table(&head, &rows))
+}
+
+pub(super) fn print_pace_buckets(output: &Output, buckets: &[PaceBucketView]) -> Result<(), Failure> {
+    if output.json {
+        return output.document(&buckets);
+    }
+    if buckets.is_empty() {
+        return output.line("no pace bucket is configured");
+    }
+    let row = |bucket: &PaceBucketView| {
+        vec![
+            value_text(&bucket.name),
+            count(&bucket.amount),
+            count(&bucket.tokens),
+            count(&bucket.waiting),
+            timestamp(&bucket.next_token),
+        ]
+    };
+    let rows: Vec<Vec<String>> = buckets.iter().map(row).collect();
+    output.write(&table(&["BUCKET", "AMOUNT", "TOKENS", "WAITING", "NEXT TOKEN"], &rows))
 }
 
 /// The scope of a queue action and its target, in a few words.

@@ -4,8 +4,8 @@ use crate::generators::{dlr_state, ended, handed, message, peer_id, progress};
 use codec::{decode_batch, encode_batch};
 use model::{
     Balance, Batch, Dlr, IdempotencyKey, IdempotencyKeyRecord, JournalEntry, JournalPart, LedgerChange,
-    LedgerOperation, MessageId, NumberRow, NumberState, OperationRecord, OptOut, OrphanDlrRecord, PeerId,
-    PoolBatch, PoolChange, PoolId, PoolPurge, PoolRecord, PoolSettings, QueueAction, QueueActionId,
+    LedgerOperation, MessageId, NumberRow, NumberState, OperationRecord, OptOut, OrphanDlrRecord, PaceDay,
+    PeerId, PoolBatch, PoolChange, PoolId, PoolPurge, PoolRecord, PoolSettings, QueueAction, QueueActionId,
     QueueActionKind, QueueActionScope, QueueActionState, Refusal, RejectReason, Settlement,
     Strategy as PoolStrategy, Timestamp,
 };
@@ -109,6 +109,15 @@ fn settlement() -> impl Strategy<Value = Settlement> {
             at: Timestamp(at),
         },
     )
+}
+
+fn pace_day() -> impl Strategy<Value = PaceDay> {
+    (account(), any::<(u64, u64, u64)>()).prop_map(|(bucket, (start, end, taken))| PaceDay {
+        bucket,
+        start: Timestamp(start),
+        end: Timestamp(end),
+        taken,
+    })
 }
 
 fn queue_action() -> impl Strategy<Value = QueueAction> {
@@ -236,7 +245,7 @@ fn batch() -> impl Strategy<Value = Batch> {
         (vec(key(), 0..3), any::<Option<u64>>()),
         (vec(orphan_dlr(), 0..3), vec(any::<u64>(), 0..3)),
         vec(opt_out(), 0..3),
-        (vec(queue_action(), 0..3), vec(any::<u32>().prop_map(QueueActionId), 0..3)),
+        (vec(queue_action(), 0..3), vec(any::<u32>().prop_map(QueueActionId), 0..3), vec(pace_day(), 0..3)),
         pools(),
         id(),
     );
@@ -266,6 +275,7 @@ fn batch() -> impl Strategy<Value = Batch> {
             operations,
             settlements,
             settled,
+            pace_days: queue_actions.2,
             queue_actions: queue_actions.0,
             queue_actions_done: queue_actions.1,
             archived,

@@ -137,6 +137,7 @@ pub(crate) async fn regions(
                         (detail_list(&[
                             ("Queued", html! { (count(queue.queued)) }),
                             ("Suspended", html! { (count(queue.suspended)) }),
+                            ("Paced", html! { (count(queue.paced)) }),
                             ("Deferred", html! { (count(queue.deferred)) }),
                             ("In flight", html! { (count(queue.in_flight)) }),
                             ("Uncertain", html! { @if queue.uncertain > 0 { a href="/uncertain" { (count(queue.uncertain)) } } @else { "0" } }),

@@ -39,7 +39,7 @@ impl Engine {
     pub(crate) fn reroute_arrived(&mut self, now: Now, out: &mut Output) {
         for id in std::mem::take(&mut self.queue_actions.arrived) {
             let Some(slot) = self.ids.get(&self.slab, id) else { continue };
-            if !matches!(self.slab[slot].state, State::Queued | State::SubscriberLocked) {
+            if !matches!(self.slab[slot].state, State::Queued | State::SubscriberLocked | State::Paced) {
                 continue;
             }
             if self.slab[slot].message.is_none() {
@@ -216,7 +216,9 @@ impl Engine {
     ) -> ScanOutcome {
         let entry = &self.slab[slot];
         let concerned = match action.kind {
-            QueueActionKind::Reroute => matches!(entry.state, State::Queued | State::SubscriberLocked),
+            QueueActionKind::Reroute => {
+                matches!(entry.state, State::Queued | State::SubscriberLocked | State::Paced)
+            }
             _ => entry.state.waits(),
         };
         if !concerned || !matches_entry(action, entry, now.wall) {

@@ -5,6 +5,9 @@
 mod daemon;
 mod descriptors;
 mod http;
+mod pace;
+#[cfg(test)]
+mod pace_tests;
 mod peers;
 mod plugins;
 #[cfg(test)]
@@ -18,6 +21,7 @@ use self::daemon::{
 pub(crate) use self::daemon::{ConfiguredPool, ManagementMode};
 pub(crate) use self::http::HttpTlsMode;
 use self::http::{BusinessListener, CallbackListener, HttpKeys};
+use self::pace::{PaceBucketKeys, SendWindowKeys};
 use self::peers::{Account, Gateway, Network, RedisListener, SHELL, ShellSettings, UNASSIGNED_PEER};
 pub(crate) use self::peers::{Peer, PluginPeer, SHELL as SHELL_PEER};
 pub(crate) use self::plugins::FirstBinding;
@@ -29,7 +33,7 @@ use crate::telemetry::TelemetrySettings;
 use admin::AttentionLimits;
 use cluster::ClusterOptions;
 use configuration::{ConfigProblem, Diagnostics, Key, Keys, Section, SourceLines};
-use engine::{PeerSettings, Settings};
+use engine::{PaceSettings, PeerSettings, Settings};
 use hooks::OnFault;
 use links::ListenerKind;
 use model::{Directory, Hook, PeerId};
@@ -158,6 +162,22 @@ pub(crate) struct Config {
         removed = "the pool and its numbers stay; DELETE /v1/pools/NAME removes it"
     )]
     pool: Vec<PoolKeys>,
+    /// Limits that accounts and peers share by name.
+    #[key(
+        name = "pace-bucket",
+        named,
+        live = "takes effect at once",
+        removed = "messages that wait for it go on"
+    )]
+    pub(crate) pace_buckets: Vec<PaceBucketKeys>,
+    /// Hours in which messages may be sent, which accounts and peers share by name.
+    #[key(
+        name = "send-window",
+        named,
+        live = "takes effect at once",
+        removed = "messages that wait for it go on"
+    )]
+    pub(crate) send_windows: Vec<SendWindowKeys>,
     /// Opt-out keywords.
     #[key(live = "applies from the next message on")]
     pub(crate) opt_out: Vec<OptOutKeywords>,
@@ -337,6 +357,21 @@ impl Config {
                 section.error("default-account", what);
             }
         }
+        check_unique(
+            &root.sections("pace-bucket"),
+            self.pace_buckets.iter().map(|one| &*one.name),
+            "pace bucket",
+        );
+        check_unique(
+            &root.sections("send-window"),
+            self.send_windows.iter().map(|one| &*one.name),
+            "send window",
+        );
+        let buckets: Vec<&str> = self.pace_buckets.iter().map(|one| &*one.name).collect();
+        let windows: Vec<&str> = self.send_windows.iter().map(|one| &*one.name).collect();
+        for (_, section, _) in self.peer_sections(root) {
+            pace::check_references(&section, &buckets, &windows);
+        }
         let plans = self.numbering.iter().filter_map(|numbering| numbering.plans.as_ref());
         for peer in plans.flat_map(numbering::NumberPlans::peers) {
             if !kinds.contains_key(peer) {
@@ -369,6 +404,14 @@ impl Config {
             lookup_retry_after: self.lookup.retry_after,
             lookups_in_flight: self.plugins.lookup_threads,
             ..self.engine.settings(&self.pools)
+        }
+    }
+
+    /// Pace buckets and send windows.
+    pub(crate) fn pace_settings(&self) -> PaceSettings {
+        PaceSettings {
+            buckets: self.pace_buckets.iter().filter_map(|bucket| bucket.settings.clone()).collect(),
+            windows: self.send_windows.iter().filter_map(|window| window.settings.clone()).collect(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Accounts, peers, gateways, core networks, the local socket and the Redis listener: the options of each with
 //! its queue.
 
+use super::pace;
 use super::plugins::InitialPlugin;
 use ::pools::RedisOptions;
 use business::BusinessAccountOptions;
@@ -46,6 +47,12 @@ pub(crate) struct Account {
     /// Whether subscribers can opt out of its messages.
     #[key(default = true)]
     opt_out: bool,
+    /// Pace buckets that its submissions take tokens from: at most 8 names of `[[pace-bucket]]`.
+    #[key(default_as = "none")]
+    pace_buckets: Vec<String>,
+    /// Send windows of its submissions: at most 4 names of `[[send-window]]`. One of them must be open.
+    #[key(default_as = "always")]
+    send_windows: Vec<String>,
     /// What plugins are told about the account's messages: names of a-z, 0-9, dot, hyphen and underscore with their
     /// values, such as `{ brand = "B12345" }`.
     #[key(format = Attributes, default_as = "none")]
@@ -86,6 +93,7 @@ impl Account {
             queue_limit: self.queue_limit,
             segment_dlrs: self.segment_dlrs,
             opt_out: self.opt_out,
+            submit_pace: pace::names(&self.pace_buckets, &self.send_windows),
             idempotency_key_memory: self.idempotency_memory,
             ..addressee_queue()
         };
@@ -144,6 +152,12 @@ pub(crate) struct QueueKeys {
     /// Maximum number of attempts; 0: unlimited within the validity.
     #[key(range = 0..=10_000, default = 0)]
     max_attempts: u16,
+    /// Pace buckets that messages to the peer take tokens from: at most 8 names of `[[pace-bucket]]`.
+    #[key(default_as = "none")]
+    pace_buckets: Vec<String>,
+    /// Send windows of messages to the peer: at most 4 names of `[[send-window]]`. One of them must be open.
+    #[key(default_as = "always")]
+    send_windows: Vec<String>,
     /// The account that receives the peer's messages that no route matches.
     #[key(label = "Default account")]
     pub(crate) default_account: Option<String>,
@@ -161,6 +175,7 @@ impl QueueKeys {
             uncertain_limit: self.uncertain_timeout,
             retry: self.retry.clone(),
             max_attempts: self.max_attempts,
+            send_pace: pace::names(&self.pace_buckets, &self.send_windows),
             ..PeerSettings::new(UNASSIGNED_PEER)
         }
     }

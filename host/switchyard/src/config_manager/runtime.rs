@@ -235,7 +235,9 @@ impl RuntimeComponents {
 
     fn apply_changes(&self, from: &Config, to: &Config) -> Result<(), ApplyError> {
         let queues = changed_queues(from, to);
-        self.core.push(queues.into_iter().map(Event::Peer).collect());
+        let pace = to.pace_settings();
+        let pace = (pace != from.pace_settings()).then_some(Event::Pace(pace));
+        self.core.push(pace.into_iter().chain(queues.into_iter().map(Event::Peer)).collect());
         self.peer_roles.store(Arc::new(PeerRoles::of(to, &self.directory.load())));
         self.account_attributes.publish(to.account_attributes());
         self.peer_secrets.publish(to.peer_secrets());

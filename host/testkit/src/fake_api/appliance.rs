@@ -82,6 +82,7 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/status", live(operation::status))
         .route("/v1/attention", live(operation::attention))
         .route("/v1/metrics/recent", live(operation::recent_metrics))
+        .route("/v1/pace-buckets", live(operation::pace_buckets))
         .route("/v1/queues", live(move || operation::queues(peers, accounts)))
         .route("/v1/links", live(move || operation::links(peers, accounts)))
         .route("/v1/drain", live(|| operation::drain(false)).post(made(|| operation::drain(true))).delete(made(|| operation::drain(false))))
@@ -164,6 +165,7 @@ mod tests {
         ("GET", "/v1/attention", ""),
         ("GET", "/v1/metrics/recent", ""),
         ("GET", "/v1/queues", ""),
+        ("GET", "/v1/pace-buckets", ""),
         ("GET", "/v1/links", ""),
         ("GET", "/v1/drain", ""),
         ("POST", "/v1/drain", "{}"),

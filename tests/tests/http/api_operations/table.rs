@@ -34,6 +34,7 @@ fn overview() -> Vec<Row> {
         "/v1/status",
         "/v1/attention",
         "/v1/queues",
+        "/v1/pace-buckets",
         "/v1/links",
         "/v1/business",
         "/v1/gsm",

@@ -1,12 +1,12 @@
 use crate::pool_disk::PoolDisk;
 use bytes::Bytes;
 use engine::{
-    Engine, EngineAnswer, EngineCommand, Event, Output, PeerSettings, PeerStatus, ReplyTo, Settings,
-    UncertainPolicy,
+    Engine, EngineAnswer, EngineCommand, Event, Output, PaceNames, PaceSettings, PeerSettings, PeerStatus,
+    ReplyTo, Settings, UncertainPolicy,
 };
 use model::{
     AcceptedSubmission, Address, AddressBytes, Attempt, DlrRequest, FinalRecord, Imsi, Leg, LinkId,
-    LookupNumber, Message, MessageId, MessageKind, MessageProgress, Moment, Now, Outcome, PeerId,
+    LookupNumber, Message, MessageId, MessageKind, MessageProgress, Moment, Now, Outcome, PaceDay, PeerId,
     PluginVersion, Priority, QueueAction, QueueActionId, ReceiptEvent, RecoveredMessage, RecoveredRecord,
     Refusal, Resolution, RoutingDecision, StepKind, SubmitAttempt, SubmitTicket, Subscriber, Text, Timestamp,
     Verdict,
@@ -53,11 +53,20 @@ pub(crate) struct EngineFixture {
     pub(crate) sent: Vec<(PeerId, Arc<Message>, u8)>,
     /// For each of these, whether another message waits, and the ticket.
     pub(crate) left: Vec<(MessageId, bool, SubmitTicket)>,
+    /// When each message left, over all starts.
+    pub(crate) left_at: Vec<Timestamp>,
     pub(crate) answers: Vec<EngineAnswer>,
     /// Lookups of messages that are not in memory.
     pub(crate) look_ups: Vec<EngineCommand>,
     /// The number of messages per load command.
     pub(crate) loads: Vec<usize>,
+    /// The counts of pace buckets on disk.
+    pub(crate) pace_days: BTreeMap<Arc<str>, PaceDay>,
+    /// Pace buckets and send windows, from the next start on; the peers that name them for messages sent to them, and the
+    /// accounts for messages that they submit.
+    pub(crate) pace: PaceSettings,
+    pub(crate) send_pace: HashMap<PeerId, PaceNames>,
+    pub(crate) submit_pace: HashMap<PeerId, PaceNames>,
     pub(crate) queue_actions: BTreeMap<QueueActionId, QueueAction>,
     /// The greatest numbers of finished and of replaced messages in one batch.
     pub(crate) most: (usize, usize),
@@ -92,9 +101,14 @@ impl EngineFixture {
             sends_dlrs,
             sent: Vec::new(),
             left: Vec::new(),
+            left_at: Vec::new(),
             answers: Vec::new(),
             look_ups: Vec::new(),
             loads: Vec::new(),
+            pace_days: BTreeMap::new(),
+            pace: PaceSettings::default(),
+            send_pace: HashMap::new(),
+            submit_pace: HashMap::new(),
             queue_actions: BTreeMap::new(),
             most: (0, 0),
             held: None,
@@ -108,6 +122,8 @@ impl EngineFixture {
         let mut account = PeerSettings::new(ACCOUNT);
         (account.addressee, account.sends_dlrs, account.opt_out) = (true, false, true);
         let mut out = Output::default();
+        account.submit_pace = self.submit_pace.get(&ACCOUNT).cloned().unwrap_or_default();
+        self.engine.apply(self.now, Event::Pace(self.pace.clone()), &mut out);
         self.engine.apply(self.now, Event::Peer(account), &mut out);
         for peer in [FIRST, SECOND, SERIAL] {
             let mut settings = PeerSettings::new(peer);
@@ -115,6 +131,7 @@ impl EngineFixture {
             settings.uncertainty = UncertainPolicy::SendAgain;
             settings.retry = vec![Duration::from_secs(10)];
             settings.serial = peer == SERIAL;
+            settings.send_pace = self.send_pace.get(&peer).cloned().unwrap_or_default();
             self.engine.apply(self.now, Event::Peer(settings), &mut out);
         }
         let newest: HashMap<MessageId, (SubmitAttempt, u64)> = self
@@ -124,7 +141,8 @@ impl EngineFixture {
             .collect();
         let stopped = self.stopped.iter().cloned().map(RecoveredRecord::OptOut);
         let queue_actions = self.queue_actions.values().cloned().map(RecoveredRecord::QueueAction);
-        for found in stopped.chain(queue_actions).chain(self.pools.records()) {
+        let pace_days = self.pace_days.values().cloned().map(RecoveredRecord::PaceDay);
+        for found in stopped.chain(queue_actions).chain(pace_days).chain(self.pools.records()) {
             self.engine.recover_record(self.now, found);
         }
         for (id, message) in &self.messages {
@@ -196,6 +214,7 @@ impl EngineFixture {
         for id in batch.queue_actions_done {
             self.queue_actions.remove(&id);
         }
+        self.pace_days.extend(batch.pace_days.into_iter().map(|day| (day.bucket.clone(), day)));
         for (opt_out, stop) in batch.opt_outs {
             self.stopped.retain(|other| *other != opt_out);
             self.stopped.extend(stop.then_some(opt_out));
@@ -227,6 +246,7 @@ impl EngineFixture {
             match command {
                 EngineCommand::Send { link, message, leg, more, ticket, .. } => {
                     self.left.push((message.id, more, ticket));
+                    self.left_at.push(self.now.wall);
                     self.sent.push((PeerId(u32::try_from(link.0).unwrap()), message, leg));
                 }
                 EngineCommand::Resolve { msisdn } => {

@@ -5,6 +5,7 @@ mod fixture;
 mod flush;
 mod lookups;
 mod pace;
+mod pace_limits;
 mod peer_groups;
 mod quarantine;
 mod queue_actions;

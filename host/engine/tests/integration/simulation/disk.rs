@@ -2,8 +2,8 @@ use crate::pool_disk::PoolDisk;
 use crate::simulation::ledger::ExpectedLedger;
 use model::{
     Balance, Batch, FinalRecord, IdempotencyKeyRecord, Message, MessageId, MessageKind, MessageProgress,
-    OperationRecord, OptOut, OrphanDlrRecord, QueueAction, QueueActionId, RecoveredRecord, SUBMISSION_IDS,
-    Settlement, SubmitAttempt,
+    OperationRecord, OptOut, OrphanDlrRecord, PaceDay, QueueAction, QueueActionId, RecoveredRecord,
+    SUBMISSION_IDS, Settlement, SubmitAttempt,
 };
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -23,6 +23,7 @@ pub(crate) struct Disk {
     pub(crate) orphan_dlrs: BTreeMap<u64, OrphanDlrRecord>,
     pub(crate) stopped: HashSet<OptOut>,
     pub(crate) queue_actions: BTreeMap<QueueActionId, QueueAction>,
+    pub(crate) pace_days: BTreeMap<Arc<str>, PaceDay>,
     pub(crate) balances: BTreeMap<Arc<str>, Balance>,
     pub(crate) operations: BTreeMap<u64, OperationRecord>,
     pub(crate) settlements: BTreeMap<u64, Settlement>,
@@ -97,6 +98,9 @@ impl Disk {
         }
         for id in batch.queue_actions_done {
             self.queue_actions.remove(&id);
+        }
+        for day in batch.pace_days {
+            self.pace_days.insert(day.bucket.clone(), day);
         }
         for (account, balance) in batch.balances {
             self.balances.insert(account, balance);

@@ -254,6 +254,9 @@ impl World {
         for order in self.disk.queue_actions.values() {
             self.engine.recover_record(now, RecoveredRecord::QueueAction(order.clone()));
         }
+        for day in self.disk.pace_days.values() {
+            self.engine.recover_record(now, RecoveredRecord::PaceDay(day.clone()));
+        }
         for found in self.disk.ledger_records() {
             self.engine.recover_record(now, found);
         }

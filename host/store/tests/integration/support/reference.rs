@@ -4,7 +4,7 @@ use super::ledger::{LedgerChanges, LedgerReference, ledger_changes};
 use super::{dlr_state, ended, message, peer_id, progress};
 use model::{
     Batch, Dlr, FinalRecord, IdempotencyKey, IdempotencyKeyRecord, Message, MessageId, MessageProgress,
-    OptOut, OrphanDlrRecord, PeerId, QueueAction, QueueActionId, QueueActionKind, QueueActionScope,
+    OptOut, OrphanDlrRecord, PaceDay, PeerId, QueueAction, QueueActionId, QueueActionKind, QueueActionScope,
     QueueActionState, RecoveredMessage, RecoveredRecord, Refusal, RejectReason, SubmitAttempt, Timestamp,
 };
 use proptest::collection::vec;
@@ -39,6 +39,8 @@ struct SideTables {
     /// Id, kind and state by index, messages affected.
     queue_actions: Vec<(u32, Index, Index, u64)>,
     queue_actions_done: Vec<u32>,
+    /// Bucket, beginning of its day, tokens taken.
+    pace_days: Vec<(u32, u64, u64)>,
     ledger: LedgerChanges,
 }
 
@@ -63,7 +65,11 @@ fn side_tables() -> impl Strategy<Value = SideTables> {
         vec(any::<Index>(), 0..2),
         vec((octets(), octets(), any::<bool>()), 0..3),
         vec(any::<Index>(), 0..2),
-        (vec((1_u32..6, any::<Index>(), any::<Index>(), any::<u64>()), 0..2), vec(1_u32..6, 0..2)),
+        (
+            vec((1_u32..6, any::<Index>(), any::<Index>(), any::<u64>()), 0..2),
+            vec(1_u32..6, 0..2),
+            vec((1_u32..4, any::<u64>(), any::<u64>()), 0..2),
+        ),
         ledger_changes(),
     )
         .prop_map(
@@ -85,6 +91,7 @@ fn side_tables() -> impl Strategy<Value = SideTables> {
                 archived,
                 queue_actions: queue_actions.0,
                 queue_actions_done: queue_actions.1,
+                pace_days: queue_actions.2,
                 ledger,
             },
         )
@@ -128,6 +135,7 @@ pub(crate) struct Reference {
     orphan_dlrs: BTreeMap<u64, OrphanDlrRecord>,
     stopped: BTreeSet<OptOut>,
     queue_actions: BTreeMap<u32, QueueAction>,
+    pace_days: BTreeMap<Arc<str>, PaceDay>,
     ledger: LedgerReference,
     next_serial: u64,
     next_id: u64,
@@ -253,6 +261,13 @@ impl Reference {
             };
             batch.queue_actions.push(order);
         }
+        let pace_day = |(bucket, start, taken): (u32, u64, u64)| PaceDay {
+            bucket: format!("bucket-{bucket}").into(),
+            start: Timestamp(start),
+            end: Timestamp(start.saturating_add(86_400_000)),
+            taken,
+        };
+        batch.pace_days = side_tables.pace_days.into_iter().map(pace_day).collect();
         batch.queue_actions_done = side_tables.queue_actions_done.into_iter().map(QueueActionId).collect();
         self.ledger.put(side_tables.ledger, batch);
     }
@@ -279,6 +294,7 @@ impl Reference {
                 self.stopped.remove(opt_out);
             }
         }
+        self.pace_days.extend(batch.pace_days.iter().map(|day| (day.bucket.clone(), day.clone())));
         for order in &batch.queue_actions {
             self.queue_actions.insert(order.id.0, order.clone());
         }
@@ -366,6 +382,7 @@ impl Reference {
         let mut parked = Vec::new();
         let mut stopped = BTreeSet::new();
         let mut orders = Vec::new();
+        let mut pace_days = BTreeMap::new();
         let mut ledger = LedgerReference::default();
         store
             .recover_records(|found| match found {
@@ -375,6 +392,9 @@ impl Reference {
                     stopped.insert(opt_out);
                 }
                 RecoveredRecord::QueueAction(order) => orders.push(order),
+                RecoveredRecord::PaceDay(day) => {
+                    pace_days.insert(day.bucket.clone(), day);
+                }
                 found => ledger.found(found),
             })
             .map_err(failed)?;
@@ -389,6 +409,9 @@ impl Reference {
         }
         if stopped != self.stopped {
             return differs("opted out", &stopped, &self.stopped);
+        }
+        if pace_days != self.pace_days {
+            return differs("pace days", &pace_days, &self.pace_days);
         }
         if ledger != self.ledger {
             return differs("ledger", &ledger, &self.ledger);

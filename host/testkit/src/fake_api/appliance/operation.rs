@@ -136,6 +136,7 @@ pub(super) fn queues(peers: usize, accounts: usize) -> Vec<QueueView> {
             queued,
             subscriber_locked: queued / 7,
             suspended: u64::from(index == 1) * 4,
+            paced: u64::from(index == 2) * 6,
             deferred: place % 5,
             in_flight: place % 9,
             uncertain: u64::from(index == 2) * 3,
@@ -356,4 +357,18 @@ pub(super) async fn dial(Path(name): Path<String>) -> Response {
         return problem(ProblemKind::NotFound, refused);
     }
     StatusCode::NO_CONTENT.into_response()
+}
+
+/// Two pace buckets, one of them exhausted.
+pub(super) fn pace_buckets() -> Vec<api::PaceBucketView> {
+    let now = now();
+    let bucket = |name: &str, tokens| api::PaceBucketView {
+        name: name.to_owned(),
+        amount: 2_000,
+        tokens,
+        day_ends: Some(now + 3_600_000),
+        waiting: u64::from(tokens == 0) * 120,
+        next_token: (tokens == 0).then_some(now + 3_600_000),
+    };
+    vec![bucket("brand-b1", 0), bucket("campaign-c1", 1_200)]
 }

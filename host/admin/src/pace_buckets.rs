@@ -1,0 +1,30 @@
+//! The API of pace buckets.
+
+use crate::backend::{SharedBackend, call_json};
+use crate::problem::Problem;
+
+use axum::Json;
+use axum::extract::State;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The backend of pace buckets.
+pub trait PaceBuckets: Send + Sync + 'static {
+    /// The pace buckets of the configuration, by name.
+    ///
+    /// # Errors
+    /// If the daemon is shutting down.
+    fn pace_buckets(&self) -> Result<Vec<api::PaceBucketView>, Problem>;
+}
+
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+    OpenApiRouter::new().routes(routes!(pace_buckets))
+}
+
+/// Lists the pace buckets with their tokens, and how many messages wait for each.
+#[utoipa::path(get, path = "/v1/pace-buckets", responses((status = 200, description = "All pace buckets.", body = Vec<api::PaceBucketView>)))]
+async fn pace_buckets(
+    State(backend): State<SharedBackend>,
+) -> Result<Json<Vec<api::PaceBucketView>>, Problem> {
+    call_json(backend, |backend| backend.pace_buckets()).await
+}

@@ -1,0 +1,9 @@
+//! Calendar days and weekly windows of a time zone. Times are milliseconds since the Unix epoch, UTC; there is no clock.
+//!
+//! The time zone database is compiled in, so that an appliance and its replacement count alike.
+
+mod weekly_window;
+mod zone;
+
+pub use weekly_window::{MINUTES_OF_A_DAY, WeeklyWindow, WeeklyWindowError};
+pub use zone::{LAST_TIME, Period, Zone};

@@ -1,0 +1,35 @@
+//! Pace buckets, in the admin API and in the metrics.
+
+use crate::api_backend::{Switchyard, shutting_down_problem};
+use admin::Problem;
+use admin::metrics::{self, MetricsPage};
+use engine::PaceBucketStatus;
+
+impl admin::PaceBuckets for Switchyard {
+    fn pace_buckets(&self) -> Result<Vec<api::PaceBucketView>, Problem> {
+        let buckets =
+            self.core.query(|engine, now| engine.pace_buckets(now)).ok_or_else(shutting_down_problem)?;
+        Ok(buckets.into_iter().map(view).collect())
+    }
+}
+
+fn view(bucket: PaceBucketStatus) -> api::PaceBucketView {
+    api::PaceBucketView {
+        name: bucket.name.to_string(),
+        amount: bucket.amount,
+        tokens: bucket.tokens,
+        day_ends: bucket.day_ends.map(|at| at.0),
+        waiting: bucket.waiting,
+        next_token: bucket.next_token.map(|at| at.0),
+    }
+}
+
+impl Switchyard {
+    pub(crate) fn write_pace_metrics(&self, page: &mut MetricsPage) {
+        let Some(buckets) = self.core.query(|engine, now| engine.pace_buckets(now)) else { return };
+        for bucket in buckets {
+            page.put(&metrics::PACE_WAITING, &[&bucket.name], bucket.waiting as f64);
+            page.put(&metrics::PACE_TOKENS, &[&bucket.name], bucket.tokens as f64);
+        }
+    }
+}
