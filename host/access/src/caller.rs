@@ -1,4 +1,5 @@
 use api::{Permission, Role};
+use model::NumberDisplay;
 use std::sync::Arc;
 
 /// The caller of a request. The authorization layer adds it to the extensions of every authorized request.
@@ -25,5 +26,11 @@ impl Caller {
     #[must_use]
     pub fn has(&self, permission: Permission) -> bool {
         if permission == Permission::ReadBodies { self.bodies } else { self.role.has(permission) }
+    }
+
+    /// How the numbers of subscribers are shown to the caller: whole to those who may read message texts, in all answers.
+    #[must_use]
+    pub fn number_display(&self) -> NumberDisplay {
+        if self.has(Permission::ReadBodies) { NumberDisplay::Whole } else { NumberDisplay::Masked }
     }
 }

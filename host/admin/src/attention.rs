@@ -8,7 +8,7 @@ use api::{AttentionView, NotReady};
 use axum::Json;
 use axum::extract::State;
 use configuration::Keys;
-use model::Timestamp;
+use model::{NumberDisplay, Timestamp};
 use rules::{Facts, findings};
 use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
@@ -79,7 +79,7 @@ fn collect_facts(backend: &dyn ApiBackend) -> Result<Facts, Problem> {
         drain: has_core.then(|| backend.drain_state()).transpose()?,
         queues: if has_core { backend.queues()? } else { Vec::new() },
         oldest_quarantined: if has_core {
-            backend.quarantine(None, None, 1, false)?.messages.pop()
+            backend.quarantine(None, None, 1, NumberDisplay::Masked)?.messages.pop()
         } else {
             None
         },

@@ -24,6 +24,7 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json, Router};
+use model::NumberDisplay;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,11 +59,11 @@ pub trait ApiBackend:
     fn queues(&self) -> Result<Vec<api::QueueView>, Problem>;
     /// All links.
     fn links(&self) -> Vec<api::LinkView>;
-    /// The trace of a message, with its text if `body`.
+    /// The trace of a message, with its text if `body`. `numbers`: how numbers are shown, here and below.
     ///
     /// # Errors
     /// If there is no such message.
-    fn message(&self, id: &str, body: bool) -> Result<api::TraceView, Problem>;
+    fn message(&self, id: &str, body: bool, numbers: NumberDisplay) -> Result<api::TraceView, Problem>;
     /// Explains how a message would be routed.
     ///
     /// # Errors
@@ -72,12 +73,16 @@ pub trait ApiBackend:
     ///
     /// # Errors
     /// If the query is invalid, or the archive cannot be read.
-    fn history(&self, query: &HashMap<String, String>) -> Result<api::HistoryPageView, Problem>;
+    fn history(
+        &self,
+        query: &HashMap<String, String>,
+        numbers: NumberDisplay,
+    ) -> Result<api::HistoryPageView, Problem>;
     /// All finished messages that match the query, as a file.
     ///
     /// # Errors
     /// As [`ApiBackend::history`].
-    fn export(&self, query: &HashMap<String, String>) -> Result<Export, Problem>;
+    fn export(&self, query: &HashMap<String, String>, numbers: NumberDisplay) -> Result<Export, Problem>;
     /// Counts by hour or day, account and gateway. Query: by, utc_offset, from, until, account, peer.
     ///
     /// # Errors
@@ -102,12 +107,16 @@ pub trait ApiBackend:
     ///
     /// # Errors
     /// If the query is invalid, or there is no such account.
-    fn refusals(&self, query: &HashMap<String, String>) -> Result<api::RefusalsView, Problem>;
+    fn refusals(
+        &self,
+        query: &HashMap<String, String>,
+        numbers: NumberDisplay,
+    ) -> Result<api::RefusalsView, Problem>;
     /// The opt-outs of subscribers.
     ///
     /// # Errors
     /// If the daemon is shutting down.
-    fn opt_outs(&self) -> Result<api::OptOutsView, Problem>;
+    fn opt_outs(&self, numbers: NumberDisplay) -> Result<api::OptOutsView, Problem>;
     /// Adds or removes an opt-out.
     ///
     /// # Errors

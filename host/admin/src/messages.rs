@@ -10,6 +10,7 @@ use api::name_schemas::{IdText, TimeText};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
+use model::NumberDisplay;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -30,14 +31,14 @@ pub enum MessageAction {
 
 /// The message backend.
 pub trait Messages: Send + Sync + 'static {
-    /// A page of messages, newest first. `unmasked`: with full numbers.
+    /// A page of messages, newest first. `numbers`: how numbers are shown.
     ///
     /// # Errors
     /// If the query is invalid, or the store or archive cannot be read.
     fn find_messages(
         &self,
         filter: &api::MessageFilter,
-        unmasked: bool,
+        numbers: NumberDisplay,
     ) -> Result<api::MessagePageView, Problem>;
     /// Applies an action to a message.
     ///
@@ -138,8 +139,8 @@ async fn list_messages(
         cursor,
         timeout_ms,
     };
-    let unmasked = caller.has(Permission::ReadBodies);
-    call_json(backend, move |backend| backend.find_messages(&filter, unmasked)).await
+    let numbers = caller.number_display();
+    call_json(backend, move |backend| backend.find_messages(&filter, numbers)).await
 }
 
 async fn apply_message_action(

@@ -42,7 +42,9 @@ fn build() -> Value {
         "info": {
             "title": "Switchyard",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "The admin's API of the appliance. Errors are problem documents (RFC 9457).",
+            "description": "The admin's API of the appliance. Errors are problem documents (RFC 9457). Numbers of subscribers (MSISDN, IMSI, sender and \
+                            recipient of a message) are whole for callers who may read message texts (permission `read-bodies`), and masked for all others, \
+                            in all answers.",
             "license": { "name": env!("CARGO_PKG_LICENSE") },
         },
         "security": [{ "token": [] }, { "session": [] }],

@@ -7,12 +7,13 @@ use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
 
 use access::Caller;
 use api::{
-    ActivationRequest, Binding, BindingRecord, CandidateRecordView, FaultCase, HookStateView, Permission,
+    ActivationRequest, Binding, BindingRecord, CandidateRecordView, FaultCase, HookStateView,
     PluginVersionView,
 };
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
+use model::NumberDisplay;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
@@ -85,7 +86,7 @@ pub trait Plugins: Send + Sync + 'static {
     /// # Errors
     /// If there is no candidate, or the hook was changed meanwhile.
     fn promote(&self, hook: &str, expected: Option<u64>) -> Result<BindingRecord, Problem>;
-    /// Decides messages by a chain that serves no traffic, and by the live one. `unmasked`: with full numbers of archived messages.
+    /// Decides messages by a chain that serves no traffic, and by the live one. `numbers`: how numbers are shown of archived messages.
     ///
     /// # Errors
     /// If the request is invalid, a plugin does not start, or the archive cannot be read.
@@ -93,7 +94,7 @@ pub trait Plugins: Send + Sync + 'static {
         &self,
         hook: &str,
         request: api::PolicyTryRequest,
-        unmasked: bool,
+        numbers: NumberDisplay,
     ) -> Result<api::PolicyTryView, Problem>;
     /// Starts a replay of archived messages through a candidate.
     ///
@@ -102,11 +103,11 @@ pub trait Plugins: Send + Sync + 'static {
     fn replay(&self, request: api::ReplayRequest) -> Result<api::ReplayStart, Problem>;
     /// All replays since the start of the daemon.
     fn replays(&self) -> Vec<api::ReplayStateView>;
-    /// One replay, with its report.
+    /// One replay, with its report. `numbers`: how the numbers of its examples are shown.
     ///
     /// # Errors
     /// If there is no such replay.
-    fn replay_report(&self, id: &str) -> Result<api::ReplayStateView, Problem>;
+    fn replay_report(&self, id: &str, numbers: NumberDisplay) -> Result<api::ReplayStateView, Problem>;
     /// Ends a replay.
     ///
     /// # Errors
@@ -172,8 +173,8 @@ async fn try_policy(
     PathParams(hook): PathParams<String>,
     JsonContent(request): JsonContent<api::PolicyTryRequest>,
 ) -> Answer<api::PolicyTryView> {
-    let unmasked = caller.has(Permission::ReadBodies);
-    call_json(backend, move |backend| backend.try_policy(&hook, request, unmasked)).await
+    let numbers = caller.number_display();
+    call_json(backend, move |backend| backend.try_policy(&hook, request, numbers)).await
 }
 
 type Answer<T> = Result<Json<T>, Problem>;
@@ -469,9 +470,11 @@ async fn replay(
 )]
 async fn replay_report(
     State(backend): State<SharedBackend>,
+    Extension(caller): Extension<Caller>,
     PathParams(id): PathParams<String>,
 ) -> Answer<api::ReplayStateView> {
-    call_json(backend, move |backend| backend.replay_report(&id)).await
+    let numbers = caller.number_display();
+    call_json(backend, move |backend| backend.replay_report(&id, numbers)).await
 }
 
 /// Ends a replay.

@@ -6,10 +6,10 @@ use crate::request::{JsonBody, QueryParams, page_limit};
 use crate::request_audit::{AuditedResult, with_audit_detail};
 
 use access::Caller;
-use api::Permission;
 use api::name_schemas::IdText;
 use axum::extract::State;
 use axum::{Extension, Json};
+use model::NumberDisplay;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -26,7 +26,7 @@ pub enum QuarantineDecision {
 
 /// The backend of the quarantine.
 pub trait Quarantine: Send + Sync + 'static {
-    /// Messages in quarantine, oldest first, of one account or peer or of all. `unmasked`: with full numbers.
+    /// Messages in quarantine, oldest first, of one account or peer or of all. `numbers`: how numbers are shown.
     ///
     /// # Errors
     /// If there is no such account or peer, or the daemon is shutting down.
@@ -35,7 +35,7 @@ pub trait Quarantine: Send + Sync + 'static {
         origin: Option<&str>,
         after: Option<&str>,
         limit: usize,
-        unmasked: bool,
+        numbers: NumberDisplay,
     ) -> Result<api::QuarantinePageView, Problem>;
     /// Releases or purges messages.
     ///
@@ -83,9 +83,9 @@ async fn list_quarantine(
     QueryParams(page): QueryParams<QuarantineQuery>,
 ) -> Result<Json<api::QuarantinePageView>, Problem> {
     let most = page_limit(page.limit, 1000)?;
-    let unmasked = caller.has(Permission::ReadBodies);
+    let numbers = caller.number_display();
     call_json(backend, move |backend| {
-        backend.quarantine(page.origin.as_deref(), page.after.as_deref(), most, unmasked)
+        backend.quarantine(page.origin.as_deref(), page.after.as_deref(), most, numbers)
     })
     .await
 }

@@ -6,11 +6,11 @@ use crate::request::{JsonBody, PathParams, QueryParams, page_limit};
 use crate::request_audit::{AuditDetail, AuditedResult, append_reason, with_audit_detail};
 
 use access::Caller;
-use api::Permission;
 use api::name_schemas::IdText;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
+use model::NumberDisplay;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -23,14 +23,14 @@ pub trait QueueActions: Send + Sync + 'static {
     /// # Errors
     /// If the daemon is shutting down.
     fn queue_actions(&self) -> Result<Vec<api::QueueActionView>, Problem>;
-    /// The messages that an action would apply to now. `unmasked`: with full numbers.
+    /// The messages that an action would apply to now. `numbers`: how numbers are shown.
     ///
     /// # Errors
     /// If the action is invalid, or the daemon is shutting down.
     fn preview_queue_action(
         &self,
         request: api::QueueActionRequest,
-        unmasked: bool,
+        numbers: NumberDisplay,
     ) -> Result<api::QueueActionPreview, Problem>;
     /// Creates a queue action.
     ///
@@ -46,7 +46,7 @@ pub trait QueueActions: Send + Sync + 'static {
     /// # Errors
     /// If there is no such action, or it can no longer be undone.
     fn undo_queue_action(&self, id: u32, by: &str) -> Result<api::QueueActionView, Problem>;
-    /// Uncertain messages, oldest first. `unmasked`: with full numbers.
+    /// Uncertain messages, oldest first. `numbers`: how numbers are shown.
     ///
     /// # Errors
     /// If there is no such peer, or the daemon is shutting down.
@@ -55,7 +55,7 @@ pub trait QueueActions: Send + Sync + 'static {
         peer: Option<&str>,
         after: Option<&str>,
         limit: usize,
-        unmasked: bool,
+        numbers: NumberDisplay,
     ) -> Result<api::UncertainPageView, Problem>;
     /// Settles uncertain messages.
     ///
@@ -97,8 +97,8 @@ async fn preview_queue_action(
     Extension(caller): Extension<Caller>,
     JsonBody(request): JsonBody<api::QueueActionRequest>,
 ) -> Result<Json<api::QueueActionPreview>, Problem> {
-    let unmasked = caller.has(Permission::ReadBodies);
-    call_json(backend, move |backend| backend.preview_queue_action(request, unmasked)).await
+    let numbers = caller.number_display();
+    call_json(backend, move |backend| backend.preview_queue_action(request, numbers)).await
 }
 
 /// Creates a queue action.
@@ -116,7 +116,7 @@ async fn create_queue_action(
     JsonBody(request): JsonBody<api::QueueActionRequest>,
 ) -> Result<(StatusCode, Extension<AuditDetail>, Json<api::QueueActionView>), Problem> {
     let Json((preview, queue_action)) = call_json(backend, move |backend| {
-        let preview = backend.preview_queue_action(request.clone(), false)?;
+        let preview = backend.preview_queue_action(request.clone(), NumberDisplay::Masked)?;
         Ok((preview, backend.create_queue_action(request, &caller.name)?))
     })
     .await?;
@@ -195,9 +195,9 @@ async fn list_uncertain(
     QueryParams(page): QueryParams<UncertainQuery>,
 ) -> Result<Json<api::UncertainPageView>, Problem> {
     let most = page_limit(page.limit, 1000)?;
-    let unmasked = caller.has(Permission::ReadBodies);
+    let numbers = caller.number_display();
     call_json(backend, move |backend| {
-        backend.list_uncertain(page.peer.as_deref(), page.after.as_deref(), most, unmasked)
+        backend.list_uncertain(page.peer.as_deref(), page.after.as_deref(), most, numbers)
     })
     .await
 }

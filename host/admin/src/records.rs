@@ -95,9 +95,11 @@ struct HistoryPageQuery {
 )]
 async fn history(
     State(backend): State<SharedBackend>,
+    Extension(caller): Extension<Caller>,
     Query(query): RawQuery,
 ) -> Result<Json<HistoryPageView>, Problem> {
-    call_json(backend, move |backend| backend.history(&query)).await
+    let numbers = caller.number_display();
+    call_json(backend, move |backend| backend.history(&query, numbers)).await
 }
 
 /// The format of an export.
@@ -131,8 +133,13 @@ struct ExportQuery {
         content((String = "text/csv"), (String = "application/jsonl")),
     )),
 )]
-async fn export(State(backend): State<SharedBackend>, Query(query): RawQuery) -> Result<Response, Problem> {
-    let Export { media_type, chunks } = call(backend, move |backend| backend.export(&query)).await?;
+async fn export(
+    State(backend): State<SharedBackend>,
+    Extension(caller): Extension<Caller>,
+    Query(query): RawQuery,
+) -> Result<Response, Problem> {
+    let numbers = caller.number_display();
+    let Export { media_type, chunks } = call(backend, move |backend| backend.export(&query, numbers)).await?;
     let pieces = futures_util::stream::unfold(chunks, |mut chunks| async move {
         let piece = chunks.recv().await?;
         Some((piece.map_err(std::io::Error::other), chunks))
@@ -236,9 +243,11 @@ struct RefusalsQuery {
 )]
 async fn refusals(
     State(backend): State<SharedBackend>,
+    Extension(caller): Extension<Caller>,
     Query(query): RawQuery,
 ) -> Result<Json<api::RefusalsView>, Problem> {
-    call_json(backend, move |backend| backend.refusals(&query)).await
+    let numbers = caller.number_display();
+    call_json(backend, move |backend| backend.refusals(&query, numbers)).await
 }
 
 /// Sends the DLRs of a time range again, newest message first, until all are sent or an account's queue is full.
@@ -264,8 +273,12 @@ async fn resend_dlrs(
     path = "/v1/opt-outs",
     responses((status = 200, description = "The first 1,000 opt-outs.", body = OptOutsView)),
 )]
-async fn opt_outs(State(backend): State<SharedBackend>) -> Result<Json<OptOutsView>, Problem> {
-    call_json(backend, ApiBackend::opt_outs).await
+async fn opt_outs(
+    State(backend): State<SharedBackend>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<OptOutsView>, Problem> {
+    let numbers = caller.number_display();
+    call_json(backend, move |backend| backend.opt_outs(numbers)).await
 }
 
 /// Adds or removes an opt-out.

@@ -10,6 +10,7 @@ use crate::problem::{Problem, ProblemKind};
 use api::{AuditOutcome, AuditRecord};
 use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
+use model::NumberDisplay;
 use refusal_limiter::AuditLine;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,6 +44,16 @@ pub(crate) fn operation_name(method: &Method, path: &str, uri: &Uri) -> String {
     let method = if *method == Method::HEAD { &Method::GET } else { method };
     let bodies = if asks_for_bodies(uri) { "?body=1" } else { "" };
     format!("{method} {path}{bodies}")
+}
+
+/// The subject of a record as it is shown. That of an operation on a subscriber is a number, such as `msisdn-4917012345678`.
+pub(crate) fn shown_subject(record: &AuditRecord, numbers: NumberDisplay) -> String {
+    match record.subject.split_once('-') {
+        Some((kind, number)) if record.what.contains("/{subscriber}") => {
+            format!("{kind}-{}", numbers.text(number))
+        }
+        _ => record.subject.clone(),
+    }
 }
 
 /// Completes the record with the response's status and detail, and appends it to the audit log. Returns the response to send:
@@ -96,7 +107,8 @@ async fn write_refusal_summary(authenticator: Arc<Authenticator>, record: AuditR
 /// Appends a record to the audit log. Returns whether it is durable.
 pub(crate) async fn append_audit_record(authenticator: &Arc<Authenticator>, record: AuditRecord) -> bool {
     let access = authenticator.access().clone();
-    let context = (record.by.clone(), record.what.clone(), record.subject.clone(), record.status);
+    let subject = shown_subject(&record, NumberDisplay::Masked);
+    let context = (record.by.clone(), record.what.clone(), subject, record.status);
     let appended = tokio::task::spawn_blocking(move || access.append_audit(record)).await;
     let (by, what, subject, status) = context;
     match appended {

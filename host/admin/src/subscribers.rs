@@ -5,10 +5,10 @@ use crate::problem::{Problem, ProblemKind};
 use crate::request::{PathParams, SubscriberText};
 
 use access::Caller;
-use api::Permission;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
+use model::NumberDisplay;
 use std::sync::Arc;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -55,11 +55,15 @@ impl SubscriberName {
 
 /// The subscriber backend. All methods may wait for an HLR.
 pub trait GsmSubscribers: Send + Sync + 'static {
-    /// One subscriber. `unmasked`: with full numbers.
+    /// One subscriber. `numbers`: how numbers are shown.
     ///
     /// # Errors
     /// If no core network has the subscriber, or its HLR does not answer.
-    fn subscriber(&self, name: &SubscriberName, unmasked: bool) -> Result<api::SubscriberView, Problem>;
+    fn subscriber(
+        &self,
+        name: &SubscriberName,
+        numbers: NumberDisplay,
+    ) -> Result<api::SubscriberView, Problem>;
     /// Retries all messages to the subscriber now. Returns their number.
     ///
     /// # Errors
@@ -95,8 +99,8 @@ async fn show(
     PathParams(name): PathParams<String>,
 ) -> Result<Json<api::SubscriberView>, Problem> {
     let name = SubscriberName::read(&name)?;
-    let unmasked = caller.has(Permission::ReadBodies);
-    call_json(backend, move |backend| backend.subscriber(&name, unmasked)).await
+    let numbers = caller.number_display();
+    call_json(backend, move |backend| backend.subscriber(&name, numbers)).await
 }
 
 /// Retries all messages to a subscriber now that wait for a retry.

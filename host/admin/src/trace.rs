@@ -42,9 +42,9 @@ async fn get_message(
     PathParams(id): PathParams<String>,
     QueryParams(query): QueryParams<TraceQuery>,
 ) -> Result<Json<api::TraceView>, Problem> {
-    let body = query.body.unwrap_or_default().0;
+    let (body, numbers) = (query.body.unwrap_or_default().0, caller.number_display());
     call_json(backend, move |backend| {
-        let trace = backend.message(&id, body)?;
+        let trace = backend.message(&id, body, numbers)?;
         // A caller with the role account gets the same answer for another account's message as for an unknown one.
         if is_visible_to(&caller, &trace.origin) {
             return Ok(trace);

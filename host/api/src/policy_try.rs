@@ -57,9 +57,9 @@ pub struct TriedMessageView {
     pub id: Option<String>,
     /// The account or peer that submitted it.
     pub origin: String,
-    /// The sender.
+    /// The sender; masked if it is an archived message and the caller may not read texts.
     pub source: String,
-    /// The recipient; masked if it is an archived message and the caller may not read texts.
+    /// The recipient, masked likewise.
     pub destination: String,
     /// The decision of the tried chain.
     pub tried: TriedDecisionView,

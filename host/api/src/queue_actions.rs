@@ -170,9 +170,9 @@ pub struct QueueActionPreview {
 pub struct QueueActionSample {
     /// The message id.
     pub id: String,
-    /// The sender.
+    /// The sender, masked unless the caller may read message texts.
     pub from: String,
-    /// The recipient.
+    /// The recipient, masked likewise.
     pub to: String,
     /// The current state.
     #[schema(inline)]

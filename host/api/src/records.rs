@@ -39,13 +39,13 @@ pub struct FinishedMessageView {
     pub account: String,
     /// The gateway; empty if the message was never submitted to one.
     pub peer: String,
-    /// The sender.
+    /// The sender, masked unless the caller may read message texts.
     pub source: String,
     /// Type of number of the sender.
     pub source_ton: u8,
     /// Numbering plan of the sender.
     pub source_npi: u8,
-    /// The recipient.
+    /// The recipient, masked likewise.
     pub destination: String,
     /// Type of number of the recipient.
     pub destination_ton: u8,
@@ -78,7 +78,8 @@ pub struct FinishedMessageView {
     /// The plugin's note.
     #[schema(required)]
     pub note: Option<String>,
-    /// The submission, the routing and all steps, if requested.
+    /// The submission, the routing and all steps, if requested. Without the permission to read message texts its numbers are masked,
+    /// and TLVs are left out; without `body` a text that a screen replaced is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<serde_json::Value>)]
     pub trace: Option<Box<RawValue>>,
@@ -281,9 +282,9 @@ pub struct OptOutsView {
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = OptOut)]
 pub struct OptOutView {
-    /// The sender's number.
+    /// The sender's number, masked unless the caller may read message texts.
     pub sender: String,
-    /// The subscriber's number.
+    /// The subscriber's number, masked likewise.
     pub subscriber: String,
 }
 

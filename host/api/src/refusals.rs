@@ -41,9 +41,9 @@ pub struct RefusedSubmissionView {
     /// As in the counts.
     #[schema(value_type = ProtocolSchema, inline)]
     pub protocol: String,
-    /// The sender; empty if unknown.
+    /// The sender, masked unless the caller may read message texts. Empty if unknown.
     pub source: String,
-    /// The recipient, masked; the first of several; empty if unknown.
+    /// The recipient, masked likewise; the first of several; empty if unknown.
     pub destination: String,
     /// As in the counts.
     pub code: String,

@@ -116,9 +116,9 @@ pub struct DifferenceExample {
     pub accepted_at: Timestamp,
     /// The account or peer that submitted the message.
     pub origin: String,
-    /// The sender, masked.
+    /// The sender, masked unless the caller may read message texts.
     pub source: String,
-    /// The recipient, masked.
+    /// The recipient, masked likewise.
     pub destination: String,
     /// The candidate's note.
     #[schema(required)]

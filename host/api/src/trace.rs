@@ -29,9 +29,9 @@ pub struct TraceView {
     pub finished: bool,
     /// The account or peer that submitted the message.
     pub origin: String,
-    /// The sender.
+    /// The sender, masked unless the caller may read message texts.
     pub source: String,
-    /// The recipient; masked unless the text was requested.
+    /// The recipient, masked likewise.
     pub destination: String,
     /// Time of acceptance, milliseconds since the epoch.
     pub accepted_at: u64,

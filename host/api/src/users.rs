@@ -310,7 +310,7 @@ pub struct AuditRecord {
     pub by: String,
     /// The operation: method and route, such as `PATCH /v1/users/{name}`.
     pub what: String,
-    /// The variable parts of the path.
+    /// The variable parts of the path. The number of a subscriber is masked unless the caller may read message texts.
     pub subject: String,
     /// Details of the operation. Never contains a secret or a message text.
     #[serde(default, skip_serializing_if = "Option::is_none")]

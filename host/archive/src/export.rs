@@ -2,7 +2,7 @@ use crate::history::MAX_PAGE;
 use crate::record::format_time;
 use crate::{Archive, ArchiveError, ArchiveFilter, Record, RecordFields};
 use api::FinishedMessageView;
-use model::{MessageId, hex};
+use model::{MessageId, NumberDisplay, hex};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 /// The file format of an export.
@@ -33,6 +33,7 @@ pub struct HistoryExport {
     filter: ArchiveFilter,
     format: ExportFormat,
     fields: RecordFields,
+    numbers: NumberDisplay,
     position: ExportPosition,
 }
 
@@ -58,7 +59,21 @@ impl HistoryExport {
         format: ExportFormat,
         fields: RecordFields,
     ) -> Self {
-        Self { archive, filter, format, fields, position: ExportPosition::Start }
+        Self {
+            archive,
+            filter,
+            format,
+            fields,
+            numbers: NumberDisplay::Masked,
+            position: ExportPosition::Start,
+        }
+    }
+
+    /// Sets how numbers are shown; they are masked by default.
+    #[must_use]
+    pub fn with_numbers(mut self, numbers: NumberDisplay) -> Self {
+        self.numbers = numbers;
+        self
     }
 
     /// The next chunk of the file, up to some hundred kilobytes; `None` at the end.
@@ -72,11 +87,12 @@ impl HistoryExport {
             ExportPosition::End => return Ok(None),
         };
         let page = self.archive.page(&self.filter, after, MAX_PAGE, self.fields).await?;
+        let records = page.records.into_iter().map(|record| record.redacted(self.numbers, self.fields.body));
         let chunk = match self.format {
-            ExportFormat::Csv => self.csv(&page.records)?,
+            ExportFormat::Csv => self.csv(&records.collect::<Vec<_>>())?,
             ExportFormat::JsonLines => {
                 let mut lines = Vec::new();
-                for record in page.records {
+                for record in records {
                     serde_json::to_writer(&mut lines, &FinishedMessageView::from(record))
                         .map_err(std::io::Error::from)?;
                     lines.push(b'\n');

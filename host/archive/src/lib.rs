@@ -30,6 +30,7 @@ mod pump;
 mod pump_status;
 mod raw_batch;
 mod record;
+mod redaction;
 mod replay_source;
 mod retention;
 mod row;

@@ -1,7 +1,8 @@
+use crate::redaction::redact_trace;
 use crate::sql::{COLUMNS, Cell, ColumnType};
 use crate::trace::{DecodedTrace, decode_trace};
 use api::{FinishedMessageView, FinishedPriceView};
-use model::{Direction, FinalState, MessageId, PriceState, Timestamp, hex, unescape};
+use model::{Direction, FinalState, MessageId, NumberDisplay, PriceState, Timestamp, hex, unescape};
 use serde_json::value::RawValue;
 
 /// A message as read from the archive.
@@ -74,6 +75,17 @@ impl Record {
     #[must_use]
     pub fn submission(&self) -> Option<MessageId> {
         self.decoded_trace()?.submission
+    }
+
+    /// The record as it is shown: with numbers in this form, and without texts in the trace unless `body`.
+    #[must_use]
+    pub fn redacted(mut self, numbers: NumberDisplay, body: bool) -> Self {
+        if numbers == NumberDisplay::Masked {
+            self.source = numbers.text(self.source);
+            self.destination = numbers.text(self.destination);
+        }
+        self.trace = self.trace.and_then(|trace| redact_trace(&trace, numbers, body));
+        self
     }
 
     /// The decoded trace; `None` if it was not requested or cannot be decoded.

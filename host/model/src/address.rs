@@ -46,9 +46,7 @@ impl Address {
     /// The value with all but the first four and last two characters hidden: the only form that may be logged.
     #[must_use]
     pub fn masked(&self) -> String {
-        let text = self.text();
-        let count = text.chars().count();
-        text.chars().enumerate().map(|(i, c)| if i < 4 || i + 2 >= count { c } else { '*' }).collect()
+        crate::number_display::mask(&self.text())
     }
 }
 

@@ -140,8 +140,8 @@ impl Comparer {
                 id: message.id,
                 accepted_at: message.accepted_at,
                 origin: message.origin.to_string(),
-                source: message.source.masked(),
-                destination: message.destination.masked(),
+                source: message.source.text().into_owned(),
+                destination: message.destination.text().into_owned(),
                 note: decision.note.map(String::from),
                 exact,
             });

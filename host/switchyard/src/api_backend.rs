@@ -19,8 +19,8 @@ use engine::{BlockedBy, Engine, PacedBy};
 use hooks::Decision;
 use links::{BindMode, Links};
 use model::{
-    Address, Directory, DlrRequest, FinalState, Message, MessageId, Moment, Now, PeerId, Priority, Refusal,
-    RoutingDecision, Timestamp, Verdict,
+    Address, Directory, DlrRequest, FinalState, Message, MessageId, Moment, Now, NumberDisplay, PeerId,
+    Priority, Refusal, RoutingDecision, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
@@ -370,7 +370,7 @@ impl ApiBackend for Switchyard {
         shown.collect()
     }
 
-    fn message(&self, id: &str, body: bool) -> Result<api::TraceView, Problem> {
+    fn message(&self, id: &str, body: bool, numbers: NumberDisplay) -> Result<api::TraceView, Problem> {
         let id = Self::parse_id(id)?;
         // Memory first, for the current state. The content is in the store in any case.
         let live = self
@@ -384,10 +384,12 @@ impl ApiBackend for Switchyard {
         }
         match found {
             Some(StoredMessage::Waiting(message, progress)) => {
-                Ok(self.waiting(&message, live, progress.as_ref(), body))
+                Ok(self.waiting(&message, live, progress.as_ref(), (body, numbers)))
             }
-            Some(StoredMessage::Finished(message, ended)) => Ok(self.finished(&message, &ended, body)),
-            None => self.archived_trace(id, body),
+            Some(StoredMessage::Finished(message, ended)) => {
+                Ok(self.finished(&message, &ended, (body, numbers)))
+            }
+            None => self.archived_trace(id, (body, numbers)),
         }
     }
 
@@ -484,12 +486,16 @@ impl ApiBackend for Switchyard {
         Ok(api::ExplanationView { steps, answer })
     }
 
-    fn history(&self, query: &HashMap<String, String>) -> Result<api::HistoryPageView, Problem> {
-        self.show_history(query)
+    fn history(
+        &self,
+        query: &HashMap<String, String>,
+        numbers: NumberDisplay,
+    ) -> Result<api::HistoryPageView, Problem> {
+        self.show_history(query, numbers)
     }
 
-    fn export(&self, query: &HashMap<String, String>) -> Result<Export, Problem> {
-        self.export_history(query)
+    fn export(&self, query: &HashMap<String, String>, numbers: NumberDisplay) -> Result<Export, Problem> {
+        self.export_history(query, numbers)
     }
 
     fn statistics(&self, query: &HashMap<String, String>) -> Result<Vec<api::StatisticsView>, Problem> {
@@ -508,12 +514,16 @@ impl ApiBackend for Switchyard {
         self.resend_dlrs_in_range(request)
     }
 
-    fn refusals(&self, query: &HashMap<String, String>) -> Result<api::RefusalsView, Problem> {
-        self.show_refusals(query)
+    fn refusals(
+        &self,
+        query: &HashMap<String, String>,
+        numbers: NumberDisplay,
+    ) -> Result<api::RefusalsView, Problem> {
+        self.show_refusals(query, numbers)
     }
 
-    fn opt_outs(&self) -> Result<api::OptOutsView, Problem> {
-        self.show_opt_outs()
+    fn opt_outs(&self, numbers: NumberDisplay) -> Result<api::OptOutsView, Problem> {
+        self.show_opt_outs(numbers)
     }
 
     fn set_opt_out(&self, change: &api::OptOutChange) -> Result<(), Problem> {

@@ -2,14 +2,16 @@
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::core_loop;
-use crate::queue_actions::format_address;
 use crate::records::time;
 use admin::{MessageAction, Problem, ProblemKind};
 use api::MessageStateView;
 use archive::{ArchiveFilter, Record, RecordFields, Side};
 use codec::RecordSummary;
 use engine::{EngineAnswer, Event, MessageState};
-use model::{Address, FinalState, Message, MessageId, PeerId, Refusal, SUBMISSION_IDS, Timestamp, Verdict};
+use model::{
+    Address, FinalState, Message, MessageId, NumberDisplay, PeerId, Refusal, SUBMISSION_IDS, Timestamp,
+    Verdict,
+};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -197,7 +199,7 @@ impl Switchyard {
         message: &Message,
         peer: Option<PeerId>,
         state: (MessageStateView, bool),
-        open: bool,
+        numbers: NumberDisplay,
     ) -> api::MessageRowView {
         api::MessageRowView {
             id: message.id.to_string(),
@@ -206,8 +208,8 @@ impl Switchyard {
             finished: state.1,
             account: self.name_of(message.origin),
             peer: peer.map_or(String::new(), |peer| self.name_of(peer)),
-            source: format_address(&message.source, open),
-            destination: format_address(&message.destination, open),
+            source: numbers.address(&message.source),
+            destination: numbers.address(&message.destination),
             length: message.text.octets.len(),
         }
     }
@@ -217,7 +219,7 @@ impl Switchyard {
         &self,
         search: &Search,
         before: MessageId,
-        (limit, open): (usize, bool),
+        (limit, numbers): (usize, NumberDisplay),
         rows: &mut BTreeMap<MessageId, api::MessageRowView>,
     ) -> Result<Option<MessageId>, Problem> {
         let (mut before, mut left) = (before, SCAN_LIMIT);
@@ -250,7 +252,7 @@ impl Switchyard {
                         let matches = search.matches_submission(message.submission)
                             && search.state.is_none_or(|expected| expected == state);
                         if matches && search.matches_peers(message.origin, peer) {
-                            rows.insert(message.id, self.row(&message, peer, (state, false), open));
+                            rows.insert(message.id, self.row(&message, peer, (state, false), numbers));
                         }
                     }
                     StoredMessage::Finished(message, ended) => {
@@ -258,7 +260,7 @@ impl Switchyard {
                         let matches = search.matches_submission(message.submission)
                             && search.state.is_none_or(|expected| expected == state);
                         if matches && search.matches_peers(message.origin, peer) {
-                            rows.insert(message.id, self.row(&message, peer, (state, true), open));
+                            rows.insert(message.id, self.row(&message, peer, (state, true), numbers));
                         }
                     }
                 }
@@ -291,7 +293,7 @@ impl Switchyard {
         &self,
         (request, search): (&api::MessageFilter, &Search),
         before: MessageId,
-        open: bool,
+        numbers: NumberDisplay,
         rows: &mut BTreeMap<MessageId, api::MessageRowView>,
     ) -> Result<Option<MessageId>, Problem> {
         let is_archivable = search.state.is_none() || search.final_state.is_some();
@@ -327,14 +329,13 @@ impl Switchyard {
                 && search.subscriber.as_ref().is_none_or(|subscriber| subscriber.has_record(record))
         };
         for record in page.records.iter().filter(is_wanted) {
-            rows.entry(record.id).or_insert_with(|| archived_row(record, open));
+            rows.entry(record.id).or_insert_with(|| archived_row(record, numbers));
         }
         Ok(page.next)
     }
 }
 
-fn archived_row(record: &Record, open: bool) -> api::MessageRowView {
-    let number = |text: &str| format_address(&Address::new(0, 0, text.as_bytes()), open);
+fn archived_row(record: &Record, numbers: NumberDisplay) -> api::MessageRowView {
     api::MessageRowView {
         id: record.id.to_string(),
         at: record.accepted_at.0,
@@ -342,8 +343,8 @@ fn archived_row(record: &Record, open: bool) -> api::MessageRowView {
         finished: true,
         account: record.account.clone(),
         peer: record.peer.clone(),
-        source: number(&record.source),
-        destination: number(&record.destination),
+        source: numbers.text(&record.source),
+        destination: numbers.text(&record.destination),
         length: record.body.as_ref().map_or(0, Vec::len),
     }
 }
@@ -352,7 +353,7 @@ impl admin::Messages for Switchyard {
     fn find_messages(
         &self,
         request: &api::MessageFilter,
-        open: bool,
+        numbers: NumberDisplay,
     ) -> Result<api::MessagePageView, Problem> {
         let search = self.search(request)?;
         let before = match request.cursor.as_deref() {
@@ -369,8 +370,8 @@ impl admin::Messages for Switchyard {
         let before = end.map_or(before, |end| end.min(before));
         let mut rows = BTreeMap::new();
         // The store first: a message that leaves it meanwhile is already in the archive.
-        let stored = self.search_store(&search, before, (request.limit, open), &mut rows)?;
-        let archived = self.search_archive((request, &search), before, open, &mut rows)?;
+        let stored = self.search_store(&search, before, (request.limit, numbers), &mut rows)?;
+        let archived = self.search_archive((request, &search), before, numbers, &mut rows)?;
         // Below the higher of the two limits, one side was not searched.
         let edge = stored.max(archived);
         if let Some(edge) = edge {

@@ -8,7 +8,7 @@ use hooks::{
     ActivationConditions, Binding, BindingRecord, CallCounts, FaultKind, HookError, Hooks, HostInterface,
     PluginCounts, TrialMode, VersionInfo,
 };
-use model::{Hook, Timestamp};
+use model::{Hook, NumberDisplay, Timestamp};
 use ports::EventSink as _;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -494,10 +494,10 @@ impl admin::Plugins for Switchyard {
         &self,
         hook: &str,
         request: api::PolicyTryRequest,
-        unmasked: bool,
+        numbers: NumberDisplay,
     ) -> Result<api::PolicyTryView, Problem> {
         self.peer_snapshots.publish();
-        self.try_document(parse_hook(hook)?, request, unmasked)
+        self.try_document(parse_hook(hook)?, request, numbers)
     }
 
     fn replay(&self, request: api::ReplayRequest) -> Result<api::ReplayStart, Problem> {
@@ -508,8 +508,8 @@ impl admin::Plugins for Switchyard {
         self.replays.all()
     }
 
-    fn replay_report(&self, id: &str) -> Result<api::ReplayStateView, Problem> {
-        self.replays.report(id)
+    fn replay_report(&self, id: &str, numbers: NumberDisplay) -> Result<api::ReplayStateView, Problem> {
+        self.replays.report(id, numbers)
     }
 
     fn end_replay(&self, id: &str) -> Result<(), Problem> {

@@ -10,7 +10,7 @@ use api::{
 use bytes::Bytes;
 use hooks::{Binding, DryRun, HostAnswer, ScreenDecision, ScreenOutcome, TracedDryRun};
 use model::{
-    Address, Hook, Message, MessageChanges, PluginVersion, Quote, RejectReason, RoutingDecision,
+    Hook, Message, MessageChanges, NumberDisplay, PluginVersion, Quote, RejectReason, RoutingDecision,
     ScreenVerdict, SenderRequest, Text, Timestamp, Verdict,
 };
 use rustix::time::{ClockId, clock_gettime};
@@ -84,13 +84,13 @@ struct Decided {
 }
 
 impl Switchyard {
-    /// Decides the messages by the requested chain and by the live one. `unmasked`: with full numbers of archived messages, and with
+    /// Decides the messages by the requested chain and by the live one. `numbers`: how numbers are shown of archived messages, and with
     /// their texts for plugins that read them.
     pub(crate) fn try_document(
         &self,
         hook: Hook,
         request: PolicyTryRequest,
-        unmasked: bool,
+        numbers: NumberDisplay,
     ) -> Result<PolicyTryView, Problem> {
         let PolicyTryRequest { messages, last, activation } = request;
         if messages.as_ref().is_some_and(Vec::is_empty) && last.is_none() {
@@ -122,7 +122,7 @@ impl Switchyard {
                 messages.iter().map(|message| hypothetical(self, message)).collect::<Result<_, _>>()?
             }
             (None, Some(last)) if (1..=MAX_MESSAGES as u64).contains(&last) => {
-                archived(self, hook, last, &[&tried_chain, live_chain], unmasked)?
+                archived(self, hook, last, &[&tried_chain, live_chain], numbers)?
             }
             _ => {
                 return Err(unprocessable(format!(
@@ -141,7 +141,7 @@ impl Switchyard {
             if started.elapsed() > TIME_LIMIT {
                 break;
             }
-            results.push(compare(self, hook, (&tried, &live), question, unmasked));
+            results.push(compare(self, hook, (&tried, &live), question, numbers));
         }
         Ok(PolicyTryView {
             hook,
@@ -200,14 +200,14 @@ fn archived(
     hook: Hook,
     last: u64,
     chains: &[&[Binding]],
-    unmasked: bool,
+    numbers: NumberDisplay,
 ) -> Result<Vec<Question>, Problem> {
     let mut reads_texts = false;
     for chain in chains {
         reads_texts |= Replays::needs_texts(appliance, chain)?;
     }
     let nobody = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
-    let newest = appliance.replays.newest(last, reads_texts && unmasked)?;
+    let newest = appliance.replays.newest(last, reads_texts && numbers == NumberDisplay::Whole)?;
     let directory = appliance.directory.load();
     Ok(newest
         .into_iter()
@@ -216,7 +216,9 @@ fn archived(
             let inexact = match (origin, archived.missing) {
                 (None, _) => Some("an unknown account or peer".to_owned()),
                 (_, Some(missing)) => Some(missing.name().to_owned()),
-                _ if reads_texts && !unmasked => Some("a text that you may not read".to_owned()),
+                _ if reads_texts && numbers == NumberDisplay::Masked => {
+                    Some("a text that you may not read".to_owned())
+                }
                 _ if hook == Hook::Screen
                     && archived.screening.as_ref().is_some_and(|screening| screening.has_replaced_text) =>
                 {
@@ -244,10 +246,12 @@ fn compare(
     hook: Hook,
     (tried, live): (&TriedChains, &TriedChains),
     question: Question,
-    unmasked: bool,
+    numbers: NumberDisplay,
 ) -> TriedMessageView {
     let is_archived = question.host_calls.is_some();
-    let with_keys = unmasked || !is_archived;
+    // Whoever typed a message in sees its numbers.
+    let numbers = if is_archived { numbers } else { NumberDisplay::Whole };
+    let with_keys = numbers == NumberDisplay::Whole;
     let mut question = question;
     if !is_archived && hook != Hook::Screen {
         appliance.routing.preview_lookup(&mut question.message);
@@ -255,15 +259,11 @@ fn compare(
     let (tried_decided, tried, tried_missing) = decide(appliance, hook, tried, &question, with_keys);
     let (live_decided, live, live_missing) = decide(appliance, hook, live, &question, with_keys);
     let Question { message, origin, inexact, .. } = question;
-    let shown = |address: &Address| match with_keys {
-        true => address.text().into_owned(),
-        false => address.masked(),
-    };
     TriedMessageView {
         id: is_archived.then(|| message.id.to_string()),
         origin: origin.to_string(),
-        source: message.source.text().into_owned(),
-        destination: shown(&message.destination),
+        source: numbers.address(&message.source),
+        destination: numbers.address(&message.destination),
         tried,
         live,
         different: tried_decided != live_decided,

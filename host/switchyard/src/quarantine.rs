@@ -1,10 +1,10 @@
 //! Messages in quarantine, in the admin API.
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::queue_actions::{MessagePage, field_problem, format_address};
+use crate::queue_actions::{MessagePage, field_problem};
 use admin::{Problem, QuarantineDecision};
 use engine::AdminAction;
-use model::MessageId;
+use model::{MessageId, NumberDisplay};
 
 impl admin::Quarantine for Switchyard {
     fn quarantine(
@@ -12,7 +12,7 @@ impl admin::Quarantine for Switchyard {
         origin: Option<&str>,
         after: Option<&str>,
         limit: usize,
-        unmasked: bool,
+        numbers: NumberDisplay,
     ) -> Result<api::QuarantinePageView, Problem> {
         let of = self.parse_peer("/origin", origin)?;
         let MessagePage { messages, next, now } =
@@ -22,8 +22,8 @@ impl admin::Quarantine for Switchyard {
             api::QuarantinedView {
                 id: status.id.to_string(),
                 origin: self.name_of(status.origin),
-                source: format_address(&message.source, unmasked),
-                destination: format_address(&message.destination, unmasked),
+                source: numbers.address(&message.source),
+                destination: numbers.address(&message.destination),
                 at: message.accepted_at.0,
                 until: now.wall_of(status.expires).0,
                 by: format!("{} {}", by.plugin, by.version),

@@ -11,8 +11,8 @@ use engine::{
     QueueActionRefusal, QueueActionSurvey,
 };
 use model::{
-    Address, AddressBytes, Message, MessageId, Now, PeerId, QueueAction, QueueActionId, QueueActionKind,
-    QueueActionScope, QueueActionState, StepKind, parse_duration,
+    AddressBytes, Message, MessageId, Now, NumberDisplay, PeerId, QueueAction, QueueActionId,
+    QueueActionKind, QueueActionScope, QueueActionState, StepKind, parse_duration,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,11 +28,6 @@ const SETTLE_BATCH: usize = 500;
 const MAX_REASON_CHARS: usize = 256;
 /// Default time within which an action can be undone.
 const DEFAULT_UNDO: Duration = Duration::from_secs(60);
-
-/// A number, masked unless the caller may see it.
-pub(crate) fn format_address(address: &Address, open: bool) -> String {
-    if open { address.text().into_owned() } else { address.masked() }
-}
 
 /// A duration in the largest unit that represents it exactly.
 fn format_duration(time: Duration) -> String {
@@ -285,11 +280,16 @@ impl Switchyard {
         }
     }
 
-    fn sample(&self, message: &Message, state: MessageStateView, open: bool) -> api::QueueActionSample {
+    fn sample(
+        &self,
+        message: &Message,
+        state: MessageStateView,
+        numbers: NumberDisplay,
+    ) -> api::QueueActionSample {
         api::QueueActionSample {
             id: message.id.to_string(),
-            from: format_address(&message.source, open),
-            to: format_address(&message.destination, open),
+            from: numbers.address(&message.source),
+            to: numbers.address(&message.destination),
             state,
         }
     }
@@ -303,7 +303,7 @@ impl Switchyard {
     fn preview_action(
         &self,
         request: &NewQueueAction,
-        open: bool,
+        numbers: NumberDisplay,
     ) -> Result<api::QueueActionPreview, Problem> {
         let mut preview = api::QueueActionPreview { complete: true, ..api::QueueActionPreview::default() };
         let mut oldest: BTreeMap<MessageId, MessageStateView> = BTreeMap::new();
@@ -355,7 +355,7 @@ impl Switchyard {
         let sample = self.load(&ids)?;
         preview.sample = sample
             .iter()
-            .filter_map(|message| Some(self.sample(message, *oldest.get(&message.id)?, open)))
+            .filter_map(|message| Some(self.sample(message, *oldest.get(&message.id)?, numbers)))
             .collect();
         Ok(preview)
     }
@@ -420,7 +420,7 @@ impl admin::QueueActions for Switchyard {
     fn preview_queue_action(
         &self,
         request: api::QueueActionRequest,
-        open: bool,
+        numbers: NumberDisplay,
     ) -> Result<api::QueueActionPreview, Problem> {
         let action = self.new_queue_action(&request, "")?;
         let copy = action.clone();
@@ -429,7 +429,7 @@ impl admin::QueueActions for Switchyard {
             .query(move |engine, _| engine.validate_queue_action(&copy))
             .ok_or_else(shutting_down_problem)?;
         verdict.map_err(refusal_problem)?;
-        self.preview_action(&action, open)
+        self.preview_action(&action, numbers)
     }
 
     fn create_queue_action(
@@ -461,7 +461,7 @@ impl admin::QueueActions for Switchyard {
         peer: Option<&str>,
         after: Option<&str>,
         limit: usize,
-        open: bool,
+        numbers: NumberDisplay,
     ) -> Result<api::UncertainPageView, Problem> {
         let of = match peer {
             Some(name) => match self.directory.load().id(name) {
@@ -484,8 +484,8 @@ impl admin::QueueActions for Switchyard {
                 id: status.id.to_string(),
                 peer: self.name_of(status.peer),
                 account: self.name_of(status.origin),
-                source: format_address(&message.source, open),
-                destination: format_address(&message.destination, open),
+                source: numbers.address(&message.source),
+                destination: numbers.address(&message.destination),
                 at: message.accepted_at.0,
                 since: written.map(|step| step.at.0),
                 until: status.until.map(|at| now.wall_of(at).0),

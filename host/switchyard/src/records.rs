@@ -7,7 +7,7 @@ use admin::metrics::{self, MetricsPage};
 use admin::{Export, Problem, ProblemKind};
 use archive::{ArchiveError, ArchiveFilter, ExportFormat, Period, RecordFields, RunningPump, Side, Span};
 use engine::Event;
-use model::{AddressBytes, Direction, FinalState, MessageId, Timestamp};
+use model::{AddressBytes, Direction, FinalState, MessageId, NumberDisplay, Timestamp};
 use std::collections::HashMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -149,6 +149,7 @@ impl Switchyard {
     pub(crate) fn show_history(
         &self,
         parameters: &HashMap<String, String>,
+        numbers: NumberDisplay,
     ) -> Result<api::HistoryPageView, Problem> {
         let history = self.archived()?;
         let mut query = Query::new(parameters);
@@ -171,11 +172,16 @@ impl Switchyard {
         let page =
             history.runtime.block_on(history.archive.page(&filter, cursor, limit.unwrap_or(100), fields));
         let page = page.map_err(|error| archive_problem(&error))?;
-        let messages = page.records.into_iter().map(Into::into).collect();
+        let messages =
+            page.records.into_iter().map(|record| record.redacted(numbers, fields.body).into()).collect();
         Ok(api::HistoryPageView { messages, next: page.next.map(|cursor| cursor.to_string()) })
     }
 
-    pub(crate) fn export_history(&self, parameters: &HashMap<String, String>) -> Result<Export, Problem> {
+    pub(crate) fn export_history(
+        &self,
+        parameters: &HashMap<String, String>,
+        numbers: NumberDisplay,
+    ) -> Result<Export, Problem> {
         let history = self.archived()?;
         let mut query = Query::new(parameters);
         let filter = query.filter()?;
@@ -188,7 +194,7 @@ impl Switchyard {
         let fields = RecordFields { body: query.flag("body")?, trace: query.flag("trace")? };
         query.finish()?;
         tracing::info!(body = fields.body, "history exported by admin");
-        let mut export = history.archive.export(filter, format, fields);
+        let mut export = history.archive.export(filter, format, fields).with_numbers(numbers);
         let (sender, chunks) = tokio::sync::mpsc::channel(4);
         history.runtime.spawn(async move {
             loop {
@@ -236,12 +242,12 @@ impl Switchyard {
         Ok(api::OrphanDlrsView { total: count as u64, dlrs: dlrs.collect() })
     }
 
-    pub(crate) fn show_opt_outs(&self) -> Result<api::OptOutsView, Problem> {
+    pub(crate) fn show_opt_outs(&self, numbers: NumberDisplay) -> Result<api::OptOutsView, Problem> {
         let stopped =
             self.core.query(|engine, _| engine.opt_outs(MAX_LISTED)).ok_or_else(shutting_down_problem)?;
         let shown = stopped.into_iter().map(|opt_out| api::OptOutView {
-            sender: String::from_utf8_lossy(&opt_out.sender).into_owned(),
-            subscriber: String::from_utf8_lossy(&opt_out.subscriber).into_owned(),
+            sender: numbers.text(String::from_utf8_lossy(&opt_out.sender)),
+            subscriber: numbers.text(String::from_utf8_lossy(&opt_out.subscriber)),
         });
         Ok(api::OptOutsView { stopped: shown.collect() })
     }
@@ -259,6 +265,7 @@ impl Switchyard {
     pub(crate) fn show_refusals(
         &self,
         parameters: &HashMap<String, String>,
+        numbers: NumberDisplay,
     ) -> Result<api::RefusalsView, Problem> {
         let mut query = Query::new(parameters);
         let account = match query.text("account") {
@@ -295,8 +302,8 @@ impl Switchyard {
                     at: refused.at.0,
                     account: self.name_of(id),
                     protocol: refused.protocol.name().to_owned(),
-                    source: refused.source.text().into_owned(),
-                    destination: refused.destination.masked(),
+                    source: numbers.address(&refused.source),
+                    destination: numbers.address(&refused.destination),
                     code: refused.code.to_owned(),
                     reason: refused.reason.into_owned(),
                 })

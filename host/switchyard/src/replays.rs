@@ -10,8 +10,8 @@ use archive::{Archive, ArchivedMessage, DecisionDecoder, ReplayRange};
 use bytes::Bytes;
 use hooks::{Binding, DryRun, DryRunOutcome, ScreenOutcome};
 use model::{
-    Directory, Hook, Message, MessageKind, PeerId, PluginVersion, Priority, Quote, RejectReason,
-    RoutingDecision, ScreenVerdict, Screening, Text, Timestamp, Verdict,
+    Directory, Hook, Message, MessageKind, NumberDisplay, PeerId, PluginVersion, Priority, Quote,
+    RejectReason, RoutingDecision, ScreenVerdict, Screening, Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use replay::{
@@ -198,13 +198,17 @@ impl Replays {
         all.running.iter().rev().map(|(id, started)| replay_state(*id, started, false)).collect()
     }
 
-    pub(crate) fn report(&self, id: &str) -> Result<api::ReplayStateView, Problem> {
+    pub(crate) fn report(&self, id: &str, numbers: NumberDisplay) -> Result<api::ReplayStateView, Problem> {
         let number: u64 = id.parse().map_err(|_| unknown_replay(id))?;
         let all = self.all.lock();
-        all.running
-            .get(&number)
-            .map(|started| replay_state(number, started, true))
-            .ok_or_else(|| unknown_replay(id))
+        let started = all.running.get(&number).ok_or_else(|| unknown_replay(id))?;
+        let mut state = replay_state(number, started, true);
+        let groups = state.report.iter_mut().flatten().flat_map(|report| &mut report.groups);
+        for example in groups.flat_map(|group| &mut group.examples) {
+            example.source = numbers.text(std::mem::take(&mut example.source));
+            example.destination = numbers.text(std::mem::take(&mut example.destination));
+        }
+        Ok(state)
     }
 
     pub(crate) fn end(&self, id: &str) -> Result<(), Problem> {

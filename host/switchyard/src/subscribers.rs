@@ -11,8 +11,8 @@ use engine::{
 };
 use gsm::{HlrUnreachable, SubscriberInfo, SubscriberKey};
 use model::{
-    Address, AddressBytes, DlrRequest, Imsi, Leg, Message, MessageId, Now, PluginVersion, Priority, Refusal,
-    RoutingDecision, StepKind, Text, Timestamp, Verdict,
+    Address, AddressBytes, DlrRequest, Imsi, Leg, Message, MessageId, Now, NumberDisplay, PluginVersion,
+    Priority, Refusal, RoutingDecision, StepKind, Text, Timestamp, Verdict,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,11 +54,6 @@ fn key(name: &SubscriberName) -> Result<SubscriberKey, Problem> {
         }
         SubscriberName::Msisdn(digits) => Ok(SubscriberKey::Msisdn(digits.clone())),
     }
-}
-
-/// Digits, masked unless the caller may see them.
-fn shown(digits: &str, open: bool) -> String {
-    crate::queue_actions::format_address(&Address::new(0, 0, digits.as_bytes()), open)
 }
 
 /// The last failure of a message: an error code or no response.
@@ -190,7 +185,11 @@ impl Switchyard {
 }
 
 impl admin::GsmSubscribers for Switchyard {
-    fn subscriber(&self, name: &SubscriberName, open: bool) -> Result<api::SubscriberView, Problem> {
+    fn subscriber(
+        &self,
+        name: &SubscriberName,
+        numbers: NumberDisplay,
+    ) -> Result<api::SubscriberView, Problem> {
         let located = self.locate(name)?;
         let names = located.names();
         let survey = self.survey_subscriber(&names)?;
@@ -212,8 +211,8 @@ impl admin::GsmSubscribers for Switchyard {
         }
         let Located { network, info } = located;
         Ok(api::SubscriberView {
-            imsi: shown(info.imsi.as_str(), open),
-            msisdn: info.msisdn.as_deref().map(|digits| shown(digits, open)),
+            imsi: numbers.text(info.imsi.as_str()),
+            msisdn: info.msisdn.as_deref().map(|digits| numbers.text(digits)),
             network: network.name().to_owned(),
             msc: info.msc,
             connected: info.connected,

@@ -8,8 +8,8 @@ use archive::TraceScreening;
 use engine::{LockHolder, MessageState, MessageStatus};
 use model::{
     Address, Direction, DlrRequest, FinalRecord, Lookup, Message, MessageChanges, MessageId, MessageProgress,
-    Now, PeerId, PeerMessageId, PluginVersion, Priority, RoutingDecision, Screening, SenderRequest, Step,
-    StepKind, Text, Timestamp, Verdict,
+    Now, NumberDisplay, PeerId, PeerMessageId, PluginVersion, Priority, RoutingDecision, Screening,
+    SenderRequest, Step, StepKind, Text, Timestamp, Verdict,
 };
 use std::sync::Arc;
 
@@ -52,6 +52,9 @@ fn lookup_view(lookup: &Lookup) -> api::LookupView {
         cached: *cached,
     }
 }
+
+/// Whether a trace has the text, and how it shows numbers.
+type Shown = (bool, NumberDisplay);
 
 /// Stands for a peer that is known by its name only.
 const UNKNOWN_PEER: PeerId = PeerId(u32::MAX);
@@ -105,8 +108,11 @@ pub(crate) fn archived_message(record: &archive::Record, origin: PeerId) -> (Mes
 
 impl Switchyard {
     /// Describes a step; `peer` is the peer of the last submission.
-    fn describe_step(&self, kind: &StepKind<Arc<str>>, peer: &str) -> String {
+    fn describe_step(&self, kind: &StepKind<Arc<str>>, peer: &str, numbers: NumberDisplay) -> String {
         match kind {
+            StepKind::SenderLeased { pool, number } => {
+                format!("sender: {}, from pool {pool}", numbers.text(number.to_string()))
+            }
             StepKind::Refused { code } => {
                 format!("refused by the peer: {}", self.causes.describe_code(peer, *code))
             }
@@ -134,7 +140,13 @@ impl Switchyard {
         describe_verdict(&self.named_verdict(verdict), sender, changes)
     }
 
-    fn trace(&self, message: &Message, origin: String, verdict: String, body: bool) -> api::TraceView {
+    fn trace(
+        &self,
+        message: &Message,
+        origin: String,
+        verdict: String,
+        (body, numbers): Shown,
+    ) -> api::TraceView {
         let routed = &message.routed;
         let text = || smpp::text::decode(message.text.data_coding, &message.text.octets);
         api::TraceView {
@@ -143,12 +155,8 @@ impl Switchyard {
             state: MessageStateView::Ending,
             finished: false,
             origin,
-            source: message.source.text().into_owned(),
-            destination: if body {
-                message.destination.text().into_owned()
-            } else {
-                message.destination.masked()
-            },
+            source: numbers.address(&message.source),
+            destination: numbers.address(&message.destination),
             accepted_at: message.accepted_at.0,
             expires_at: message.expires_at.0,
             screening: None,
@@ -170,7 +178,7 @@ impl Switchyard {
             waiting_for: None,
             steps: vec![api::StepView {
                 at: message.accepted_at.0,
-                what: self.describe_step(&StepKind::Accepted, ""),
+                what: self.describe_step(&StepKind::Accepted, "", numbers),
             }],
             peer_ids: Vec::new(),
             length: message.text.octets.len(),
@@ -178,10 +186,10 @@ impl Switchyard {
         }
     }
 
-    fn add_steps(&self, trace: &mut api::TraceView, steps: &[Step<Arc<str>>]) {
+    fn add_steps(&self, trace: &mut api::TraceView, steps: &[Step<Arc<str>>], numbers: NumberDisplay) {
         let mut peer = "";
         for step in steps {
-            let what = self.describe_step(&step.kind, peer);
+            let what = self.describe_step(&step.kind, peer, numbers);
             if let StepKind::Submitted { peer: to, .. } = &step.kind {
                 peer = to;
             }
@@ -196,10 +204,16 @@ impl Switchyard {
             .collect();
     }
 
-    fn add_end(&self, trace: &mut api::TraceView, ended: &FinalRecord, steps: &[Step<Arc<str>>]) {
+    fn add_end(
+        &self,
+        trace: &mut api::TraceView,
+        ended: &FinalRecord,
+        steps: &[Step<Arc<str>>],
+        numbers: NumberDisplay,
+    ) {
         trace.state = ended.state.into();
         trace.finished = true;
-        self.add_steps(trace, steps);
+        self.add_steps(trace, steps, numbers);
         let error = match (ended.error, self.causes.of_steps(ended.error, steps)) {
             (0, _) => String::new(),
             (code, Some(cause)) => format!(", error {code}: {cause}"),
@@ -210,23 +224,23 @@ impl Switchyard {
             .push(api::StepView { at: ended.at.0, what: format!("ended: {}{error}", ended.state.name()) });
     }
 
-    fn live_trace(&self, message: &Message, body: bool) -> api::TraceView {
+    fn live_trace(&self, message: &Message, shown: Shown) -> api::TraceView {
         let routed = &message.routed;
         let verdict =
             self.describe_routing(&routed.verdict, routed.sender.as_deref(), routed.changes.as_deref());
-        let mut trace = self.trace(message, self.name_of(message.origin), verdict, body);
+        let mut trace = self.trace(message, self.name_of(message.origin), verdict, shown);
         trace.screening = routed.screening.as_deref().map(|screening| {
             let Screening { by, note, changes, submitted_text, .. } = screening;
-            screening_view(by, note.as_deref(), changes.as_deref(), submitted_text.as_ref(), body)
+            screening_view(by, note.as_deref(), changes.as_deref(), submitted_text.as_ref(), shown.0)
         });
         trace.lookup = routed.lookup.as_deref().map(lookup_view);
         trace
     }
 
     /// The trace of a finished message in the store.
-    pub(crate) fn finished(&self, message: &Message, ended: &FinalRecord, body: bool) -> api::TraceView {
-        let mut trace = self.live_trace(message, body);
-        self.add_end(&mut trace, ended, &self.named_steps(&ended.steps));
+    pub(crate) fn finished(&self, message: &Message, ended: &FinalRecord, shown: Shown) -> api::TraceView {
+        let mut trace = self.live_trace(message, shown);
+        self.add_end(&mut trace, ended, &self.named_steps(&ended.steps), shown.1);
         trace
     }
 
@@ -236,19 +250,19 @@ impl Switchyard {
         message: &Message,
         live: Option<(MessageStatus, Now)>,
         progress: Option<&MessageProgress>,
-        body: bool,
+        shown: Shown,
     ) -> api::TraceView {
-        let mut trace = self.live_trace(message, body);
+        let mut trace = self.live_trace(message, shown);
         let Some((status, now)) = live else {
             if let Some(progress) = progress {
-                self.add_steps(&mut trace, &self.named_steps(&progress.steps));
+                self.add_steps(&mut trace, &self.named_steps(&progress.steps), shown.1);
             }
             return trace;
         };
         let until = status.until.map(|at| now.wall_of(at).0);
         let peer = self.name_of(status.peer);
         trace.routing.leg = Some(usize::from(status.leg));
-        self.add_steps(&mut trace, &self.named_steps(&status.steps));
+        self.add_steps(&mut trace, &self.named_steps(&status.steps), shown.1);
         if let Some(at) = status.submitted_at
             && !status.steps.iter().rev().any(
                 |step| matches!(step.kind, StepKind::Submitted { attempt, .. } if attempt == status.attempts),
@@ -325,7 +339,7 @@ impl Switchyard {
     }
 
     /// The trace of an archived message, in the same form as from the store.
-    pub(crate) fn archived_trace(&self, id: MessageId, body: bool) -> Result<api::TraceView, Problem> {
+    pub(crate) fn archived_trace(&self, id: MessageId, shown: Shown) -> Result<api::TraceView, Problem> {
         let nowhere = || {
             let detail = format!("message {id} was never accepted, or was deleted after its retention");
             Problem::new(ProblemKind::NotFound, detail)
@@ -346,11 +360,11 @@ impl Switchyard {
             Some(verdict) => describe_verdict(verdict, decoded.sender.as_ref(), decoded.changes.as_ref()),
             None => format!("archived without a route; sent to {}", record.peer),
         };
-        let mut trace = self.trace(&message, origin.clone(), verdict, body);
-        self.add_end(&mut trace, &ended, &decoded.steps);
+        let mut trace = self.trace(&message, origin.clone(), verdict, shown);
+        self.add_end(&mut trace, &ended, &decoded.steps, shown.1);
         trace.screening = decoded.screening.map(|screening| {
             let TraceScreening { by, note, changes, submitted_text } = &screening;
-            screening_view(by, note.as_deref(), changes.as_ref(), submitted_text.as_ref(), body)
+            screening_view(by, note.as_deref(), changes.as_ref(), submitted_text.as_ref(), shown.0)
         });
         trace.lookup = decoded.lookup.as_ref().map(lookup_view);
         trace.price = decoded.price.map(|price| api::PriceView {

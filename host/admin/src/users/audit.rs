@@ -5,7 +5,9 @@ use crate::authenticator::Authenticator;
 use crate::backend::SharedBackend;
 use crate::problem::Problem;
 use crate::request::{QueryParams, page_limit};
+use crate::request_audit::shown_subject;
 use access::AuditQuery;
+use access::Caller;
 use api::AuditPage;
 use axum::{Extension, Json};
 use serde::Deserialize;
@@ -47,9 +49,14 @@ struct AuditLogQuery {
 )]
 async fn audit(
     Extension(authenticator): Extension<Arc<Authenticator>>,
+    Extension(caller): Extension<Caller>,
     QueryParams(query): QueryParams<AuditLogQuery>,
 ) -> Result<Json<AuditPage>, Problem> {
     let AuditLogQuery { limit: lines, before, by, what, subject } = query;
     let query = AuditQuery { before, limit: page_limit(lines, MAX_LINES)?, by, what, subject };
-    with_access(&authenticator, move |access| access.audit(&query)).await.map(Json)
+    let mut page = with_access(&authenticator, move |access| access.audit(&query)).await?;
+    for entry in &mut page.entries {
+        entry.record.subject = shown_subject(&entry.record, caller.number_display());
+    }
+    Ok(Json(page))
 }

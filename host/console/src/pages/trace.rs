@@ -26,7 +26,7 @@ async fn read(context: &RequestContext, id: &str, body: bool) -> Result<TraceVie
 
 pub(crate) async fn regions(context: &RequestContext, id: &str) -> Result<Vec<Region>, ApiError> {
     let trace = read(context, id, false).await?;
-    Ok(vec![("status", status_card(context, &trace, false)), ("steps", steps(&trace))])
+    Ok(vec![("status", status_card(context, &trace)), ("steps", steps(&trace))])
 }
 
 pub(crate) async fn show(
@@ -42,7 +42,7 @@ pub(crate) async fn show(
     let body = read.map(|trace| {
         html! {
             div.heading { h1 { "Message " code { (trace.id) } } }
-            div #status { (status_card(&context, &trace, with_body)) }
+            div #status { (status_card(&context, &trace)) }
             section.card {
                 h2 { "Text" }
                 (text_card(&context, &trace, &id))
@@ -69,7 +69,7 @@ fn text_card(context: &RequestContext, trace: &TraceView, id: &str) -> Markup {
                 p.muted { "This read is recorded in the audit log." }
             }
             None if context.may_read_bodies() => {
-                p { (length) ", not shown. " a.button href=(format!("/messages/{}?body=1", encode_segment(id))) { "Show the text and the full number" } }
+                p { (length) ", not shown. " a.button href=(format!("/messages/{}?body=1", encode_segment(id))) { "Show the text" } }
                 p.muted { "Reads of the text are recorded in the audit log." }
             }
             None => { p { (length) ". You have no permission to read texts." } }
@@ -77,7 +77,7 @@ fn text_card(context: &RequestContext, trace: &TraceView, id: &str) -> Markup {
     }
 }
 
-fn status_card(context: &RequestContext, trace: &TraceView, with_body: bool) -> Markup {
+fn status_card(context: &RequestContext, trace: &TraceView) -> Markup {
     let action = |act: &str| format!("/messages/{}/{act}", encode_segment(&trace.id));
     let is_uncertain = trace.state == MessageStateView::Uncertain;
     let destination = &trace.destination;
@@ -89,7 +89,7 @@ fn status_card(context: &RequestContext, trace: &TraceView, with_body: bool) -> 
             }
             (detail_list(&[
                 ("From", html! { (trace.source) }),
-                ("To", html! { (destination) @if !with_body && destination.contains('*') { " " span.muted { "(masked)" } } @else if context.has_permission(Permission::Read) { " " (subscriber(destination)) } }),
+                ("To", html! { (destination) @if destination.contains('*') { " " span.muted { "(masked)" } } @else if context.has_permission(Permission::Read) { " " (subscriber(destination)) } }),
                 ("Submitted by", html! { (trace.origin) }),
                 ("Accepted", html! { (exact_time(trace.accepted_at)) " " span.muted { (ago(trace.accepted_at)) } }),
                 ("Submission", match &trace.submission {

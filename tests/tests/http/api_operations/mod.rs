@@ -5,6 +5,7 @@
 
 mod api_fixture;
 mod conforms;
+mod numbers;
 mod row;
 mod table;
 

@@ -147,7 +147,7 @@ async fn reading_a_text_needs_a_request_and_is_logged() -> Result<()> {
     let id = console.send("+4915112345678").await?;
     browser.reads("relayed").await?;
     ensure!(!browser.words().await?.contains("hello from the yard"), "a text is shown without a request");
-    browser.press("Show the text and the full number").await?;
+    browser.press("Show the text").await?;
     browser.reads("hello from the yard").await?;
     browser.go("/audit").await?;
     browser.reads(&id).await?;
