@@ -212,9 +212,29 @@ impl LinkView {
         self.phase == LinkPhase::Bound
     }
 
+    /// Since when the link is up or, across dialling attempts, down; milliseconds since the epoch. The phase changes with each
+    /// attempt, and its start says nothing of how long the link is down.
+    #[must_use]
+    pub fn up_or_down_since(&self) -> u64 {
+        self.down_since.unwrap_or(self.since)
+    }
+
     /// Smoothed round-trip time, in milliseconds.
     #[must_use]
     pub fn round_trip_ms(&self) -> Option<f64> {
         self.round_trip_us.map(|micros| micros as f64 / 1_000.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_down_since_it_was_up_and_not_since_the_last_attempt() {
+        let dialling = LinkView { since: 9_000, down_since: Some(1_000), ..LinkView::default() };
+        assert_eq!(dialling.up_or_down_since(), 1_000);
+        let bound = LinkView { since: 9_000, down_since: None, ..LinkView::default() };
+        assert_eq!(bound.up_or_down_since(), 9_000);
     }
 }

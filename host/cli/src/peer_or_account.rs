@@ -255,7 +255,7 @@ fn links(links: &[LinkView]) -> String {
             value_text(&link.remote),
             value_text(&link.bind),
             (if link.tls { "yes" } else { "no" }).to_owned(),
-            timestamp(&link.since),
+            timestamp(&link.up_or_down_since()),
             format!("{}/{}", count(&link.in_flight), count(&link.window)),
             link.round_trip_us
                 .map_or_else(|| "-".to_owned(), |trip| format!("{}.{}ms", trip / 1_000, trip % 1_000 / 100)),

@@ -76,7 +76,7 @@ async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, Api
                 "Messages by day, account and peer",
                 &["Day", "Account", "Peer", "Accepted", "Accepted by peers", "Delivered", "From handsets"],
                 &rows,
-                &html! { h3 { "Nothing yet" } p { "Messages are counted when they are archived." } },
+                &html! { h3 { "No messages yet" } p { "Messages are counted when they are archived." } },
             ))
         }
     })

@@ -47,11 +47,11 @@ fn page_body(found: &AuditPage, query: &Form) -> Markup {
         p.lead { "All changes, refused changes and reads of message texts. Entries are never changed." }
         form.card.search method="get" action="/audit" role="search" aria-label="Audit" {
             (field("by", "By"))
-            (field("what", "What"))
-            (field("subject", "About"))
+            (field("what", "Operation"))
+            (field("subject", "Subject"))
             p.actions { button.primary type="submit" { "Search" } a.button.quiet href="/audit" { "Clear" } }
         }
-        section.card { (table("Entries, newest first", &["Entry", "When", "By", "What", "About", "From", "Outcome"], &rows, &html! { h2 { "No entry matches" } p { a href="/audit" { "Show all entries" } } })) }
+        section.card { (table("Entries, newest first", &["Entry", "When", "By", "Operation", "Subject", "From", "Outcome"], &rows, &html! { h2 { "No entry matches" } p { a href="/audit" { "Show all entries" } } })) }
         @if let Some(next) = &next { (next_page_link("/audit", &[("before", next), ("by", query.text("by")), ("what", query.text("what")), ("subject", query.text("subject"))])) }
     }
 }

@@ -31,14 +31,14 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
         Err(error) if error.status == StatusCode::NOT_FOUND => {
             return Ok(html! {
                 h1 { "Cluster" }
-                section.card { div.empty { h2 { "This appliance works alone" } p { "With a second machine and a section " code { "[cluster]" } " of the configuration, another appliance goes on when this one dies." } } }
+                section.card { div.empty { h2 { "This appliance is not in a cluster" } p { "With a second machine and a section " code { "[cluster]" } " of the configuration, another appliance goes on when this one dies." } } }
             });
         }
         Err(error) => return Err(error),
     };
     let nodes: Vec<_> = cluster.nodes.iter().map(|node| node_row(node, cluster.head)).collect();
     let members: Vec<_> = cluster.etcd.iter().map(member_row).collect();
-    let none = html! { p { "None was found yet." } };
+    let none = html! { p { "No node was found yet." } };
     Ok(html! {
         h1 { "Cluster" }
         @if let Some(error) = error { (error_notice(error)) }
@@ -54,7 +54,7 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
                 }),
             ]))
             @if context.has_permission(Permission::Configure) && cluster.role == ClusterRole::Leader {
-                p { "A hand-over ends this node in order, and another one leads. The console is at its address then." }
+                p { "A hand-over shuts this node down cleanly, and another node takes the lead. The console is then at its address." }
                 div.actions { (action_button(context, "/cluster", "Hand the lead over", "danger", &[("do", "hand-over")])) }
             }
         }

@@ -134,7 +134,7 @@ fn page_body(
                     p.actions {
                         button.primary type="submit" name="do" value="validate" { "Validate" }
                         button.danger type="submit" name="do" value="apply" { "Apply" }
-                        a.button.quiet href="/configuration" { "Start over" }
+                        a.button.quiet href="/configuration" { "Discard changes" }
                     }
                     p.muted { "Validate lists all problems and all changes, and changes nothing." }
                 }

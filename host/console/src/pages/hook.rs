@@ -75,7 +75,7 @@ async fn page_body(
         @if let Some(error) = error { (error_notice(error)) }
         section.card { h2 { "Live" } div #now { (live_binding_list(&found)) } @if manages { (live_actions(context, &found)) } }
         section.card { h2 { "Faults" } div #faults { (faults(&found)) } }
-        section.card { h2 { "On trial" } div #trial { (trial(&found)) } @if manages && found.candidate.is_some() { (trial_actions(context, &found)) } }
+        section.card { h2 { "Candidate" } div #trial { (trial(&found)) } @if manages && found.candidate.is_some() { (trial_actions(context, &found)) } }
         @if manages { (version_form(context, &found, &versions, query)) }
         section.card { h2 { "Events" } div #events { (events(&found)) } }
         section.card { h2 { "History" } (history(&found)) }
@@ -204,7 +204,7 @@ fn trial(found: &HookStateView) -> Markup {
             }
         }
         h3 { "Side by side" }
-        (counts_table(&[("Live", &found.counts[..]), ("On trial", &candidate.counts[..])]))
+        (counts_table(&[("Live", &found.counts[..]), ("Candidate", &candidate.counts[..])]))
     }
 }
 
@@ -245,7 +245,7 @@ fn events(found: &HookStateView) -> Markup {
             vec![time_tag(event.at.0), state_badge(&event.kind), html! { (with_readable_times(&event.what)) }]
         })
         .collect();
-    table("Events, newest first", &["When", "What", "More"], &rows, &html! { p { "Nothing yet." } })
+    table("Events, newest first", &["When", "Event", "Details"], &rows, &html! { p { "No events yet." } })
 }
 
 fn history(found: &HookStateView) -> Markup {
@@ -286,7 +286,7 @@ fn trial_actions(context: &RequestContext, found: &HookStateView) -> Markup {
     let serial = found.live.serial.to_string();
     html! {
         div.actions {
-            (action_button(context, &action, "Make it live", "primary", &[("do", "promote"), ("expected", &serial)]))
+            (action_button(context, &action, "Promote", "primary", &[("do", "promote"), ("expected", &serial)]))
             (action_button(context, &action, "End the trial", "", &[("do", "dismiss")]))
         }
     }
@@ -301,7 +301,7 @@ fn version_form(
     let hook = found.hook.name();
     html! {
         section.card {
-            h2 { "Put a version on trial, or make it live" }
+            h2 { "Activate a version, or start a candidate" }
             @if versions.is_empty() {
                 p { "No version for this hook is stored. " a href="/plugins" { "Upload one" } "." }
             } @else {
@@ -330,8 +330,8 @@ fn version_form(
                     }
                     p.actions {
                         button.primary type="submit" name="do" value="canary" { "Start as a canary" }
-                        button type="submit" name="do" value="shadow" { "Start in the shadow" }
-                        button.danger type="submit" name="do" value="activate" { "Make it live now" }
+                        button type="submit" name="do" value="shadow" { "Start as a shadow" }
+                        button.danger type="submit" name="do" value="activate" { "Activate now" }
                     }
                     p.muted {
                         "The version uses the policy and the limits of the live binding of the same plugin, if there is one"

@@ -151,7 +151,7 @@ async fn detail(
         @if context.has_permission(Permission::ManageMoney) { (change_form(context, account, form, error.is_some())) }
         section.card {
             h2 { "Operations" }
-            (table("Operations, newest first", &["When", "What", "Balance after", "By", "Why"], &rows, &html! { p { "Nothing yet." } }))
+            (table("Operations, newest first", &["When", "What", "Balance after", "By", "Reason"], &rows, &html! { p { "No operations yet." } }))
         }
         @if let Some(Some(next)) = &next { (next_page_link(&format!("/ledger/{}", encode_segment(account)), &[("before", next)])) }
     })

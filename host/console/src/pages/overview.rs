@@ -287,7 +287,7 @@ fn plugins_summary(hooks: &[HookStateView]) -> Markup {
     html! {
         div.card {
             h2 { "Plugins" }
-            (table("Hooks and what serves them", &["Hook", "Live", "On trial", "Faults"], &rows, &html! { p { "There are no hooks." } }))
+            (table("Hooks and their plugins", &["Hook", "Live", "Candidate", "Faults"], &rows, &html! { p { "There are no hooks." } }))
         }
     }
 }

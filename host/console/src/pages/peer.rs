@@ -104,7 +104,7 @@ pub(crate) async fn regions(
                 html! { (link.in_flight) " of " (link.window) },
                 html! { (link.round_trip_ms().map_or_else(|| "—".to_owned(), |ms| format!("{} ms", figure(ms)))) },
                 html! { (if link.blocked_by == LinkBlocker::None { "nothing".to_owned() } else { link.blocked_by.name().replace('-', " ") }) },
-                html! { @if link.since > 0 { (ago(link.since)) } @else { "—" } },
+                html! { @if link.up_or_down_since() > 0 { (ago(link.up_or_down_since())) } @else { "—" } },
                 html! {
                     (link.last_error.as_deref().unwrap_or("—"))
                     @if let Some(at) = link.back_off_until { " " span.muted { "next attempt " (ago(at)) } }

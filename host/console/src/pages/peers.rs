@@ -153,6 +153,8 @@ fn row(
 ) -> Vec<Markup> {
     let up = links.iter().filter(|link| link.is_up()).count();
     let worst = links.iter().find(|link| !link.is_up());
+    // The peer is down since its last link went down.
+    let down_since = links.iter().filter_map(|link| link.down_since).max();
     let word = match (up, worst) {
         (0, Some(link)) => link.phase.name(),
         (0, None) => "not connected",
@@ -161,7 +163,7 @@ fn row(
     let reach = &one[kind.reach.1];
     vec![
         html! { a href=(format!("{}/{}", kind.path, encode_segment(name))) { (name) } },
-        html! { (state_badge(word)) @if up > 0 { " " (up) } @else if let Some(link) = worst && link.since > 0 { " " span.muted { (ago(link.since)) } } },
+        html! { (state_badge(word)) @if up > 0 { " " (up) } @else if let Some(down_since) = down_since { " " span.muted { (ago(down_since)) } } },
         html! { (reach.as_str().unwrap_or(name)) },
         html! { (count(queue.map_or(0, QueueView::waiting))) },
         html! { (count(queue.map_or(0, |queue| queue.in_flight))) },

@@ -75,7 +75,7 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
     Ok(html! {
         h1 { "Plugins" }
         @if let Some(error) = error { (error_notice(error)) }
-        section.card { h2 { "Hooks" } (table("Hooks", &["Hook", "Live", "On trial", "Calls"], &served, &html! { p { "There are no hooks." } })) }
+        section.card { h2 { "Hooks" } (table("Hooks", &["Hook", "Live", "Candidate", "Calls"], &served, &html! { p { "There are no hooks." } })) }
         @if context.has_permission(Permission::ManagePlugins) { (upload_form(context)) }
         section.card {
             h2 { "Stored versions" }

@@ -49,7 +49,7 @@ fn list(hooks: &[HookStateView]) -> Markup {
         .collect();
     let empty = html! {
         h2 { "No plugin has a policy" }
-        p { "Only a live plugin has a policy. " a href="/plugins" { "Make one live" } " first." }
+        p { "Only a live plugin has a policy. " a href="/plugins" { "Activate one" } " first." }
     };
     html! { h1 { "Policies" } section.card { (table("Policies", &["Policy", "Plugin's version", "Text"], &rows, &empty)) } }
 }
@@ -107,7 +107,7 @@ fn page_body(
     page_state: &PolicyPageState<'_>,
 ) -> Markup {
     let Some(one) = live_binding(found, plugin) else {
-        return html! { h1 { "Policy: " (hook) } section.card { p { "No such plugin is live. " a href=(format!("/plugins/{}", encode_segment(hook))) { "Make one live" } "." } } };
+        return html! { h1 { "Policy: " (hook) } section.card { p { "No such plugin is live. " a href=(format!("/plugins/{}", encode_segment(hook))) { "Activate one" } "." } } };
     };
     let (plugin, live) = (one.plugin.as_str(), one.policy.as_str());
     let shown = page_state.text.as_deref().unwrap_or(live);
@@ -157,7 +157,7 @@ fn page_body(
                     p.actions {
                         button.primary type="submit" name="do" value="check" { "Check" }
                         button.danger type="submit" name="do" value="apply" { "Apply" }
-                        a.button.quiet href=(with_query(&format!("/policies/{}", encode_segment(hook)), &[("plugin", plugin)])) { "Start over" }
+                        a.button.quiet href=(with_query(&format!("/policies/{}", encode_segment(hook)), &[("plugin", plugin)])) { "Discard changes" }
                     }
                     p.muted { "A check replays the last " (count(REPLAY_MESSAGES)) " messages of the archive, and changes nothing. An invalid policy is never applied." }
                 }
@@ -219,7 +219,7 @@ fn replay_report(report: &ReplayReport) -> Markup {
                     p.muted { "For " (count(inexact)) " the result may differ: the data that the plugin read then is not recorded." }
                 }
             }
-            (table("Different results", &["Was", "Would be", "How often", "Messages"], &rows, &html! { p { "There are no differences." } }))
+            (table("Different results", &["Archived decision", "Candidate's decision", "Count", "Messages"], &rows, &html! { p { "There are no differences." } }))
         }
     }
 }

@@ -119,12 +119,12 @@ async fn detail(context: &RequestContext, name: &str, query: &Form) -> Result<Ma
         }
         section.card {
             h2 { "Numbers" }
-            (table("Numbers", &["Number", "State", "Holder", "Since", "Calls", "Why down"], &rows, &html! { p { "No number matches." } }))
+            (table("Numbers", &["Number", "State", "Holder", "Since", "Calls", "Reason"], &rows, &html! { p { "No number matches." } }))
         }
         @if let Some(next) = &next { (next_page_link(&format!("/pools/{}", encode_segment(name)), &[("state", filter), ("prefix", prefix), ("cursor", next)])) }
         section.card {
             h2 { "Recent events" }
-            (table("Events, newest first", &["When", "What", "Number", "State after", "By"], &events, &html! { p { "Nothing yet." } }))
+            (table("Events, newest first", &["When", "What", "Number", "State after", "By"], &events, &html! { p { "No events yet." } }))
         }
     })
 }

@@ -15,7 +15,7 @@ use maud::html;
 fn render(context: &RequestContext, error: Option<&ApiError>) -> Response {
     let principal = &context.principal;
     let body = html! {
-        h1 { "You" }
+        h1 { "Profile" }
         @if let Some(error) = error { (error_notice(error)) }
         section.card {
             (detail_list(&[
@@ -38,7 +38,7 @@ fn render(context: &RequestContext, error: Option<&ApiError>) -> Response {
             }
         }
     };
-    page(context, "You", NavItem::Profile, Ok(body))
+    page(context, "Profile", NavItem::Profile, Ok(body))
 }
 
 pub(crate) async fn show(context: RequestContext) -> Response {

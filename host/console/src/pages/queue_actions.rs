@@ -119,7 +119,7 @@ pub(crate) fn start_form(context: &RequestContext, page_state: &QueuesPageState)
                 @if let Some(preview) = &page_state.preview { (preview_notice(preview)) }
                 p.actions {
                     button type="submit" name="do" value="preview" { "Preview" }
-                    @if page_state.preview.is_some() { button.danger type="submit" name="do" value="start" { "Start it" } }
+                    @if page_state.preview.is_some() { button.danger type="submit" name="do" value="start" { "Apply" } }
                 }
             }
         }

@@ -37,10 +37,11 @@ fn page_body(
     error: Option<&ApiError>,
 ) -> Markup {
     let messages = &found.messages;
-    let empty = html! { h2 { "No message is uncertain" } p { "All submitted messages were answered." } };
+    let empty =
+        html! { h2 { "No message is uncertain" } p { "Peers have responded to all submitted messages." } };
     html! {
         h1 { "Uncertain messages" }
-        p.lead { "These messages were submitted to a peer and never answered. The peer may have received them: if you send them again, some may arrive twice; if you give them up, some may not arrive." }
+        p.lead { "These messages were submitted to a peer that did not respond. The peer may have received them: if you send them again, some may arrive twice; if you give them up, some may not arrive." }
         @if let Some(error) = error { (error_notice(error)) }
         form.card.search method="get" action="/uncertain" role="search" aria-label="Uncertain messages" {
             p { label for="peer" { "Peer" } input #peer name="peer" value=(peer) autocomplete="off"; }

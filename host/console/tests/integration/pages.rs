@@ -363,7 +363,7 @@ async fn actions_redirect_to_a_notice() {
     let action = "action=suspend&peer=north&do=";
     let preview = post_form(&console, "/queues", "operator", &format!("{action}preview")).await;
     assert!(
-        preview.text.contains("It affects 212 messages") && preview.text.contains("Start it"),
+        preview.text.contains("It affects 212 messages") && preview.text.contains("value=\"start\""),
         "{}",
         preview.text
     );

@@ -112,7 +112,7 @@ async fn replace_and_roll_back_router(console: &ConsoleFixture) -> Result<()> {
     browser.reads("1 call was its own, without faults").await?;
     browser.reads("Side by side").await?;
     browser.screenshot("day-08-a-canary").await?;
-    browser.press("Make it live").await?;
+    browser.press("Promote").await?;
     browser.reads("The candidate is live").await?;
     ensure!(live()?["version"] != before["version"], "the canary is not live");
     browser.press("Roll back to the chain before").await?;
