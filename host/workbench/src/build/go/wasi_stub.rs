@@ -68,6 +68,10 @@ fn imports(module: &[u8]) -> Result<Vec<Signature>, wasmparser::BinaryReaderErro
                     if import.module != MODULE {
                         continue;
                     }
+                    // A function may be imported by several of Go's packages.
+                    if found.iter().any(|(name, ..): &Signature| name == import.name) {
+                        continue;
+                    }
                     if let Some(Some((parameters, results))) = types.get(index as usize).cloned() {
                         found.push((import.name.to_owned(), parameters, results));
                     }
@@ -153,6 +157,7 @@ mod tests {
             (MODULE, "clock_time_get", &[I32, I64, I32], &[I32]),
             (MODULE, "fd_seek", &[I32, I64, I32, I32], &[I32]),
             (MODULE, "proc_exit", &[I32], &[]),
+            (MODULE, "fd_write", &[I32; 4], &[I32]),
         ];
         let stub = module_for(&module(imported)).unwrap();
         Validator::new_with_features(WasmFeatures::all()).validate_all(&stub).unwrap();
