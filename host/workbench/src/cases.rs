@@ -1,4 +1,4 @@
-//! Files of cases: questions with expected answers. `plugins/README.md` describes the format.
+//! Files of cases: questions with expected answers. `docs/plugin-author/cases.md` describes the format.
 
 use crate::WorkbenchError;
 use crate::case_details::CaseChanges;

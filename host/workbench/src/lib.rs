@@ -1,5 +1,5 @@
 //! The plugin tools: `switchyard plugin new`, `build`, `test`, `inspect`, `sign`, and the commands that deploy a plugin
-//! to a running appliance. `plugins/README.md` is the guide for plugin authors.
+//! to a running appliance. `docs/plugin-author` is the manual for plugin authors.
 
 mod build;
 mod case_check;

@@ -54,8 +54,12 @@ pub enum DnsResponse {
 pub fn parse_dns_response(question: &DnsQuestion, octets: &[u8]) -> DnsResponse {
     let Ok(packet) = Packet::parse(octets) else { return DnsResponse::Foreign };
     let Ok(name) = Name::new(&question.name) else { return DnsResponse::Foreign };
-    let belongs = packet.id() == question.id
-        && packet.has_flags(PacketFlag::RESPONSE)
+    let is_response = packet.id() == question.id && packet.has_flags(PacketFlag::RESPONSE);
+    // Some servers leave the question out of a truncated response. It leads to a question over TCP and to nothing else.
+    if is_response && packet.has_flags(PacketFlag::TRUNCATION) && packet.questions.is_empty() {
+        return DnsResponse::Truncated;
+    }
+    let belongs = is_response
         && matches!(&packet.questions[..], [asked] if asked.qname == name
             && asked.qtype == question.qtype()
             && asked.qclass == QCLASS::CLASS(CLASS::IN));
@@ -239,6 +243,10 @@ mod tests {
         let mut long = reply(&asked);
         long.set_flags(PacketFlag::TRUNCATION);
         assert_eq!(parsed(&asked, &long), DnsResponse::Truncated);
+        long.questions.clear();
+        assert_eq!(parsed(&asked, &long), DnsResponse::Truncated);
+        long.set_id(8);
+        assert_eq!(parsed(&asked, &long), DnsResponse::Foreign);
     }
 
     proptest! {

@@ -23,7 +23,7 @@ const HEAD: &str = "# Plugin interfaces\n\n\
     Generated from `wit/` (`UPDATE=1 cargo test --workspace --lib --bins is_up_to_date`), do not edit.\n\n\
     The contract between plugins and the daemon, in WIT, the interface language of WebAssembly components. The package is \
     `switchyard:hooks@0.3.0`; plugins for 0.2.0 and routers for 0.1.0 (`wit/previous`) are still served. The files have the fields of each record. \
-    The plugin author's guide, `plugins/README.md`, shows how to use it.\n";
+    [Writing a plugin](../plugin-author/README.md) shows how to use it.\n";
 
 /// Writes the interfaces and worlds of a file: their items, without the fields of records.
 fn write_file(page: &mut String, name: &str, text: &str) {

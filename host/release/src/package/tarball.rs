@@ -61,6 +61,7 @@ pub(super) fn pack(staging: &StagingDir) -> Result<PathBuf> {
         "docs",
         "docs/tutorial",
         "docs/guide",
+        "docs/plugin-author",
         "docs/reference",
         "docs/internals",
         "docs/adr",

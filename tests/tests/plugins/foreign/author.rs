@@ -1,4 +1,4 @@
-//! The guide in `plugins/README.md`: runs its commands and compares their output.
+//! The plugin authors' part of the manual, `docs/plugin-author`: runs its commands and compares their output.
 //!
 //! In the guide a block marked `sh` is run, in an empty folder; `sh fails` must end with 1; `sh appliance` needs an
 //! appliance.
@@ -76,9 +76,21 @@ fn until(what: &str, holds: impl Fn() -> Result<bool>) -> Result<()> {
     Ok(())
 }
 
+/// The commands of all chapters, in the order of the manual.
+fn commands() -> Result<Vec<CommandBlock>> {
+    let contents = std::fs::read_to_string(workspace::root().join("docs/SUMMARY.md"))?;
+    let chapters = contents.split("](plugin-author/").skip(1).filter_map(|rest| rest.split(')').next());
+    let mut blocks = Vec::new();
+    for chapter in chapters {
+        let path = format!("docs/plugin-author/{chapter}");
+        blocks.extend(ManualPage::read(&path, &["sh", "sh fails", "sh appliance"])?.blocks);
+    }
+    Ok(blocks)
+}
+
 #[test]
 fn the_guide_can_be_followed_from_an_empty_folder_to_a_canary_and_back() -> Result<()> {
-    let blocks = ManualPage::read("plugins/README.md", &["sh", "sh fails", "sh appliance"])?.blocks;
+    let blocks = commands()?;
     let first = blocks.iter().position(|block| block.mark == "sh appliance");
     let (offline, online) = blocks.split_at(first.context("the guide has no `sh appliance` block")?);
     ensure!(offline.len() >= 5 && online.len() >= 5, "the guide is shorter than it was: {blocks:?}");

@@ -38,12 +38,19 @@ fn config(fixture: &Fixture, lookup: &str) -> Result<TestDaemonConfig> {
     Ok(config)
 }
 
-/// Binds the lookup, with this timeout of the DNS server.
+/// Binds the lookup, with this timeout of the DNS server. It imports `http`, which the document does not use: that takes force.
 fn bind_plugins(fixture: &Fixture, appliance: &TestDaemon, port: u16, timeout_ms: u64) -> Result<()> {
     let lookup = fixture.component("number_portability")?;
     let dns =
         json!({ "servers": [format!("127.0.0.1:{port}")], "zones": ["e164.arpa"], "timeout-ms": timeout_ms });
-    bind(appliance, "lookup", "number-portability", &lookup, POLICY, &json!({ "grants": { "dns": dns } }))?;
+    bind(
+        appliance,
+        "lookup",
+        "number-portability",
+        &lookup,
+        POLICY,
+        &json!({ "grants": { "dns": dns }, "force": true }),
+    )?;
     bind(appliance, "router", "examiner", &fixture.component("test_examiner")?, ROUTES, &json!({}))?;
     Ok(())
 }
