@@ -2,7 +2,6 @@
 
 use crate::backend::{SharedBackend, call_json};
 use crate::problem::Problem;
-
 use axum::Json;
 use axum::extract::State;
 use utoipa_axum::router::OpenApiRouter;
@@ -26,5 +25,5 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
 async fn pace_buckets(
     State(backend): State<SharedBackend>,
 ) -> Result<Json<Vec<api::PaceBucketView>>, Problem> {
-    call_json(backend, |backend| backend.pace_buckets()).await
+    call_json(backend, PaceBuckets::pace_buckets).await
 }

@@ -7,13 +7,12 @@ use engine::PaceBucketStatus;
 
 impl admin::PaceBuckets for Switchyard {
     fn pace_buckets(&self) -> Result<Vec<api::PaceBucketView>, Problem> {
-        let buckets =
-            self.core.query(|engine, now| engine.pace_buckets(now)).ok_or_else(shutting_down_problem)?;
-        Ok(buckets.into_iter().map(view).collect())
+        let buckets = self.core.query(engine::Engine::pace_buckets).ok_or_else(shutting_down_problem)?;
+        Ok(buckets.iter().map(view).collect())
     }
 }
 
-fn view(bucket: PaceBucketStatus) -> api::PaceBucketView {
+fn view(bucket: &PaceBucketStatus) -> api::PaceBucketView {
     api::PaceBucketView {
         name: bucket.name.to_string(),
         amount: bucket.amount,
@@ -26,7 +25,7 @@ fn view(bucket: PaceBucketStatus) -> api::PaceBucketView {
 
 impl Switchyard {
     pub(crate) fn write_pace_metrics(&self, page: &mut MetricsPage) {
-        let Some(buckets) = self.core.query(|engine, now| engine.pace_buckets(now)) else { return };
+        let Some(buckets) = self.core.query(engine::Engine::pace_buckets) else { return };
         for bucket in buckets {
             page.put(&metrics::PACE_WAITING, &[&bucket.name], bucket.waiting as f64);
             page.put(&metrics::PACE_TOKENS, &[&bucket.name], bucket.tokens as f64);

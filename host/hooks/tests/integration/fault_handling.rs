@@ -47,6 +47,7 @@ fn bind(fixture: &HooksFixture, hook: Hook, mood: &str, change: impl FnOnce(Bind
     let mut binding = Binding { tolerance: never, memory: 48 << 20, ..binding };
     if hook == Hook::Peer {
         binding.peers = vec!["north".to_owned()];
+        binding.grants.http = vec!["http://peer.example/".to_owned()];
     }
     if matches!(mood, "loop" | "never") {
         // It runs into its deadline; time without a processor does not count.
@@ -115,7 +116,7 @@ fn all_is_well(fixture: &HooksFixture, faults: impl Fn(Hook) -> [u64; 5]) {
     let quote = priced(fixture, GOOD).quote.expect("a quote");
     assert_eq!(quote.charge.as_ref().map(|charge| charge.amount), Some(1_000));
     assert_eq!(fixture.hooks.settle(&[settlement(1_000)], NOW), Ok(()));
-    let accepted = Outcome::Accepted { ids: vec![PeerMessageId::new(b"7-1")] };
+    let accepted = Outcome::Accepted { ids: vec![PeerMessageId::new(b"0000000007-1")] };
     assert_eq!(fixture.hooks.submit(&submission(GOOD), NOW).outcome, accepted);
     assert!(fixture.hooks.read_request(&request(""), NOW).is_ok());
     for hook in Hook::ALL {

@@ -54,7 +54,7 @@ fn a_plugin_cannot_serve_another_hook() {
         let chain = vec![binding.clone(), binding];
         match own {
             Hook::Router | Hook::Lookup | Hook::Receipt => {
-                fixture.hooks.activate(own, NOW, chain, None).map(drop).unwrap()
+                fixture.hooks.activate(own, NOW, chain, None).map(drop).unwrap();
             }
             Hook::FrontEnd => {
                 let refusal = fixture.hooks.activate(own, NOW, chain, None).unwrap_err();

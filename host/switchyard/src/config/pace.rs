@@ -138,7 +138,7 @@ impl SendWindowKeys {
                 self.settings = Some(SendWindowSettings { name: self.name.as_str().into(), window });
             }
             Err(WeeklyWindowError::Empty) => {
-                section.error("to", "is also `from`; the window would never open")
+                section.error("to", "is also `from`; the window would never open");
             }
             Err(WeeklyWindowError::NoMinute) => section.error("from", "is 24:00; write \"00:00\""),
             Err(WeeklyWindowError::NoDay) => section.error("days", "names no day"),

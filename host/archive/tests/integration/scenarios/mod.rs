@@ -26,7 +26,7 @@ use archive::{
     RecordFields, RunningPump, Side, Span,
 };
 use messages::{Finished, START, TestSource, direction, finished};
-use model::{Address, FinalState, MessageId, StepKind, Timestamp};
+use model::{Address, FinalState, MessageId, NumberDisplay, StepKind, Timestamp};
 use sqlx::{AssertSqlSafe, Connection};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -497,8 +497,18 @@ pub fn exports_match_the_records(url: &str) {
     let fields = RecordFields { body: true, trace: true };
     let (mut csv, mut lines) = (Vec::new(), Vec::new());
     runtime().block_on(async {
-        archive.export(filter.clone(), ExportFormat::Csv, fields).write_to(&mut csv).await.unwrap();
-        archive.export(filter.clone(), ExportFormat::JsonLines, fields).write_to(&mut lines).await.unwrap();
+        archive
+            .export(filter.clone(), ExportFormat::Csv, fields)
+            .with_numbers(NumberDisplay::Whole)
+            .write_to(&mut csv)
+            .await
+            .unwrap();
+        archive
+            .export(filter.clone(), ExportFormat::JsonLines, fields)
+            .with_numbers(NumberDisplay::Whole)
+            .write_to(&mut lines)
+            .await
+            .unwrap();
     });
     let mut reader = csv::Reader::from_reader(&csv[..]);
     let names = reader.headers().unwrap().clone();
