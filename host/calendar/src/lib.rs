@@ -6,4 +6,4 @@ mod weekly_window;
 mod zone;
 
 pub use weekly_window::{MINUTES_OF_A_DAY, WeeklyWindow, WeeklyWindowError};
-pub use zone::{LAST_TIME, Period, Zone};
+pub use zone::{CalendarPeriod, LAST_TIME, Zone};

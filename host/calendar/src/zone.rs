@@ -6,14 +6,14 @@ pub const LAST_TIME: u64 = 253_402_207_200_000;
 
 /// A half-open range of time: milliseconds since the Unix epoch, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Period {
+pub struct CalendarPeriod {
     /// The first millisecond.
     pub start: u64,
     /// Exclusive.
     pub end: u64,
 }
 
-impl Period {
+impl CalendarPeriod {
     /// The period of all times that no calendar has.
     pub const BEYOND: Self = Self { start: LAST_TIME, end: u64::MAX };
 
@@ -93,15 +93,15 @@ impl Zone {
 
     /// The calendar day of a time: 23 to 25 hours when the clocks change.
     #[must_use]
-    pub fn day(&self, time: u64) -> Period {
+    pub fn day(&self, time: u64) -> CalendarPeriod {
         if time >= LAST_TIME {
-            return Period::BEYOND;
+            return CalendarPeriod::BEYOND;
         }
         let day = || {
             let date = self.local(time)?.date();
-            Some(Period { start: self.midnight(date)?, end: self.midnight(date.tomorrow().ok()?)? })
+            Some(CalendarPeriod { start: self.midnight(date)?, end: self.midnight(date.tomorrow().ok()?)? })
         };
-        day().unwrap_or(Period::BEYOND)
+        day().unwrap_or(CalendarPeriod::BEYOND)
     }
 
     pub(crate) fn time_zone(&self) -> &TimeZone {

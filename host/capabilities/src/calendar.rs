@@ -5,7 +5,7 @@ use ::calendar::{LAST_TIME, Zone};
 use api::{CounterGrant, CounterWindow};
 use std::fmt;
 
-pub(crate) use ::calendar::Period;
+pub(crate) use ::calendar::CalendarPeriod;
 
 /// Maximum length of the name of a durable counter, in octets.
 const MAX_NAME_OCTETS: usize = 64;
@@ -74,14 +74,14 @@ impl Calendar {
     }
 
     /// The period that contains `time`. `time` and the period are in milliseconds since the Unix epoch.
-    pub(crate) fn period(&self, time: u64) -> Period {
+    pub(crate) fn period(&self, time: u64) -> CalendarPeriod {
         if time >= LAST_TIME {
-            return Period::BEYOND;
+            return CalendarPeriod::BEYOND;
         }
-        self.civil_period(time).unwrap_or(Period::BEYOND)
+        self.civil_period(time).unwrap_or(CalendarPeriod::BEYOND)
     }
 
-    fn civil_period(&self, time: u64) -> Option<Period> {
+    fn civil_period(&self, time: u64) -> Option<CalendarPeriod> {
         let local = self.zone.local(time)?;
         let (start, end) = match self.window {
             CounterWindow::Hour => {
@@ -90,7 +90,7 @@ impl Calendar {
                 let minutes = u64::try_from(local.minute()).ok()?;
                 let within = minutes * 60_000 + time % 60_000;
                 let start = time.saturating_sub(within);
-                return Some(Period { start, end: start.saturating_add(HOUR) });
+                return Some(CalendarPeriod { start, end: start.saturating_add(HOUR) });
             }
             CounterWindow::Day => return Some(self.zone.day(time)),
             CounterWindow::Month => {
@@ -98,11 +98,11 @@ impl Calendar {
                 (first, first.last_of_month().tomorrow().ok()?)
             }
         };
-        Some(Period { start: self.zone.midnight(start)?, end: self.zone.midnight(end)? })
+        Some(CalendarPeriod { start: self.zone.midnight(start)?, end: self.zone.midnight(end)? })
     }
 
-    /// The period that counts at `time`, if `seen` was the current period before: see [`Period::current`].
-    pub(crate) fn current_period(&self, seen: Period, time: u64) -> Period {
+    /// The period that counts at `time`, if `seen` was the current period before: see [`CalendarPeriod::current`].
+    pub(crate) fn current_period(&self, seen: CalendarPeriod, time: u64) -> CalendarPeriod {
         seen.current(time, |time| self.period(time))
     }
 }
@@ -238,7 +238,7 @@ mod tests {
                 prop_assert_eq!(calendar.period(period.end).start, period.end);
                 prop_assert_eq!(calendar.period(period.end - 1), period);
             }
-            prop_assert_eq!(calendar.current_period(Period::default(), time), period);
+            prop_assert_eq!(calendar.current_period(CalendarPeriod::default(), time), period);
         }
     }
 }

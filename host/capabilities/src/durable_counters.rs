@@ -10,7 +10,7 @@ mod tests;
 
 pub use counter_writer::CounterWriter;
 
-use crate::calendar::{Calendar, Period};
+use crate::calendar::{Calendar, CalendarPeriod};
 use crate::kv_store::CounterRow;
 use crate::{CounterGrant, Error, RedbKvStore};
 use counter_writer::WakeSignal;
@@ -176,7 +176,7 @@ pub struct DurableCounter {
 #[derive(Debug, Default)]
 struct Shard {
     /// The period of all counts below; empty before the first call.
-    period: Period,
+    period: CalendarPeriod,
     counts: HashMap<StoredKey, Count, DefaultHashBuilder>,
     /// Keys with unwritten counts.
     dirty: Vec<StoredKey>,
@@ -191,7 +191,7 @@ struct Count {
 /// A changed count to be written.
 struct ChangedCount {
     counter: Arc<DurableCounter>,
-    period: Period,
+    period: CalendarPeriod,
     key: StoredKey,
     count: u64,
 }
@@ -379,7 +379,7 @@ impl DurableCounter {
             return HashMap::default();
         }
         let period = self.calendar.current_period(shard.period, now.0);
-        let same = period.start == shard.period.start && shard.period != Period::default();
+        let same = period.start == shard.period.start && shard.period != CalendarPeriod::default();
         shard.period = period;
         if same {
             return HashMap::default();
@@ -399,7 +399,7 @@ impl DurableCounter {
         let mut ends = u64::MAX;
         for shard in &self.shards {
             let mut shard = shard.lock();
-            if shard.period == Period::default() {
+            if shard.period == CalendarPeriod::default() {
                 continue;
             }
             let expired = self.roll_over(&mut shard, now);
@@ -415,14 +415,14 @@ impl DurableCounter {
         let key = StoredKey::from_slice(row.key);
         let Some(shard) = self.shard(&key) else { return };
         // All shards of a counter have the same period after a start.
-        let seen = Period { start: row.start, end: row.end };
+        let seen = CalendarPeriod { start: row.start, end: row.end };
         if self.calendar.current_period(seen, now.0).start != row.start {
             self.rolled_over_at.store(now.0.max(1), Ordering::Release);
             self.wake.raise();
             return;
         }
         let mut shard = shard.lock();
-        if row.start > shard.period.start || shard.period == Period::default() {
+        if row.start > shard.period.start || shard.period == CalendarPeriod::default() {
             // Rows are ordered by period, earliest first.
             self.quota.release(shard.counts.len() as u64);
             shard.counts.clear();
@@ -453,7 +453,7 @@ impl DurableCounter {
     }
 
     /// Marks a count as changed again after a failed write.
-    fn mark_dirty(&self, key: StoredKey, period: Period) {
+    fn mark_dirty(&self, key: StoredKey, period: CalendarPeriod) {
         let Some(shard) = self.shard(&key) else { return };
         let mut shard = shard.lock();
         let Shard { period: current, counts, dirty } = &mut *shard;
@@ -470,8 +470,10 @@ impl DurableCounter {
     /// The starts of the periods that are counted in memory.
     fn period_starts(&self) -> Vec<u64> {
         let periods = self.shards.iter().map(|shard| shard.lock().period);
-        let mut starts: Vec<u64> =
-            periods.filter(|period| *period != Period::default()).map(|period| period.start).collect();
+        let mut starts: Vec<u64> = periods
+            .filter(|period| *period != CalendarPeriod::default())
+            .map(|period| period.start)
+            .collect();
         starts.sort_unstable();
         starts.dedup();
         starts

@@ -8,7 +8,7 @@
 use crate::settings::{PaceBucketSettings, PacePeriod, PaceSettings, SendWindowSettings};
 use crate::slab::Slot;
 use crate::token_bucket::TokenBucket;
-use calendar::{Period, WeeklyWindow, Zone};
+use calendar::{CalendarPeriod, WeeklyWindow, Zone};
 use model::{MessageId, Moment, Now, PaceDay, PeerId, Priority, Timestamp};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -52,7 +52,7 @@ pub(crate) struct Limit {
     pub(crate) name: Arc<str>,
     rule: Rule,
     /// The day that counts, and the tokens taken in it. Kept while the limit is not configured.
-    day: Period,
+    day: CalendarPeriod,
     taken: u64,
     /// `taken` has changed since the last batch.
     changed: bool,
@@ -76,7 +76,7 @@ impl Limit {
         Self {
             name,
             rule: Rule::None,
-            day: Period::default(),
+            day: CalendarPeriod::default(),
             taken: 0,
             changed: false,
             waiting: BTreeMap::new(),
@@ -219,7 +219,7 @@ impl PaceLimits {
     pub(crate) fn recover(&mut self, record: &PaceDay) {
         let index = self.bucket(&record.bucket);
         if let Some(limit) = self.limits.get_mut(index as usize) {
-            limit.day = Period { start: record.start.0, end: record.end.0 };
+            limit.day = CalendarPeriod { start: record.start.0, end: record.end.0 };
             limit.taken = record.taken;
         }
     }

@@ -3,14 +3,15 @@
 use crate::chain::{Chain, ChainOutcome};
 use crate::fault_examples::LazyMessageId;
 use crate::fault_reporter::FaultReporter;
+use crate::front_end_calls::{FrontEndOutcome, FrontEndReading, FrontEndRequest, FrontEndResponse};
 use crate::hooks::with_screened;
 use crate::host_answer::HostAnswer;
 use crate::host_call_log::HostCallLog;
 use crate::peer_calls::{CallbackAnswer, CallbackRequest, PeerSubmission, Submitted};
 use crate::worlds::{
-    Biller, DeliveryPolicy, FrontEnd, FrontEndAnswer, FrontEndOutcome, FrontEndQuestion, FrontEndReading,
-    FrontEndRequest, FrontEndResponse, Lookup, NumberAnswer, Peer, PeerAnswer, PeerQuestion, PriceQuestion,
-    Receipt, ReceiptQuestion, Resolver, Router, Screen, ScreenDecision,
+    Biller, DeliveryPolicy, FrontEnd, FrontEndAnswer, FrontEndQuestion, Lookup, NumberAnswer, Peer,
+    PeerAnswer, PeerQuestion, PriceQuestion, Receipt, ReceiptQuestion, Resolver, Router, Screen,
+    ScreenDecision,
 };
 use crate::{Fault, FaultKind};
 use api::UnknownReference;

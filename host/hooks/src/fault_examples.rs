@@ -4,9 +4,9 @@
 
 use crate::debug_info::DebugInfo;
 use crate::fault::Fault;
+use crate::front_end_calls::FrontEndRequest;
 use crate::host_answer::HostAnswer;
 use crate::peer_calls::{CallbackRequest, PeerSubmission};
-use crate::worlds::FrontEndRequest;
 use api::{Binding, FaultExample, FaultyVersion};
 use model::{
     AcceptedSubmission, Attempt, Hook, Leg, LookupNumber, Message, MessageId, PluginVersion, ReceiptEvent,

@@ -6,6 +6,7 @@ use crate::chain::ChainOutcome;
 use crate::dry_run::DryRun;
 use crate::fault_examples::{FailedQuestion, FaultDetails, LazyMessageId, NewFault};
 use crate::fault_reporter::FaultReporter;
+use crate::front_end_calls::{FrontEndOutcome, FrontEndReading, FrontEndRequest, FrontEndResponse};
 use crate::generation::HostEnvironment;
 use crate::hook_slot::{HookDeps, HookSlot, HookStatus, PluginCounts};
 use crate::host_call_log::HostCallLog;
@@ -16,10 +17,9 @@ use crate::policy_reference::ActivationConditions;
 use crate::runtime::Runtime;
 use crate::signature::Trust;
 use crate::worlds::{
-    Biller, Decision, DeliveryPolicy, FrontEnd, FrontEndAnswer, FrontEndCall, FrontEndOutcome,
-    FrontEndQuestion, FrontEndReading, FrontEndRequest, FrontEndResponse, Lookup as LookupWorld,
-    NumberAnswer, Peer, PeerAnswer, PeerQuestion, PriceQuestion, Receipt, ReceiptQuestion, Resolver, Router,
-    Screen, ScreenDecision, unsure,
+    Biller, Decision, DeliveryPolicy, FrontEnd, FrontEndAnswer, FrontEndCall, FrontEndQuestion,
+    Lookup as LookupWorld, NumberAnswer, Peer, PeerAnswer, PeerQuestion, PriceQuestion, Receipt,
+    ReceiptQuestion, Resolver, Router, Screen, ScreenDecision, unsure,
 };
 use crate::{Fault, HookError};
 use api::{Binding, BindingRecord, FaultyVersion, OnFault};

@@ -23,6 +23,7 @@ mod error;
 mod fault;
 mod fault_examples;
 mod fault_reporter;
+mod front_end_calls;
 mod generation;
 mod guest_function;
 mod hook_slot;
@@ -60,6 +61,10 @@ pub use dry_run::{DryRun, DryRunOutcome, ScreenOutcome, TracedDryRun};
 pub use error::HookError;
 pub use fault::{Fault, FaultKind};
 pub use fault_examples::{FailedQuestion, FaultDetails};
+pub use front_end_calls::{
+    FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest, FrontEndResponse, FrontEndResult,
+    FrontEndSubmission, FrontEndSubmit, RefusalReason,
+};
 pub use hook_slot::{CandidateState, HookStatus, PluginCounts};
 pub use hooks::{Hooks, HooksOptions, LookupStep, RoutingStep, ScreeningStep};
 pub use host_answer::HostAnswer;
@@ -69,8 +74,4 @@ pub use peer_calls::{
     CallbackAnswer, CallbackRequest, IncomingMessage, PeerReceipt, PeerSubmission, Submitted,
 };
 pub use signature::{Trust, TrustedKey};
-pub use worlds::{
-    Decision, FrontEndCall, FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest,
-    FrontEndResponse, FrontEndResult, FrontEndSubmission, FrontEndSubmit, NumberAnswer, RefusalReason,
-    ScreenDecision,
-};
+pub use worlds::{Decision, FrontEndCall, NumberAnswer, ScreenDecision};

@@ -1,6 +1,6 @@
 //! TLVs and changes of a message in cases.
 
-use crate::plugin_host::CaseText;
+use crate::case_text::CaseText;
 use model::MessageChanges;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Cases of front ends: requests, outcomes and responses.
 
-use crate::local_host::PLUGIN;
-use crate::plugin_host::CaseText;
+use crate::case_text::CaseText;
+use crate::plugin_host::PLUGIN;
 use hooks::{
     FrontEndOutcome, FrontEndReading, FrontEndRequest, FrontEndResponse, FrontEndSubmission, FrontEndSubmit,
 };

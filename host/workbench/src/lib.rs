@@ -10,6 +10,7 @@ mod case_lookup;
 mod case_peer;
 mod case_quality;
 mod case_receipt;
+mod case_text;
 mod case_writer;
 mod cases;
 mod component;

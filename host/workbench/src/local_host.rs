@@ -7,7 +7,8 @@ use crate::case_lookup::FixedDns;
 use crate::case_peer::CaseSubmission;
 use crate::case_quality;
 use crate::plugin_host::{
-    CaseAnswer, CasePoolState, CaseQuestion, CaseSetup, CaseSubscriber, HttpExchange, HttpFailure, PluginHost,
+    CaseAnswer, CasePoolState, CaseQuestion, CaseSetup, CaseSubscriber, HttpExchange, HttpFailure, PLUGIN,
+    PluginHost,
 };
 use api::InstanceUse;
 use arc_swap::ArcSwap;
@@ -28,8 +29,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The name of the component in the local host.
-pub(crate) const PLUGIN: &str = "plugin";
 /// Stands for the peer of our own subscribers, which routers cannot name.
 pub(crate) const HOME_PEER: &str = "(home)";
 

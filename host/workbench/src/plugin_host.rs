@@ -7,9 +7,13 @@ use crate::case_front_end::{CaseReading, CaseReply, CaseRequest, CaseResponse};
 pub use crate::case_lookup::{CaseDnsFailure, CaseDnsName, CaseKnownNumber, CaseLookup, CaseNaptr};
 use crate::case_peer::{CaseCallback, CaseCalled, CaseOutcome, CaseSubmission};
 use crate::case_receipt::{CaseAcceptedSubmission, CaseEvent, CaseReceiptStep};
+pub use crate::case_text::CaseText;
 use capabilities::{CounterGrant, DnsGrant, QualityGrant, TableKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// The name of the component in the local host.
+pub(crate) const PLUGIN: &str = "plugin";
 
 /// Runs a plugin.
 pub trait PluginHost {
@@ -321,46 +325,6 @@ pub struct CaseMessage {
 
 fn origin() -> String {
     "shop".to_owned()
-}
-
-/// The octets of a message's text, in its data coding, including a user data header.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(try_from = "TextEntry")]
-pub struct CaseText {
-    /// The octets.
-    pub octets: Vec<u8>,
-    /// Whether they begin with a user data header.
-    pub udhi: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a text, or an object of hex and udhi")]
-enum TextEntry {
-    Utf8(String),
-    Octets(TextTable),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TextTable {
-    hex: String,
-    #[serde(default)]
-    udhi: bool,
-}
-
-impl TryFrom<TextEntry> for CaseText {
-    type Error = String;
-
-    fn try_from(written: TextEntry) -> Result<Self, String> {
-        match written {
-            TextEntry::Utf8(text) => Ok(Self { octets: text.into_bytes(), udhi: false }),
-            TextEntry::Octets(TextTable { hex, udhi }) => {
-                let octets = model::from_hex(&hex)
-                    .ok_or_else(|| format!("hex = {hex:?} is not pairs of hexadecimal digits"))?;
-                Ok(Self { octets, udhi })
-            }
-        }
-    }
 }
 
 /// An address: its value alone, or with TON and NPI.

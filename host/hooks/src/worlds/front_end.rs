@@ -4,191 +4,21 @@ use super::{World, canary_bucket};
 use crate::bindings::guest::exports::switchyard::hooks::translation as wit;
 use crate::fault::Fault;
 use crate::fault_examples::FailedQuestion;
+use crate::front_end_calls::{
+    FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest, FrontEndResponse, FrontEndResult,
+    FrontEndSubmission, FrontEndSubmit, RefusalReason,
+};
 use crate::generation::{Generation, Instance};
 use crate::guest_function::{Exports, GuestFunction, Signature};
 use crate::host_calls::InstanceState;
 use api::Binding;
 use model::{Directory, Hook, MessageId, PluginVersion};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Maximum number of submissions of a request.
 const MAX_SUBMISSIONS: usize = 1_000;
 /// Maximum number of headers of a response.
 const MAX_HEADERS: usize = 50;
-
-/// A request to a front end.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FrontEndRequest {
-    /// The plugin that serves the path.
-    pub plugin: Arc<str>,
-    /// GET or POST.
-    pub method: String,
-    /// The path as sent.
-    pub path: String,
-    /// The query as sent, without the question mark.
-    pub query: String,
-    /// Names in lower case, and values.
-    pub headers: Vec<(String, String)>,
-    /// The body.
-    pub body: Vec<u8>,
-}
-
-/// A response of a front end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FrontEndResponse {
-    /// The HTTP status, 200 to 599.
-    pub status: u16,
-    /// Names and values; they may be no valid HTTP.
-    pub headers: Vec<(String, String)>,
-    /// The body.
-    pub body: Vec<u8>,
-}
-
-/// A message for one number, in the words of a request.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct FrontEndSubmission {
-    /// The sender; `None`: the account's default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    /// The number.
-    pub destination: String,
-    /// The text; either this or `octets`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// Octets in hexadecimal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub octets: Option<String>,
-    /// The coding, by its name in the business API; `None`: automatic.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub coding: Option<String>,
-    /// A user data header in hexadecimal, with its length octet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user_data_header: Option<String>,
-    /// 0 to 3.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message_class: Option<u8>,
-    /// 0 to 3.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub priority: Option<u8>,
-    /// Seconds; `None`: the account's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub validity: Option<u64>,
-    /// The delivery time, in milliseconds since the Unix epoch.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<u64>,
-    /// The wanted DLRs, by their name in the business API; `None`: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub receipts: Option<String>,
-    /// The customer's reference.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reference: Option<String>,
-    /// TLVs: by tag in four hexadecimal digits, values in hexadecimal.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub tlvs: BTreeMap<String, String>,
-}
-
-/// What a request submits.
-#[derive(Clone, PartialEq, Eq)]
-pub struct FrontEndSubmit {
-    /// The account's name.
-    pub account: String,
-    /// Its password, as the request has it.
-    pub password: String,
-    /// The messages, at least one.
-    pub submissions: Vec<FrontEndSubmission>,
-    /// The idempotency key.
-    pub idempotency_key: Option<String>,
-}
-
-impl std::fmt::Debug for FrontEndSubmit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FrontEndSubmit")
-            .field("account", &self.account)
-            .field("submissions", &self.submissions)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What a front end reads in a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FrontEndReading {
-    /// Messages.
-    Submit(FrontEndSubmit),
-    /// The request is answered without a submission.
-    Respond(FrontEndResponse),
-}
-
-/// Why something is refused, in the terms of the contract.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RefusalReason {
-    /// Unknown account, wrong password, or a network that may not be used.
-    Unauthenticated,
-    /// A field is not valid.
-    Invalid,
-    /// No route.
-    NoRoute,
-    /// The number is not valid.
-    InvalidDestination,
-    /// The sender may not be used.
-    InvalidSource,
-    /// Against the operator's rules.
-    Prohibited,
-    /// The account may not do this.
-    NotAuthorised,
-    /// The account cannot pay.
-    NoCredit,
-    /// The account is over its rate.
-    Throttled,
-    /// A queue is full, or the appliance is stopping.
-    Unavailable,
-    /// The idempotency key was used for another submission.
-    KeyReused,
-    /// An internal error.
-    Internal,
-}
-
-/// A refusal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct FrontEndRefusal {
-    /// Why.
-    pub reason: RefusalReason,
-    /// For people.
-    #[serde(default)]
-    pub detail: String,
-    /// The field that is not valid, by its name in the contract.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub field: Option<String>,
-}
-
-/// The result of one submission.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FrontEndResult {
-    /// The message is on disk.
-    Accepted {
-        /// Its id.
-        id: String,
-        /// Short messages that the text makes.
-        segments: u16,
-    },
-    /// It is refused.
-    Refused(FrontEndRefusal),
-}
-
-/// The outcome of the submissions of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FrontEndOutcome {
-    /// One result per submission.
-    Results(Vec<FrontEndResult>),
-    /// Nothing is accepted.
-    Refused(FrontEndRefusal),
-}
 
 /// A request that a front end has read. The same version writes its response.
 pub struct FrontEndCall(pub(crate) Arc<Generation<FrontEnd>>);

@@ -14,11 +14,8 @@ mod screen;
 
 pub(crate) use biller::{Biller, PriceQuestion};
 pub(crate) use delivery::DeliveryPolicy;
+pub use front_end::FrontEndCall;
 pub(crate) use front_end::{FrontEnd, FrontEndAnswer, FrontEndQuestion};
-pub use front_end::{
-    FrontEndCall, FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest, FrontEndResponse,
-    FrontEndResult, FrontEndSubmission, FrontEndSubmit, RefusalReason,
-};
 pub(crate) use lookup::Lookup;
 pub use lookup::NumberAnswer;
 pub(crate) use peer::{Peer, PeerAnswer, PeerQuestion, unsure};
