@@ -85,6 +85,18 @@ pub(crate) fn export(hook: Hook) -> &'static str {
     }
 }
 
+/// A name of the contract as other languages write it: `number-lookup` is `numberLookup`.
+pub(crate) fn camel_case(name: &str) -> String {
+    let mut words = name.split('-');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |mut joined, word| {
+        let mut letters = word.chars();
+        joined.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+        joined.push_str(letters.as_str());
+        joined
+    })
+}
+
 /// The interfaces that a world may import.
 pub(crate) fn allowed_imports(hook: Hook) -> &'static [&'static str] {
     match hook {

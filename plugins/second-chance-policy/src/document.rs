@@ -23,6 +23,7 @@ pub(crate) struct Document {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RuleEntry {
     /// The first digits of destinations, without a plus sign. Default: every destination.
+    #[serde(default)]
     #[cfg_attr(test, schemars(schema_with = "policy_values::schema::prefixes"))]
     pub(crate) prefix: Option<Names>,
     /// Only for submissions to these peers. Default: every peer.

@@ -232,7 +232,7 @@ fn closed_ports_and_unknown_hosts_are_unreachable() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
     };
-    assert!(matches!(ask(nobody, long_timeouts()), Err(FetchFailure::Unreachable(_))));
+    assert!(matches!(ask(nobody, long_timeouts()), Err(FetchFailure::NotConnected(_))));
     let closes = server(|_, _| ());
     assert!(matches!(ask(closes, long_timeouts()), Err(FetchFailure::Unreachable(_))));
     assert!(matches!(
@@ -270,7 +270,7 @@ fn a_request_over_the_limit_fails_at_once_for_this_plugin_only() {
         waiting.recv().unwrap();
         waiting.recv().unwrap();
         let third = fetcher.fetch("p", &grants(answers, limits), get(answers, "/v1"));
-        assert_eq!(third, Err(FetchFailure::Unreachable("busy".into())));
+        assert_eq!(third, Err(FetchFailure::NotConnected("busy".into())));
         assert!(fetcher.fetch("q", &grants(answers, long_timeouts()), get(answers, "/v1")).is_ok());
         for hanging in hanging {
             assert_eq!(hanging.join().unwrap(), Err(FetchFailure::TimedOut));
@@ -334,7 +334,10 @@ fn a_configured_authority_is_trusted() {
         ..FetchRequest::default()
     };
     let stranger = fetcher(&runtime).fetch("p", &grants, request()).unwrap_err();
-    assert!(matches!(&stranger, FetchFailure::Unreachable(why) if why.contains("certificate")), "{stranger}");
+    assert!(
+        matches!(&stranger, FetchFailure::NotConnected(why) if why.contains("certificate")),
+        "{stranger}"
+    );
     let options = FetcherOptions { authorities: vec![pem] };
     let trusting = Fetcher::new(runtime.handle().clone(), &options).unwrap();
     assert_eq!(trusting.fetch("p", &grants, request()).unwrap().status, 204);

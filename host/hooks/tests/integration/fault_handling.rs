@@ -47,7 +47,6 @@ fn bind(fixture: &HooksFixture, hook: Hook, mood: &str, change: impl FnOnce(Bind
     let mut binding = Binding { tolerance: never, memory: 48 << 20, ..binding };
     if hook == Hook::Peer {
         binding.peers = vec!["north".to_owned()];
-        binding.grants.http = vec!["http://peer.example/".to_owned()];
     }
     if matches!(mood, "loop" | "never") {
         // It runs into its deadline; time without a processor does not count.

@@ -134,7 +134,7 @@ fn a_component_that_is_no_router_is_refused_at_upload() {
     assert!(matches!(refusal("x", b"\0asm\x01\0\0\0"), HookError::NotComponent));
     let wrong = refusal("x", b"\0asm\x0d\0\x01\0");
     assert!(matches!(&wrong, HookError::WrongWorld { found, .. } if found == "nothing"), "{wrong}");
-    assert!(wrong.to_string().contains("switchyard:hooks/routing"), "{wrong}");
+    assert!(wrong.to_string().contains("switchyard:hooks/screening, number-lookup, routing"), "{wrong}");
     let mut broken = moody_router("trap");
     broken.truncate(broken.len() / 2);
     assert!(matches!(refusal("x", &broken), HookError::Broken(_)));

@@ -40,7 +40,6 @@ fn fixture() -> (HooksFixture, Arc<ScriptedFetch>) {
 /// A binding of the moody peer that never is rolled back.
 fn binding(fixture: &HooksFixture, document: &str, peers: &[&str]) -> Binding {
     let mut binding = fixture.binding("test_moody_peer", document);
-    binding.grants.http = vec!["http://peer.example/".to_owned()];
     binding.grants.kv = 1;
     binding.peers = peers.iter().map(|peer| (*peer).to_owned()).collect();
     Binding { tolerance: Tolerance { faults: 0, window_ms: 1 }, ..binding }
@@ -71,8 +70,8 @@ fn each_peer_has_its_own_binding() {
         vec![binding(&fixture, "ok", &["north"]), binding(&fixture, "ok after", &["south", "reserve"])];
     fixture.hooks.activate(Hook::Peer, NOW, chain.clone(), None).unwrap();
     let outcome = |peer| fixture.hooks.submit(&submission(peer, GOOD), NOW).outcome;
-    assert_eq!(outcome("north"), accepted("7-2"));
-    assert_eq!(outcome("south"), accepted("peer-7-2"));
+    assert_eq!(outcome("north"), accepted("0000000007-2"));
+    assert_eq!(outcome("south"), accepted("peer-0000000007-2"));
     assert_eq!(outcome("acme"), Outcome::NotSent);
     assert!(fixture.hooks.serves_peer(&"reserve".into()) && !fixture.hooks.serves_peer(&"acme".into()));
     let request =
@@ -109,7 +108,7 @@ fn a_call_that_fails_after_a_request_is_uncertain() {
             assert!(note.starts_with("fault (") && note.contains(words), "{note}");
             // What one call has sent says nothing about the next.
             let next = fixture.hooks.submit(&submission("north", GOOD), NOW).outcome;
-            assert_eq!(next, accepted(if when == "after" { "peer-7-2" } else { "7-2" }));
+            assert_eq!(next, accepted(if when == "after" { "peer-0000000007-2" } else { "0000000007-2" }));
         }
     }
     assert_eq!(fetch.requests.lock().len(), 6);

@@ -101,6 +101,6 @@ fn a_shadow_is_compared_and_a_canary_decides_its_share() {
     };
     let share = (0..400).filter(|number| by_candidate(*number)).count();
     assert!((120..280).contains(&share), "{share} of 400");
-    fixture.hooks.rollback(Hook::Receipt, NOW).unwrap();
+    fixture.hooks.end_trial(Hook::Receipt, NOW).unwrap();
     assert!(!(0..20).any(by_candidate));
 }

@@ -203,7 +203,12 @@ impl HooksFixture {
     /// Uploads a guest, and binds it to a policy document.
     pub(crate) fn binding(&self, guest_name: &str, policy: &str) -> Binding {
         let info = self.hooks.upload(guest_name, &guest(guest_name), None).unwrap();
-        Binding { sha256: info.sha256, ..Binding::new(guest_name, &info.version, policy) }
+        let mut binding = Binding { sha256: info.sha256, ..Binding::new(guest_name, &info.version, policy) };
+        if matches!(guest_name, "test_moody_lookup" | "test_moody_peer") {
+            // They import it.
+            binding.grants.http = vec!["http://peer.example/".to_owned()];
+        }
+        binding
     }
 
     /// Uploads the moody router as plugin `test_<mood>`, and binds it to the mood and a peer.

@@ -189,8 +189,8 @@ pub(crate) fn expected(
                         id: message.id,
                         accepted_at: message.accepted_at,
                         origin: message.origin.to_string(),
-                        source: "1069******34".into(),
-                        destination: "4917*******78".into(),
+                        source: "106900001234".into(),
+                        destination: "4917012345678".into(),
                         note: decision.note.as_deref().map(str::to_owned),
                         exact: exact(message, decision),
                     })

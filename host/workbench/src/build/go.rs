@@ -6,9 +6,9 @@
 
 mod wasi_stub;
 
+use crate::WorkbenchError;
 use crate::manifest::Manifest;
 use crate::tools::{self, PrivateTool};
-use crate::{WorkbenchError, contract};
 use model::Hook;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -101,7 +101,7 @@ fn bindings(
                 super::write_if_changed(&folder.join(name), text.as_bytes())?;
             }
             _ if name.starts_with("export_") && name.ends_with(".go") => {
-                let text = exported(&text, module, contract::export(hook)).ok_or_else(|| {
+                let text = exported(&text, module).ok_or_else(|| {
                     wrong("the generator of Go's bindings has written an unknown form".to_owned())
                 })?;
                 super::write_if_changed(&folder.join(name), text.as_bytes())?;
@@ -116,11 +116,12 @@ fn bindings(
 }
 
 /// The package that calls the author's functions, from the generator's stubs.
-fn exported(stubs: &str, module: &str, interface: &str) -> Option<String> {
+fn exported(stubs: &str, module: &str) -> Option<String> {
+    let package = stubs.lines().find_map(|line| line.strip_prefix("package "))?;
     let (_, imports) = stubs.split_once("import (")?;
     let (imports, functions) = imports.split_once(")\n")?;
     let mut text = format!(
-        "// Calls the plugin's functions, and reports their panics.\n\npackage export_switchyard_hooks_{interface}\n\nimport \
+        "// Calls the plugin's functions, and reports their panics.\n\npackage {package}\n\nimport \
          (\n\t\"fmt\"\n\t\"runtime\"\n\t\"strings\"\n\tplugin {module:?}\n\t\"{GENERATED}/switchyard_hooks_fault\"{imports})\n{REPORTER}"
     );
     for line in functions.lines().filter(|line| line.starts_with("func ")) {

@@ -52,7 +52,7 @@ pub(super) fn build(folder: &Path, manifest: &Manifest, work: &Path) -> Result<V
     let source = folder.join(manifest.language.source());
     let mut text = std::fs::read_to_string(&source).map_err(WorkbenchError::file(&source))?;
     let reporter = REPORTER.replace("VERSION", contract::VERSION);
-    text.push_str(&reporter.replace("EXPORT", contract::export(manifest.world)));
+    text.push_str(&reporter.replace("EXPORT", &contract::camel_case(contract::export(manifest.world))));
     let built = folder.join(BUILT);
     std::fs::write(&built, text).map_err(WorkbenchError::file(&built))?;
     let mut command = Command::new(program);

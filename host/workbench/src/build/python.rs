@@ -50,7 +50,7 @@ for _name, _call in list(vars(CLASS).items()):
 
 /// The class that a plugin of this hook has.
 fn class(hook: Hook) -> String {
-    let mut name = contract::export(hook).to_owned();
+    let mut name = contract::camel_case(contract::export(hook));
     if let Some(first) = name.get_mut(..1) {
         first.make_ascii_uppercase();
     }

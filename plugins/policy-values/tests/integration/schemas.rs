@@ -116,6 +116,7 @@ fn the_schemas_refuse_mistakes() {
         ("kannel-front-end", "default-charset = 8\n"),
         ("jasmin-front-end", "validity = -1\n"),
         ("twilio-front-end", "accounts = [\"shop\"]\n"),
+        ("http-peer", "[request]\nurl = 5\n"),
     ];
     let tried: BTreeSet<String> = mistakes.iter().map(|(schema, _)| (*schema).to_owned()).collect();
     assert_eq!(tried, default_plugins(), "the schemas with a mistake above, and the plugins");

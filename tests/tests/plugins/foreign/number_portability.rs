@@ -8,6 +8,7 @@ use testkit::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
 
 const SUBMIT_SM: u32 = 0x0000_0004;
 const DELIVER_SM: u32 = 0x0000_0005;
+const ENQUIRE_LINK: u32 = 0x0000_0015;
 const RESPONSE: u32 = 0x8000_0000;
 
 const POLICY: &str = "[[source]]\nenum = \"e164.arpa\"\n\n[[network]]\nname = \"south\"\nmcc = \"262\"\nmnc = \"03\"\n\
@@ -76,8 +77,14 @@ fn submit(esme: &mut RawConnection, sequence: u32, to: &str, text: &str) -> Resu
 
 /// Takes the next message.
 fn take(link: &mut RawConnection) -> Result<String> {
-    let (id, _, sequence, body) = link.receive()?;
-    ensure!(id == DELIVER_SM, "{id:#x}");
+    let (mut id, mut sequence, mut body) = (0, 0, Vec::new());
+    while id != DELIVER_SM {
+        (id, _, sequence, body) = link.receive()?;
+        ensure!(id == DELIVER_SM || id == ENQUIRE_LINK, "{id:#x}");
+        if id == ENQUIRE_LINK {
+            link.send_pdu(ENQUIRE_LINK | RESPONSE, sequence, &[])?;
+        }
+    }
     link.send_pdu(DELIVER_SM | RESPONSE, sequence, &[0])?;
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
