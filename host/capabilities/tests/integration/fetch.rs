@@ -249,7 +249,7 @@ fn closed_ports_and_unknown_hosts_are_unreachable() {
         ..FetchRequest::default()
     };
     let failure = fetcher(&runtime).fetch("p", &grants, request).unwrap_err();
-    assert!(matches!(&failure, FetchFailure::Unreachable(why) if why.contains("dns")), "{failure}");
+    assert!(matches!(&failure, FetchFailure::NotConnected(why) if why.contains("dns")), "{failure}");
 }
 
 #[test]

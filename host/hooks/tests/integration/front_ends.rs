@@ -89,7 +89,7 @@ fn a_fault_costs_one_call_and_shows_no_secret() {
     }
     let faults = fixture.hooks.faults(Hook::FrontEnd);
     assert!(!faults.is_empty() && !format!("{faults:?}").contains("hidden"), "{faults:?}");
-    let details = fixture.hooks.fault(Hook::FrontEnd, 1).unwrap();
+    let details = fixture.hooks.fault(Hook::FrontEnd, faults[0].examples[0].id).unwrap();
     assert!(!format!("{details:?}").contains("hidden"), "{details:?}");
 }
 

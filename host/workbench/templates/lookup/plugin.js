@@ -3,11 +3,11 @@
 import { getPrefix, open } from 'switchyard:hooks/tables@0.3.0';
 
 let table = 0;       // the appliance's table
-let valid = 60000n;  // how long an answer holds, in milliseconds
+let valid = 60000;  // how long an answer holds, in milliseconds
 
 export const numberLookup = {
   configure(document) {
-    let name, milliseconds = 60000n;
+    let name, milliseconds = 60000;
     document.split('\n').forEach((line, index) => {
       const words = line.split(/\s+/).filter((word) => word !== '');
       if (words.length === 0 || words[0].startsWith('#')) return;
@@ -15,7 +15,7 @@ export const numberLookup = {
       if (verb === 'table' && words.length === 2) {
         name = word;
       } else if (verb === 'valid' && words.length === 2 && /^\d{1,9}$/.test(word)) {
-        milliseconds = BigInt(word) * 1000n;
+        milliseconds = Number(word) * 1000;
       } else {
         // The admin sees this error as the reason of the refusal.
         throw `line ${index + 1}: expected 'table NAME' or 'valid SECONDS'`;
