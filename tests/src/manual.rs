@@ -33,9 +33,25 @@ impl Substitutions {
         self
     }
 
-    /// The text with all replacements.
+    /// The text with all replacements. What is put in is not replaced again: a free port may begin with a well-known one.
     pub fn read(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, (there, here)| text.replace(there, here))
+        let mut read = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(next) = rest.chars().next() {
+            let found =
+                self.0.iter().find_map(|(there, here)| Some((here, rest.strip_prefix(there.as_str())?)));
+            match found {
+                Some((here, behind)) => {
+                    read.push_str(here);
+                    rest = behind;
+                }
+                None => {
+                    read.push(next);
+                    rest = &rest[next.len_utf8()..];
+                }
+            }
+        }
+        read
     }
 }
 
@@ -137,5 +153,20 @@ impl Drop for ManualShell {
         // The daemon that the page has started is no child of the shell any more, but in its process group.
         let _ = kill_process_group(Pid::from_child(&self.process), Signal::KILL);
         let _ = self.process.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replacement_is_not_replaced_again() {
+        let mut substitutions = Substitutions::default();
+        substitutions.port(8080, 27754).port(2775, 12501);
+        assert_eq!(
+            substitutions.read("curl localhost:8080/v1 127.0.0.1:2775 ä"),
+            "curl 127.0.0.1:27754/v1 127.0.0.1:12501 ä"
+        );
     }
 }
