@@ -306,7 +306,7 @@ async fn hooks(State(backend): State<SharedBackend>) -> Answer<Vec<HookStateView
 #[utoipa::path(
     get,
     path = "/v1/hooks/{hook}",
-    params(("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller.")),
+    params(("hook" = String, Path, description = "screen, lookup, router, resolver, delivery-policy, receipt, biller, peer or front-end.")),
     responses((status = 200, description = "The hook.", body = HookStateView)),
 )]
 async fn hook(
@@ -321,7 +321,7 @@ async fn hook(
     get,
     path = "/v1/hooks/{hook}/faults/{id}/case",
     params(
-        ("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller."),
+        ("hook" = String, Path, description = "screen, lookup, router, resolver, delivery-policy, receipt, biller, peer or front-end."),
         ("id" = u64, Path, description = "The number of the fault, as in the hook's examples."),
     ),
     responses((status = 200, description = "The case.", body = FaultCase)),
@@ -338,7 +338,7 @@ async fn fault_case(
 #[utoipa::path(
     delete,
     path = "/v1/hooks/{hook}",
-    params(("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller.")),
+    params(("hook" = String, Path, description = "screen, lookup, router, resolver, delivery-policy, receipt, biller, peer or front-end.")),
     responses((status = 200, description = "The live chain, now empty.", body = BindingRecord)),
 )]
 async fn unbind(
@@ -353,7 +353,7 @@ async fn unbind(
 #[utoipa::path(
     post,
     path = "/v1/hooks/{hook}/activate",
-    params(("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller.")),
+    params(("hook" = String, Path, description = "screen, lookup, router, resolver, delivery-policy, receipt, biller, peer or front-end.")),
     request_body = ActivationRequest,
     responses((status = 200, description = "The live chain.", body = BindingRecord)),
 )]
@@ -371,7 +371,7 @@ async fn activate(
 #[utoipa::path(
     post,
     path = "/v1/hooks/{hook}/rollback",
-    params(("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller.")),
+    params(("hook" = String, Path, description = "screen, lookup, router, resolver, delivery-policy, receipt, biller, peer or front-end.")),
     request_body = Option<api::HookRollbackRequest>,
     responses((status = 200, description = "The live chain.", body = BindingRecord)),
 )]
@@ -389,7 +389,7 @@ async fn rollback(
 #[utoipa::path(
     post,
     path = "/v1/hooks/{hook}/candidate",
-    params(("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller.")),
+    params(("hook" = String, Path, description = "screen, lookup, router, resolver, delivery-policy, receipt, biller, peer or front-end.")),
     request_body = api::TrialRequest,
     responses((status = 200, description = "The candidate.", body = CandidateRecordView)),
 )]
@@ -407,7 +407,7 @@ async fn start_trial(
 #[utoipa::path(
     delete,
     path = "/v1/hooks/{hook}/candidate",
-    params(("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller.")),
+    params(("hook" = String, Path, description = "screen, lookup, router, resolver, delivery-policy, receipt, biller, peer or front-end.")),
     responses((status = 204, description = "The trial has ended.")),
 )]
 async fn end_trial(
@@ -422,7 +422,7 @@ async fn end_trial(
 #[utoipa::path(
     post,
     path = "/v1/hooks/{hook}/promote",
-    params(("hook" = String, Path, description = "screen, router, resolver, delivery-policy, receipt or biller.")),
+    params(("hook" = String, Path, description = "screen, lookup, router, resolver, delivery-policy, receipt, biller, peer or front-end.")),
     request_body = Option<api::PromotionRequest>,
     responses((status = 200, description = "The live chain.", body = BindingRecord)),
 )]
