@@ -2,6 +2,7 @@
 //! to a running appliance. `docs/plugin-author` is the manual for plugin authors.
 
 mod build;
+mod case_answer;
 mod case_check;
 mod case_conversion;
 mod case_details;
