@@ -1,33 +1,29 @@
 //! The slot of one hook: the live chain, the candidate on trial, and the history of both.
 
-use crate::HookError;
 use crate::batch::BatchQuestion;
 use crate::binding::{CandidateRecord, TrialMode, check_peers, missing_grants};
-use crate::call_counts::CallCounts;
 use crate::chain::{Chain, ChainOutcome};
-use crate::contract;
 use crate::fault_examples::LazyMessageId;
 use crate::fault_reporter::FaultReporter;
 use crate::generation::{Generation, HostEnvironment};
+use crate::hook_state::{HookState, MAX_HISTORY, add_event, store_state};
+use crate::hook_status::{CandidateState, HookStatus, PluginCounts};
 use crate::host_call_log::HostCallLog;
 use crate::host_calls::{Purpose, shadow_counter_space};
-use crate::library::{Library, write_atomically};
-use crate::policy_reference::{self, ActivationConditions};
+use crate::library::Library;
+use crate::policy_reference::ActivationConditions;
 use crate::runtime::Runtime;
 use crate::shadow::{Shadow, comparable_answer};
 use crate::worlds::World;
-use api::{Binding, BindingChange, BindingRecord, Comparison, HookEvent, OnFault, UnknownReference};
+use crate::{HookError, contract, policy_reference};
+use api::{Binding, BindingChange, BindingRecord, OnFault};
 use arc_swap::ArcSwap;
-use model::{Hook, PluginVersion, Timestamp};
+use model::{PluginVersion, Timestamp};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-
-/// Maximum number of stored chains and events.
-const MAX_HISTORY: usize = 200;
 
 /// The event kind for a faulty plugin that keeps serving, and the minimum time between two such events of one plugin.
 const FAULTY_EVENT: &str = "faulty";
@@ -56,68 +52,6 @@ struct Candidate<W: World> {
     failed: AtomicU64,
     /// Questions outside the canary's share.
     bypassed: AtomicU64,
-}
-
-/// The stored state of a slot (`<hook>.json`).
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct HookState {
-    records: Vec<BindingRecord>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    candidate: Option<CandidateRecord>,
-    #[serde(default)]
-    events: Vec<HookEvent>,
-}
-
-/// Writes the state of a slot.
-fn store_state(path: &Path, state: &HookState) -> Result<(), HookError> {
-    let octets = serde_json::to_vec_pretty(state).map_err(|error| HookError::Engine(error.to_string()))?;
-    write_atomically(path, &octets)
-}
-
-/// The status of a candidate.
-#[derive(Debug, Clone)]
-pub struct CandidateState {
-    /// The stored candidate.
-    pub record: CandidateRecord,
-    /// Call counts of its plugins.
-    pub counts: Vec<PluginCounts>,
-    /// Questions to the canary.
-    pub asked: u64,
-    /// Questions that the canary failed and the live chain answered.
-    pub failed: u64,
-    /// Questions outside the canary's share.
-    pub bypassed: u64,
-    /// The comparison with the live chain, for a candidate in shadow.
-    pub comparison: Option<Comparison>,
-}
-
-/// Call counts of one active plugin version.
-#[derive(Debug, Clone)]
-pub struct PluginCounts {
-    /// The plugin version.
-    pub by: Arc<PluginVersion>,
-    /// Whether it is in the live chain.
-    pub live: bool,
-    /// The counts.
-    pub counts: CallCounts,
-}
-
-/// The status of a hook.
-#[derive(Debug, Clone)]
-pub struct HookStatus {
-    /// The hook.
-    pub hook: Hook,
-    /// The live binding; serial 0 and an empty chain if nothing was ever activated.
-    pub live: BindingRecord,
-    /// Call counts of the live plugins.
-    pub counts: Vec<PluginCounts>,
-    /// The candidate on trial.
-    pub candidate: Option<CandidateState>,
-    /// Events, newest first.
-    pub events: Vec<HookEvent>,
-    /// Names in the live policies that the appliance does not know now.
-    pub unknown: Vec<UnknownReference>,
 }
 
 /// The slot of one hook.
@@ -791,49 +725,6 @@ fn rollback_reason<W: World>(faulty: &Generation<W>) -> String {
 
 fn version_label(by: &PluginVersion) -> String {
     format!("{} {}", by.plugin, by.version)
-}
-
-impl HookState {
-    /// Whether a chain was rolled back automatically.
-    fn was_rolled_back(&self, chain: &[Binding]) -> bool {
-        self.records.iter().any(|record| record.rollback_reason.is_some() && record.chain == chain)
-    }
-
-    /// Chains to roll back to, newest first: they do not contain the faulty binding and were never rolled back
-    /// automatically.
-    fn rollback_targets(&self, live: &[Binding], faulty: &Binding) -> Vec<Vec<Binding>> {
-        let mut targets: Vec<Vec<Binding>> = Vec::new();
-        for BindingRecord { chain, .. } in self.records.iter().rev() {
-            let is_fit = !chain.is_empty() && chain != live && !chain.contains(faulty);
-            if is_fit && !self.was_rolled_back(chain) && !targets.contains(chain) {
-                targets.push(chain.clone());
-            }
-        }
-        targets
-    }
-}
-
-impl HookState {
-    /// Chains to roll back to where a question names its plugin, newest first: the live chain with an earlier binding of the
-    /// faulty plugin, so that the other plugins stay.
-    fn rollback_targets_of_plugin(&self, live: &[Binding], faulty: &Binding) -> Vec<Vec<Binding>> {
-        let mut targets: Vec<Vec<Binding>> = Vec::new();
-        let earlier = self.records.iter().rev().flat_map(|record| &record.chain);
-        for earlier in earlier.filter(|one| one.plugin == faulty.plugin && *one != faulty) {
-            let replace = |one: &Binding| if one == faulty { earlier.clone() } else { one.clone() };
-            let target: Vec<Binding> = live.iter().map(replace).collect();
-            if !self.was_rolled_back(&target) && !targets.contains(&target) {
-                targets.push(target);
-            }
-        }
-        targets
-    }
-}
-
-fn add_event(state: &mut HookState, at: Timestamp, kind: &str, what: String) {
-    state.events.push(HookEvent { at, kind: kind.to_owned(), what });
-    let surplus = state.events.len().saturating_sub(MAX_HISTORY);
-    state.events.drain(..surplus);
 }
 
 fn log_rollback<W: World>(what: &str, why: &str, result: Result<(), HookError>) {

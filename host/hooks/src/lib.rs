@@ -27,6 +27,8 @@ mod front_end_calls;
 mod generation;
 mod guest_function;
 mod hook_slot;
+mod hook_state;
+mod hook_status;
 mod hooks;
 mod host_answer;
 mod host_call_log;
@@ -65,7 +67,7 @@ pub use front_end_calls::{
     FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest, FrontEndResponse, FrontEndResult,
     FrontEndSubmission, FrontEndSubmit, RefusalReason,
 };
-pub use hook_slot::{CandidateState, HookStatus, PluginCounts};
+pub use hook_status::{CandidateState, HookStatus, PluginCounts};
 pub use hooks::{Hooks, HooksOptions, LookupStep, RoutingStep, ScreeningStep};
 pub use host_answer::HostAnswer;
 pub use library::VersionInfo;

@@ -1,0 +1,110 @@
+//! Resolvers, delivery and receipt policies, and peers: what follows once a message is accepted.
+
+use super::{Hooks, describe_fault};
+use crate::chain::ChainOutcome;
+use crate::fault_examples::LazyMessageId;
+use crate::host_call_log::HostCallLog;
+use crate::peer_calls::{CallbackAnswer, CallbackRequest, PeerSubmission, Submitted};
+use crate::worlds::{PeerAnswer, PeerQuestion, ReceiptQuestion, unsure};
+use model::{
+    AcceptedSubmission, Attempt, DeliveryDecision, ErrorClass, Message, Outcome, ReceiptDecision,
+    ReceiptEvent, Resolution, Subscriber, Timestamp,
+};
+use std::sync::Arc;
+
+impl Hooks {
+    /// Resolves a number to a subscriber. May block. A fault gives "try later".
+    #[must_use]
+    pub fn resolve(&self, msisdn: &str, now: Timestamp) -> Resolution {
+        match self.resolver.ask(msisdn, now, &mut HostCallLog::Off, &LazyMessageId::default()) {
+            ChainOutcome::Decided(resolution, _) => resolution,
+            ChainOutcome::Fault(fault, generation) => Resolution {
+                subscriber: Subscriber::TryLater { after: None },
+                by: generation.by.clone(),
+                note: Some(describe_fault(&fault)),
+            },
+            ChainOutcome::Undecided { last, fault, .. } => Resolution {
+                subscriber: Subscriber::TryLater { after: None },
+                by: last.map_or_else(|| self.no_plugin.clone(), |last| last.by.clone()),
+                note: Some(
+                    fault.map_or_else(|| "no resolver is bound".into(), |fault| describe_fault(&fault)),
+                ),
+            },
+        }
+    }
+
+    /// Asks the delivery policy for the step after a failed attempt. `None` if there is no policy or it failed; the
+    /// built-in retry schedule then applies.
+    #[must_use]
+    pub fn next(&self, message: &Message, attempt: &Attempt, now: Timestamp) -> Option<DeliveryDecision> {
+        match self.delivery.ask((message, attempt), now, &mut HostCallLog::Off, &LazyMessageId::default()) {
+            ChainOutcome::Decided(next, _) => Some(next),
+            ChainOutcome::Fault(..) | ChainOutcome::Undecided { .. } => None,
+        }
+    }
+
+    /// Asks the receipt policies what follows from a DLR, or from its absence: the first that does anything else than accept
+    /// decides, and the first wait that one names counts. `None` if there is no policy, or one failed and its binding does not
+    /// pass the question on; then everything counts as accepted.
+    #[must_use]
+    pub fn decide_receipt(
+        &self,
+        message: &Message,
+        submission: AcceptedSubmission,
+        event: ReceiptEvent,
+        now: Timestamp,
+    ) -> Option<ReceiptDecision> {
+        let question = ReceiptQuestion { message, submission, event };
+        match self.receipt.ask(question, now, &mut HostCallLog::Off, &LazyMessageId::default()) {
+            ChainOutcome::Decided(decision, _) => Some(decision),
+            ChainOutcome::Undecided { answer, .. } => answer,
+            ChainOutcome::Fault(..) => None,
+        }
+    }
+
+    /// Whether a live binding serves this peer.
+    #[must_use]
+    pub fn serves_peer(&self, peer: &Arc<str>) -> bool {
+        let request = CallbackRequest { peer: peer.clone(), ..CallbackRequest::default() };
+        self.peer.chain().serves(PeerQuestion::Callback(&request))
+    }
+
+    /// Submits a message to a peer that a plugin serves. May block. A fault is a temporary refusal if the plugin had sent no HTTP
+    /// request yet; otherwise the peer may have the message.
+    #[must_use]
+    pub fn submit(&self, submission: &PeerSubmission, now: Timestamp) -> Submitted {
+        let question = PeerQuestion::Submit(submission);
+        let outcome = self.peer.ask(question, now, &mut HostCallLog::Off, &LazyMessageId::default());
+        let fault = match outcome {
+            ChainOutcome::Decided(PeerAnswer::Submitted(submitted), _) => return submitted,
+            ChainOutcome::Fault(fault, _) | ChainOutcome::Undecided { fault: Some(fault), .. } => fault,
+            ChainOutcome::Decided(PeerAnswer::Called(_), _) | ChainOutcome::Undecided { .. } => {
+                let note = Some("no plugin serves the peer".into());
+                return Submitted { outcome: Outcome::NotSent, pause: None, note };
+            }
+        };
+        let outcome = if fault.sent_request {
+            unsure()
+        } else {
+            Outcome::Refused { class: ErrorClass::Temporary, code: 0, taken: Vec::new() }
+        };
+        Submitted { outcome, pause: None, note: Some(describe_fault(&fault)) }
+    }
+
+    /// Has the plugin of a peer read a callback. May block.
+    ///
+    /// # Errors
+    /// The plugin's fault, in words, or no plugin serves the peer.
+    pub fn callback(&self, request: &CallbackRequest, now: Timestamp) -> Result<CallbackAnswer, String> {
+        let question = PeerQuestion::Callback(request);
+        match self.peer.ask(question, now, &mut HostCallLog::Off, &LazyMessageId::default()) {
+            ChainOutcome::Decided(PeerAnswer::Called(answer), _) => Ok(*answer),
+            ChainOutcome::Fault(fault, _) | ChainOutcome::Undecided { fault: Some(fault), .. } => {
+                Err(describe_fault(&fault).into())
+            }
+            ChainOutcome::Decided(PeerAnswer::Submitted(_), _) | ChainOutcome::Undecided { .. } => {
+                Err("no plugin serves the peer".to_owned())
+            }
+        }
+    }
+}
