@@ -1,33 +1,31 @@
 //! The slot of one hook: the live chain, the candidate on trial, and the history of both.
 
-use crate::batch::BatchQuestion;
-use crate::binding::{CandidateRecord, TrialMode, check_peers, missing_grants};
-use crate::chain::{Chain, ChainOutcome};
-use crate::fault_examples::LazyMessageId;
+mod calls;
+mod rollback;
+mod trial;
+
+use crate::binding::{check_peers, missing_grants};
+use crate::chain::Chain;
 use crate::fault_reporter::FaultReporter;
 use crate::generation::{Generation, HostEnvironment};
 use crate::hook_state::{HookState, MAX_HISTORY, add_event, store_state};
 use crate::hook_status::{CandidateState, HookStatus, PluginCounts};
-use crate::host_call_log::HostCallLog;
-use crate::host_calls::{Purpose, shadow_counter_space};
+use crate::host_calls::Purpose;
 use crate::library::Library;
 use crate::policy_reference::ActivationConditions;
 use crate::runtime::Runtime;
-use crate::shadow::{Shadow, comparable_answer};
+use crate::shadow::Shadow;
 use crate::worlds::World;
 use crate::{HookError, contract, policy_reference};
 use api::{Binding, BindingChange, BindingRecord, OnFault};
 use arc_swap::ArcSwap;
-use model::{PluginVersion, Timestamp};
+use model::Timestamp;
 use parking_lot::Mutex;
+use rollback::log_rollback;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
-
-/// The event kind for a faulty plugin that keeps serving, and the minimum time between two such events of one plugin.
-const FAULTY_EVENT: &str = "faulty";
-const FAULTY_EVENT_INTERVAL: Duration = Duration::from_secs(60);
+use std::sync::atomic::Ordering::Relaxed;
+use trial::Candidate;
 
 /// Dependencies of a slot.
 pub(crate) struct HookDeps {
@@ -41,17 +39,6 @@ struct LiveChain<W: World> {
     record: BindingRecord,
     chain: Chain<W>,
     candidate: Option<Arc<Candidate<W>>>,
-}
-
-struct Candidate<W: World> {
-    record: CandidateRecord,
-    chain: Chain<W>,
-    shadow: Option<Shadow<W>>,
-    /// Questions to a canary, and those of them that it failed and the live chain answered.
-    asked: AtomicU64,
-    failed: AtomicU64,
-    /// Questions outside the canary's share.
-    bypassed: AtomicU64,
 }
 
 /// The slot of one hook.
@@ -354,312 +341,6 @@ impl<W: World> HookSlot<W> {
         Ok(())
     }
 
-    /// Drops the counters of a shadow candidate, so that the next one starts from zero.
-    fn drop_shadow_counters(&self, candidate: &CandidateRecord) {
-        if candidate.mode == TrialMode::Shadow {
-            for binding in &candidate.chain {
-                self.deps.environment.services.counters.forget(&shadow_counter_space(&binding.plugin));
-            }
-        }
-    }
-
-    /// Activates the previous chain. Skips chains that were rolled back automatically.
-    pub(crate) fn rollback(&self, now: Timestamp) -> Result<BindingRecord, HookError> {
-        let _lock = self.change_lock.lock();
-        let live = self.live.load().record.chain.clone();
-        let target = {
-            let state = self.state.lock();
-            let is_fit =
-                |record: &&BindingRecord| record.chain != live && !state.was_rolled_back(&record.chain);
-            let other = state.records.iter().rev().find(is_fit);
-            other.map(|record| record.chain.clone()).ok_or(HookError::NothingBefore)?
-        };
-        let target = self.pin_digests(target)?;
-        let chain = self.reuse_or_start(&target)?;
-        chain.warm_like(&self.live.load().chain);
-        self.replace_live(now, target, chain, BindingChange::RolledBack, None)
-    }
-
-    fn reuse_or_start(&self, bindings: &[Binding]) -> Result<Chain<W>, HookError> {
-        if bindings.is_empty() {
-            return Ok(Chain(Vec::new()));
-        }
-        // The generations of the previous chain may still be warm.
-        let previous = self.previous.lock().clone();
-        match previous {
-            Some((warm, chain)) if warm == bindings && chain.0.iter().all(|one| !one.watch.tripped()) => {
-                Ok(chain)
-            }
-            _ => self.start(bindings, &[], Purpose::ServeUnchecked),
-        }
-    }
-
-    /// Starts the trial of a candidate. It replaces an earlier candidate.
-    pub(crate) fn start_trial(
-        &self,
-        now: Timestamp,
-        mode: TrialMode,
-        bindings: Vec<Binding>,
-        conditions: ActivationConditions,
-    ) -> Result<CandidateRecord, HookError> {
-        let _lock = self.change_lock.lock();
-        self.check_serial(conditions.expected)?;
-        if let TrialMode::Canary { share } = mode
-            && !(1..=10_000).contains(&share)
-        {
-            return Err(HookError::BadShare);
-        }
-        let record = CandidateRecord { since: now, mode, chain: self.pin_digests(bindings)? };
-        let previous = self.live.load().candidate.clone();
-        if let Some(previous) = &previous {
-            self.drop_shadow_counters(&previous.record);
-        }
-        let candidate = self.start_candidate(record.clone(), Self::purpose(conditions))?;
-        if !conditions.force {
-            self.check_names_and_grants(&candidate.chain)?;
-        }
-        let names: Vec<String> =
-            record.chain.iter().map(|binding| format!("{} {}", binding.plugin, binding.version)).collect();
-        let change = match mode {
-            TrialMode::Shadow => "in shadow".to_owned(),
-            TrialMode::Canary { share } => format!("canary, {} percent", f64::from(share) / 100.0),
-        };
-        self.write(|state| {
-            state.candidate = Some(record.clone());
-            add_event(state, now, "candidate", format!("{}, {change}", names.join(", ")));
-        })?;
-        self.install_candidate(candidate);
-        Ok(record)
-    }
-
-    /// Starts a candidate. `purpose` applies to a canary.
-    fn start_candidate(&self, record: CandidateRecord, purpose: Purpose) -> Result<Candidate<W>, HookError> {
-        let live = self.live.load_full();
-        let is_shadow = record.mode == TrialMode::Shadow;
-        // A canary shares unchanged plugins with the live chain. A shadow shares none, because its counters are
-        // separate.
-        let running = if is_shadow { &[][..] } else { &live.chain.0[..] };
-        let purpose = if is_shadow { Purpose::Isolated } else { purpose };
-        let chain = self.start(&record.chain, running, purpose)?;
-        if is_shadow && !W::HAS_SHADOW {
-            return Err(HookError::NoShadow(W::HOOK.name()));
-        }
-        let shadow = if is_shadow {
-            let directory = self.deps.environment.directory.clone();
-            let started = Shadow::start(chain.clone(), directory, self.deps.reporter.clone());
-            Some(started.map_err(|error| HookError::Engine(format!("starting the shadow: {error}")))?)
-        } else {
-            None
-        };
-        Ok(Candidate {
-            record,
-            chain,
-            shadow,
-            asked: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
-            bypassed: AtomicU64::new(0),
-        })
-    }
-
-    fn install_candidate(&self, candidate: Candidate<W>) {
-        let live = self.live.load_full();
-        self.live.store(Arc::new(LiveChain {
-            record: live.record.clone(),
-            chain: live.chain.clone(),
-            candidate: Some(Arc::new(candidate)),
-        }));
-    }
-
-    /// Ends the trial of the candidate.
-    pub(crate) fn end_trial(&self, now: Timestamp, kind: &str, why: &str) -> Result<(), HookError> {
-        let _lock = self.change_lock.lock();
-        self.end_trial_locked(now, kind, why)
-    }
-
-    fn end_trial_locked(&self, now: Timestamp, kind: &str, why: &str) -> Result<(), HookError> {
-        let live = self.live.load_full();
-        let Some(candidate) = &live.candidate else { return Err(HookError::NoCandidate) };
-        self.drop_shadow_counters(&candidate.record);
-        // In memory first: the candidate may be failing now. A failed write is still reported.
-        let (record, chain) = (live.record.clone(), live.chain.clone());
-        self.live.store(Arc::new(LiveChain { record, chain, candidate: None }));
-        self.write(|state| {
-            state.candidate = None;
-            add_event(state, now, kind, why.to_owned());
-        })
-    }
-
-    /// Makes the candidate live.
-    pub(crate) fn promote(&self, now: Timestamp, expected: Option<u64>) -> Result<BindingRecord, HookError> {
-        let _lock = self.change_lock.lock();
-        self.check_serial(expected)?;
-        let live = self.live.load_full();
-        let candidate = live.candidate.as_ref().ok_or(HookError::NoCandidate)?;
-        let bindings = candidate.record.chain.clone();
-        let chain = match candidate.record.mode {
-            TrialMode::Canary { .. } => candidate.chain.clone(),
-            // A shadow has its own counters, so the plugins are started again.
-            TrialMode::Shadow => self.start(&bindings, &[], Purpose::Serve)?,
-        };
-        chain.warm_like(&live.chain);
-        self.replace_live(now, bindings, chain, BindingChange::Promoted, None)
-    }
-
-    /// Rolls back a faulty live chain and ends the trial of a faulty candidate.
-    pub(crate) fn roll_back_faulty(&self, now: Timestamp) {
-        let _lock = self.change_lock.lock();
-        // The live chain first: a candidate that shares the faulty plugin ends with it.
-        self.roll_back_live(now);
-        self.end_faulty_trial(now);
-    }
-
-    fn end_faulty_trial(&self, now: Timestamp) {
-        let live = self.live.load_full();
-        let Some(candidate) = &live.candidate else { return };
-        let Some(faulty) = candidate.chain.0.iter().find(|one| one.watch.tripped()) else { return };
-        let why = rollback_reason(faulty);
-        let result = self.end_trial_locked(now, "candidate-faulty", &why);
-        log_rollback::<W>("candidate ended automatically", &why, result);
-    }
-
-    fn roll_back_live(&self, now: Timestamp) {
-        let live = self.live.load_full();
-        let Some(faulty) = live.chain.0.iter().find(|generation| generation.watch.tripped()) else { return };
-        let why = rollback_reason(faulty);
-        let targets = {
-            let (state, chain) = (self.state.lock(), &live.record.chain);
-            match W::BY_PLUGIN {
-                true => state.rollback_targets_of_plugin(chain, &faulty.binding),
-                false => state.rollback_targets(chain, &faulty.binding),
-            }
-        };
-        let mut failed = None;
-        for target in targets {
-            let result = self.reuse_or_start(&target).and_then(|chain| {
-                self.replace_live(
-                    now,
-                    target,
-                    chain,
-                    BindingChange::RolledBackAutomatically,
-                    Some(why.clone()),
-                )
-            });
-            match result {
-                Ok(_) => {
-                    log_rollback::<W>("rolled back automatically", &why, Ok(()));
-                    // The rollback does not wait for warm instances; they are made now, before the next calls need
-                    // them.
-                    return self.live.load().chain.warm_like(&live.chain);
-                }
-                // An older chain may still start.
-                Err(error) => {
-                    tracing::error!(hook = W::HOOK.name(), %error, "rollback failed");
-                    failed.get_or_insert(error);
-                }
-            }
-        }
-        faulty.watch.reset();
-        let end = match failed {
-            None => "there is nothing to roll back to".to_owned(),
-            Some(error) => format!("nothing to roll back to starts: {error}"),
-        };
-        // This may repeat with every call: report it once a minute, so that it does not push out other events.
-        let recently_reported = self.state.lock().events.last().is_some_and(|last| {
-            last.kind == FAULTY_EVENT
-                && last.what.starts_with(&version_label(&faulty.by))
-                && now - last.at < FAULTY_EVENT_INTERVAL
-        });
-        let result = match recently_reported {
-            true => Ok(()),
-            false => self.write(|state| add_event(state, now, FAULTY_EVENT, format!("{why}; {end}"))),
-        };
-        log_rollback::<W>("faulty, with nothing to roll back to", &why, result);
-    }
-
-    /// Asks the canary for its share of the traffic, and the live chain otherwise or if the canary fails. A shadow
-    /// candidate gets a copy of the question.
-    pub(crate) fn ask(
-        &self,
-        question: W::Question<'_>,
-        now: Timestamp,
-        call_log: &mut HostCallLog,
-        message_id: &LazyMessageId,
-    ) -> ChainOutcome<W> {
-        let live = self.live.load();
-        let reporter = &self.deps.reporter;
-        let Some(candidate) = &live.candidate else {
-            return live.chain.ask(question, now, call_log, reporter, message_id);
-        };
-        if let TrialMode::Canary { share } = candidate.record.mode {
-            let is_fit = candidate.chain.serves(question)
-                && !candidate.chain.0.iter().any(|generation| generation.watch.tripped());
-            if is_fit && W::canary_bucket(question) < share {
-                candidate.asked.fetch_add(1, Relaxed);
-                // A canary's `on-fault` does not apply during the trial. A fault in a plugin that it shares with the
-                // live chain is handled as in the live chain.
-                let own = |one: &Arc<Generation<W>>| !live.chain.contains(one);
-                match candidate.chain.ask_with_strict(question, now, call_log, (reporter, message_id), own) {
-                    ChainOutcome::Fault(fault, faulty) if own(&faulty) => {
-                        candidate.failed.fetch_add(1, Relaxed);
-                        if !W::may_ask_again(&fault) {
-                            return ChainOutcome::Fault(fault, faulty);
-                        }
-                    }
-                    outcome => return outcome,
-                }
-                *call_log = call_log.restarted();
-            } else {
-                candidate.bypassed.fetch_add(1, Relaxed);
-            }
-        }
-        let outcome = live.chain.ask(question, now, call_log, reporter, message_id);
-        if let Some(shadow) = &candidate.shadow {
-            shadow.ask(question, now, call_log, message_id, comparable_answer(&outcome));
-        }
-        outcome
-    }
-
-    /// Asks one generation, which answered an earlier question of the same call. A shadow candidate gets a copy of the question.
-    pub(crate) fn ask_generation(
-        &self,
-        generation: &Arc<Generation<W>>,
-        question: W::Question<'_>,
-        now: Timestamp,
-    ) -> ChainOutcome<W> {
-        let (call_log, message_id) = (&mut HostCallLog::Off, &LazyMessageId::default());
-        let chain = Chain(vec![generation.clone()]);
-        let outcome = chain.ask(question, now, call_log, &self.deps.reporter, message_id);
-        let live = self.live.load();
-        if let Some(shadow) = live.candidate.as_ref().and_then(|candidate| candidate.shadow.as_ref()) {
-            shadow.ask(question, now, call_log, message_id, comparable_answer(&outcome));
-        }
-        outcome
-    }
-
-    /// Like [`HookSlot::ask`] for each question, in order.
-    pub(crate) fn ask_many(
-        &self,
-        asked: &mut [BatchQuestion<'_, W>],
-        now: Timestamp,
-    ) -> Vec<ChainOutcome<W>> {
-        let live = self.live.load();
-        let candidate = live.candidate.as_deref();
-        if candidate.is_some_and(|candidate| candidate.shadow.is_none()) {
-            // A canary may share counters with the live chain, so the order between the two shows.
-            let each = |one: &mut BatchQuestion<'_, W>| {
-                self.ask(one.question, now, &mut one.call_log, one.message_id)
-            };
-            return asked.iter_mut().map(each).collect();
-        }
-        let outcomes = live.chain.ask_many(asked, now, &self.deps.reporter);
-        if let Some(shadow) = candidate.and_then(|candidate| candidate.shadow.as_ref()) {
-            for (one, outcome) in asked.iter().zip(&outcomes) {
-                shadow.ask(one.question, now, &one.call_log, one.message_id, comparable_answer(outcome));
-            }
-        }
-        outcomes
-    }
-
     /// The live chain.
     pub(crate) fn chain(&self) -> Chain<W> {
         self.live.load().chain.clone()
@@ -705,33 +386,7 @@ impl<W: World> HookSlot<W> {
     }
 }
 
-impl<W: World> Candidate<W> {
-    /// Call counts of the plugins that are not shared with the live chain.
-    fn counts(&self, live: &Chain<W>) -> Vec<PluginCounts> {
-        let own = self.chain.0.iter().filter(|one| !live.contains(one));
-        counts(&Chain(own.cloned().collect()), false)
-    }
-}
-
 fn counts<W: World>(chain: &Chain<W>, live: bool) -> Vec<PluginCounts> {
     let one = |one: &Arc<Generation<W>>| PluginCounts { by: one.by.clone(), live, counts: one.counts() };
     chain.0.iter().map(one).collect()
-}
-
-/// The reason for a rollback, as text.
-fn rollback_reason<W: World>(faulty: &Generation<W>) -> String {
-    format!("{}: {}", version_label(&faulty.by), faulty.fault_reason().unwrap_or_default())
-}
-
-fn version_label(by: &PluginVersion) -> String {
-    format!("{} {}", by.plugin, by.version)
-}
-
-fn log_rollback<W: World>(what: &str, why: &str, result: Result<(), HookError>) {
-    match result {
-        Ok(()) => tracing::error!(hook = W::HOOK.name(), why, "{what}"),
-        Err(error) => {
-            tracing::error!(hook = W::HOOK.name(), why, %error, "{what}, but the change could not be stored");
-        }
-    }
 }

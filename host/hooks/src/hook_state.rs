@@ -37,26 +37,29 @@ impl HookState {
     /// Chains to roll back to, newest first: they do not contain the faulty binding and were never rolled back
     /// automatically.
     pub(crate) fn rollback_targets(&self, live: &[Binding], faulty: &Binding) -> Vec<Vec<Binding>> {
-        let mut targets: Vec<Vec<Binding>> = Vec::new();
-        for BindingRecord { chain, .. } in self.records.iter().rev() {
-            let is_fit = !chain.is_empty() && chain != live && !chain.contains(faulty);
-            if is_fit && !self.was_rolled_back(chain) && !targets.contains(chain) {
-                targets.push(chain.clone());
-            }
-        }
-        targets
+        let chains = self.records.iter().rev().map(|record| record.chain.clone());
+        self.never_rolled_back(
+            chains.filter(|chain| !chain.is_empty() && chain != live && !chain.contains(faulty)),
+        )
     }
 
     /// Chains to roll back to where a question names its plugin, newest first: the live chain with an earlier binding of the
     /// faulty plugin, so that the other plugins stay.
     pub(crate) fn rollback_targets_of_plugin(&self, live: &[Binding], faulty: &Binding) -> Vec<Vec<Binding>> {
-        let mut targets: Vec<Vec<Binding>> = Vec::new();
-        let earlier = self.records.iter().rev().flat_map(|record| &record.chain);
-        for earlier in earlier.filter(|one| one.plugin == faulty.plugin && *one != faulty) {
+        let bindings = self.records.iter().rev().flat_map(|record| &record.chain);
+        let earlier = bindings.filter(|one| one.plugin == faulty.plugin && *one != faulty);
+        self.never_rolled_back(earlier.map(|earlier| {
             let replace = |one: &Binding| if one == faulty { earlier.clone() } else { one.clone() };
-            let target: Vec<Binding> = live.iter().map(replace).collect();
-            if !self.was_rolled_back(&target) && !targets.contains(&target) {
-                targets.push(target);
+            live.iter().map(replace).collect()
+        }))
+    }
+
+    /// Each of these chains once, without those that were rolled back automatically.
+    fn never_rolled_back(&self, chains: impl Iterator<Item = Vec<Binding>>) -> Vec<Vec<Binding>> {
+        let mut targets = Vec::new();
+        for chain in chains {
+            if !self.was_rolled_back(&chain) && !targets.contains(&chain) {
+                targets.push(chain);
             }
         }
         targets
