@@ -2,6 +2,9 @@
 
 /// Characters that end a web address in a text.
 fn ends_address(c: char) -> bool {
+    if c.is_ascii_alphanumeric() {
+        return false;
+    }
     c.is_whitespace()
         || c.is_control()
         || matches!(
@@ -34,6 +37,9 @@ fn ends_address(c: char) -> bool {
 /// Whether a word without a scheme begins with the name of a host: labels of letters, digits and hyphens between dots, the
 /// last one of at least two letters.
 fn begins_with_host(word: &str) -> bool {
+    if !word.contains('.') {
+        return false;
+    }
     let host = word.split(['/', '?', '#', ':']).next().unwrap_or_default();
     let mut labels = host.rsplit('.');
     let is_top = |label: &str| label.len() >= 2 && label.chars().all(char::is_alphabetic);
@@ -52,6 +58,8 @@ fn begins_with_host(word: &str) -> bool {
 /// The addresses of web pages in a text, in its order: words with the scheme http or https, and words that begin with the
 /// name of a host. A word like "end.Next" looks like a host, too.
 pub(crate) fn urls(text: &str) -> impl Iterator<Item = &str> {
+    // Many texts have no address, which is cheap to see: a scheme has a colon, and the name of a host a dot.
+    let text = if text.contains(['.', ':']) { text } else { "" };
     text.split(ends_address).filter_map(|word| {
         let word = word.trim_end_matches(['.', ',', ';', ':', '!', '?']);
         let has_scheme = |scheme: &str| {

@@ -20,6 +20,11 @@ pub(crate) const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
 /// Number of subscribers in the resolvers' tables.
 const SUBSCRIBERS: u64 = 100_000;
+/// The text of each message: 140 characters.
+const TEXT: &[u8] =
+    b"Your parcel 4711 is on its way and will be with you between 10 and 12 today. Please have your \
+    code ready, it is 58 12 90. Your delivery team";
+
 /// Number of different messages and numbers, which are used in turn.
 const DISTINCT: u64 = 1024;
 
@@ -56,6 +61,8 @@ impl BenchFixture {
         for name in ["hlr", "subscribers"] {
             tables.put(name, TableKind::Exact, rows.as_bytes())?;
         }
+        let networks: String = (0..SUBSCRIBERS).map(|n| format!("{},460-0{}\n", number(n), n % 3)).collect();
+        tables.put("networks", TableKind::Prefix, networks.as_bytes())?;
         let services = HostServices {
             peer_snapshots: Arc::new(PeerSnapshots::default()),
             pool_snapshots: Arc::default(),
@@ -107,7 +114,7 @@ impl BenchFixture {
         let mut binding = Binding::new(&plugin.name, &version, &plugin.policy);
         // A Python guest needs 20 MB, and a busy machine is slow.
         (binding.memory, binding.deadline) = (128 << 20, Duration::from_secs(1));
-        binding.grants.tables = vec!["hlr".to_owned(), "subscribers".to_owned()];
+        binding.grants.tables = ["hlr", "networks", "subscribers"].map(str::to_owned).to_vec();
         Ok(binding)
     }
 
@@ -126,7 +133,7 @@ impl BenchFixture {
             Hook::Lookup => {
                 let number = Address::international(&self.numbers[n % self.numbers.len()]);
                 let known = LookupNumber::of(&number).and_then(|number| self.hooks.look_up(&number, NOW));
-                known.is_some_and(|(lookup, _)| lookup.result != LookupResult::Failed)
+                known.is_some_and(|(lookup, _)| lookup.result == LookupResult::Found)
             }
             Hook::Resolver => {
                 let number = &self.numbers[n % self.numbers.len()];
@@ -194,7 +201,7 @@ fn message(origin: PeerId, peer: PeerId, destination: &str) -> Message {
         dlr_request: DlrRequest::NONE,
         replace_if_present: false,
         submission: None,
-        text: Text { octets: bytes::Bytes::from_static(&[b'x'; 140]), ..Text::default() },
+        text: Text { octets: bytes::Bytes::from_static(TEXT), ..Text::default() },
         tlvs: bytes::Bytes::new(),
         protocol_fields: bytes::Bytes::new(),
         accepted_at: NOW,

@@ -1,6 +1,7 @@
 //! Measures the cost of a warm call.
 
 use crate::bench_fixture::{BenchFixture, NOW, forwarded};
+use crate::cached_lookups::CachedLookups;
 use crate::native::Native;
 use crate::{Outcome, Plugin};
 use hooks::Binding;
@@ -41,7 +42,8 @@ const WARM: usize = 200;
 
 pub(crate) fn measure(fixture: &BenchFixture, task: &Task) -> Outcome<Vec<Measured>> {
     let native = Native::read(fixture, &task.native)?;
-    let mut measured = vec![Measured::of("native")];
+    let cache = CachedLookups::fill(fixture);
+    let mut measured = vec![Measured::of("native"), Measured::of("cached-lookup")];
     let mut bound = Vec::new();
     for plugin in &task.plugins {
         bound.push((plugin.hook, fixture.upload_once(plugin)?, plugin.batch.unwrap_or(1)));
@@ -54,7 +56,11 @@ pub(crate) fn measure(fixture: &BenchFixture, task: &Task) -> Outcome<Vec<Measur
             n += 1;
             black_box(native.route(black_box(&fixture.messages[n % count])));
         }));
-        for ((hook, binding, batch), measured) in bound.iter().zip(&mut measured[1..]) {
+        measured[1].nanoseconds.push(timed(|| {
+            n += 1;
+            black_box(cache.get(black_box(&fixture.messages[n % count])));
+        }));
+        for ((hook, binding, batch), measured) in bound.iter().zip(&mut measured[2..]) {
             if measured.failed.is_none() {
                 match one(fixture, *hook, binding, *batch) {
                     Ok(nanoseconds) => measured.nanoseconds.push(nanoseconds),

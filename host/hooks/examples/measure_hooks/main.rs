@@ -3,12 +3,17 @@
 #![allow(clippy::print_stdout, reason = "the results go to standard output")]
 
 mod bench_fixture;
+mod cached_lookups;
 mod calls;
 mod exchange;
 mod native;
 
 use serde::Deserialize;
 use std::path::PathBuf;
+
+/// The allocator of the appliance: its share of a call is not small.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A measurement.
 #[derive(Deserialize)]
@@ -26,7 +31,7 @@ enum Task {
 pub(crate) struct Plugin {
     /// Its name in the results.
     name: String,
-    /// router, resolver, delivery-policy, receipt or biller.
+    /// screen, lookup, router, resolver, delivery-policy, receipt or biller.
     hook: model::Hook,
     component: PathBuf,
     policy: String,

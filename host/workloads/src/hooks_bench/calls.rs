@@ -17,9 +17,13 @@ const RULES: &str = "[[rule]]\nname = \"shorteners\"\ndomains = [\"bit.ly\", \"t
                      [[rule]]\nname = \"fraud\"\nwords = [\"you have won\", \"claim your prize\", \"lottery winner\"]\n\
                      then = \"quarantine\"\n";
 
+/// The policy of `number-portability`: a table of 100,000 numbers tells the network.
+const NETWORKS: &str = "[[source]]\ntable = \"networks\"\n";
+
 /// Hook, default plugin, its policy.
-const DEFAULTS: [(&str, &str, &str); 5] = [
+const DEFAULTS: [(&str, &str, &str); 6] = [
     ("screen", "firewall", "rules"),
+    ("lookup", "number-portability", "networks"),
     ("router", "prefix-router", "routes"),
     ("resolver", "table-resolver", "subscribers.toml"),
     ("delivery-policy", "retry-ladder", "retries.toml"),
@@ -35,6 +39,7 @@ const LANGUAGES: [&str; 4] = ["c", "go", "js", "python"];
 fn default_policy(guests: &Guests, hook: &str, file: &str) -> Result<String> {
     match hook {
         "screen" => Ok(RULES.to_owned()),
+        "lookup" => Ok(NETWORKS.to_owned()),
         "router" => Ok(ROUTES.to_owned()),
         _ => guests.policy(file),
     }
@@ -102,6 +107,7 @@ pub(super) fn measure(programs: &BenchPrograms, guests: &Guests, options: &Optio
         together("prefix-router"),
         together("prepaid")
     );
+    println!("  A lookup whose answer is cached: {:.0} ns.", of("cached-lookup"));
     for why in failed {
         println!("  failed: {why}");
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 use workspace::plugins;
 
 /// Hooks whose template is built in other languages; routers are among the worked examples.
-const WORLDS: [&str; 4] = ["screen", "resolver", "delivery-policy", "biller"];
+const WORLDS: [&str; 5] = ["screen", "lookup", "resolver", "delivery-policy", "biller"];
 const LANGUAGES: [(&str, &str); 4] =
     [("c", "plugin.c"), ("go", "plugin.go"), ("js", "plugin.js"), ("python", "plugin.py")];
 
