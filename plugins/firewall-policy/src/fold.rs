@@ -4,10 +4,32 @@
 /// The folded text: in lower case, without accents, invisible characters and repeated blanks.
 pub(crate) fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
-    for c in text.chars() {
-        push(c, &mut folded);
+    let mut rest = text;
+    while !rest.is_empty() {
+        let ascii = rest.bytes().take_while(u8::is_ascii).count();
+        let (first, others) = rest.split_at(ascii);
+        push_ascii(first, &mut folded);
+        let mut others = others.chars();
+        if let Some(c) = others.next() {
+            push(c, &mut folded);
+        }
+        rest = others.as_str();
     }
     folded
+}
+
+/// Folds a run of ASCII characters. Most texts have no others, and together they cost much less.
+fn push_ascii(text: &str, folded: &mut String) {
+    let is_plain = text.bytes().all(|octet| (b' '..0x7f).contains(&octet))
+        && !text.as_bytes().windows(2).any(|pair| pair == b"  ");
+    if is_plain {
+        let text = if folded.ends_with(' ') { text.trim_start_matches(' ') } else { text };
+        let start = folded.len();
+        folded.push_str(text);
+        folded[start..].make_ascii_lowercase();
+    } else {
+        text.chars().for_each(|c| push(c, folded));
+    }
 }
 
 /// The range of `text` that was folded to the range `start..end` of its folded form.
@@ -147,6 +169,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn characters_are_folded_together_as_one_by_one(text in "([ -~]{0,6}| {0,3}|\\PC|\t){0,8}") {
+            let mut one_by_one = String::new();
+            text.chars().for_each(|c| push(c, &mut one_by_one));
+            prop_assert_eq!(fold(&text), one_by_one);
+        }
+
         #[test]
         fn a_folded_text_stays_as_it_is(text in "\\PC{0,40}") {
             let folded = fold(&text);

@@ -2,8 +2,9 @@
 
 use crate::fold::fold;
 use aho_corasick::automaton::{Automaton, OverlappingState};
+use aho_corasick::dfa::DFA;
 use aho_corasick::nfa::contiguous::NFA;
-use aho_corasick::{Anchored, Input};
+use aho_corasick::{Anchored, BuildError, Input, StartKind};
 
 /// Maximum number of words in a document: what fits into the memory of an instance.
 const MAX_WORDS: usize = 20_000;
@@ -13,8 +14,47 @@ const MAX_WORDS: usize = 20_000;
 pub(crate) struct WordSearch {
     words: Vec<String>,
     owners: Vec<WordOwner>,
-    /// This kind needs little memory, and without the others the component is small.
-    automaton: Option<NFA>,
+    automaton: Option<WordAutomaton>,
+}
+
+/// Words beyond this number of octets are searched with the automaton that needs less memory.
+const MAX_FAST_OCTETS: usize = 8_192;
+
+/// The words as an automaton.
+#[derive(Debug)]
+enum WordAutomaton {
+    /// One step for an octet, and up to some hundred octets of memory for an octet of the words.
+    Fast(DFA),
+    /// Several steps for an octet, in little memory.
+    Small(NFA),
+}
+
+impl WordAutomaton {
+    fn of(words: &[String]) -> Result<Self, BuildError> {
+        if words.iter().map(String::len).sum::<usize>() > MAX_FAST_OCTETS {
+            return NFA::builder().prefilter(false).build(words).map(Self::Small);
+        }
+        DFA::builder().start_kind(StartKind::Unanchored).prefilter(false).build(words).map(Self::Fast)
+    }
+
+    /// The patterns in a text with the places where they start and end, in the order of their ends.
+    fn each(&self, text: &str, found: impl FnMut(usize, usize, usize)) {
+        match self {
+            Self::Fast(automaton) => each_match(automaton, text, found),
+            Self::Small(automaton) => each_match(automaton, text, found),
+        }
+    }
+}
+
+fn each_match(automaton: &impl Automaton, text: &str, mut found: impl FnMut(usize, usize, usize)) {
+    let input = Input::new(text).anchored(Anchored::No);
+    let mut state = OverlappingState::start();
+    // An error says that the automaton does not support such a search; these do.
+    while automaton.try_find_overlapping(&input, &mut state).is_ok()
+        && let Some(one) = state.get_match()
+    {
+        found(one.pattern().as_usize(), one.start(), one.end());
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +101,7 @@ impl WordSearch {
         if self.words.is_empty() {
             return Ok(());
         }
-        let automaton = NFA::new(&self.words);
+        let automaton = WordAutomaton::of(&self.words);
         self.automaton = Some(automaton.map_err(|error| format!("the words of the document: {error}"))?);
         self.words = Vec::new();
         Ok(())
@@ -70,20 +110,14 @@ impl WordSearch {
     /// All words in a folded text, in the order of their ends.
     pub(crate) fn find(&self, folded: &str) -> Vec<WordMatch> {
         let Some(automaton) = &self.automaton else { return Vec::new() };
-        let input = Input::new(folded).anchored(Anchored::No);
-        let mut state = OverlappingState::start();
         let mut matches = Vec::new();
-        // An error says that the automaton does not support such a search; this kind does.
-        while automaton.try_find_overlapping(&input, &mut state).is_ok()
-            && let Some(found) = state.get_match()
-        {
-            let (start, end) = (found.start(), found.end());
-            if let Some(owner) = self.owners.get(found.pattern().as_usize())
+        automaton.each(folded, |pattern, start, end| {
+            if let Some(owner) = self.owners.get(pattern)
                 && (!owner.whole || is_whole(folded, start, end))
             {
                 matches.push(WordMatch { rule: owner.rule, start, end });
             }
-        }
+        });
         matches
     }
 }
@@ -112,6 +146,23 @@ pub(crate) fn words_of(folded: &str, most: usize) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_automatons_find_the_same() {
+        let words = ["he", "she", "hers", "free money", "money"].map(str::to_owned);
+        let found = |automaton: &WordAutomaton| {
+            let mut found = Vec::new();
+            automaton.each("ushers get free money", |pattern, start, end| found.push((pattern, start, end)));
+            found
+        };
+        let fast = WordAutomaton::of(&words).unwrap();
+        assert!(matches!(fast, WordAutomaton::Fast(_)));
+        let many: Vec<String> = (0..2_000).map(|n| format!("word {n}")).collect();
+        let small = WordAutomaton::of(&[&words[..], &many[..]].concat()).unwrap();
+        assert!(matches!(small, WordAutomaton::Small(_)));
+        assert_eq!(found(&fast), found(&small));
+        assert_eq!(found(&fast), [(1, 1, 4), (0, 2, 4), (2, 2, 6), (3, 11, 21), (4, 16, 21)]);
+    }
 
     #[test]
     fn words_and_parts_are_found() {
