@@ -15,6 +15,8 @@ pub enum ApiReaction {
     Accept,
     /// It answers with this status, and an empty body.
     Status(u16),
+    /// It answers with status 200, and this body.
+    Text(&'static str),
     /// It reads the request, and closes the connection without an answer.
     Cut,
     /// It reads the request, and never answers.
@@ -30,6 +32,8 @@ pub struct ApiRequest {
     pub authorization: String,
     /// The JSON document in the body; null if there is none.
     pub body: Value,
+    /// The body as text.
+    pub text: String,
 }
 
 #[derive(Debug, Default)]
@@ -102,9 +106,10 @@ fn serve(connection: &TcpStream, state: &Mutex<ApiState>) -> Result<()> {
         let mut body = vec![0; length];
         input.read_exact(&mut body)?;
         let line = line.trim_end().rsplit_once(' ').map_or("", |(line, _)| line).to_owned();
+        let text = String::from_utf8_lossy(&body).into_owned();
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
         let mut state = state.lock();
-        state.requests.push(ApiRequest { line, authorization, body });
+        state.requests.push(ApiRequest { line, authorization, body, text });
         let (status, answer) = match state.reactions.pop_front().unwrap_or(ApiReaction::Accept) {
             ApiReaction::Accept => {
                 state.accepted += 1;
@@ -115,6 +120,7 @@ fn serve(connection: &TcpStream, state: &Mutex<ApiState>) -> Result<()> {
                 )
             }
             ApiReaction::Status(status) => (status, String::new()),
+            ApiReaction::Text(text) => (200, text.to_owned()),
             ApiReaction::Cut => return Ok(connection.shutdown(std::net::Shutdown::Both)?),
             ApiReaction::Hang => {
                 state.hanging.push(connection.try_clone()?);

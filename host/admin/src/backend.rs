@@ -10,6 +10,7 @@ use crate::ledger::Ledger;
 use crate::messages::Messages;
 use crate::operation::Operation;
 use crate::pace_buckets::PaceBuckets;
+use crate::plugin_sources::PluginSources;
 use crate::plugins::Plugins;
 use crate::pools::Pools;
 use crate::problem::{Problem, ProblemKind};
@@ -33,6 +34,7 @@ use utoipa_axum::router::OpenApiRouter;
 /// The backend of the HTTP API. Its methods may block; the API calls them on blocking threads.
 pub trait ApiBackend:
     Plugins
+    + PluginSources
     + Ledger
     + Pools
     + Quarantine
@@ -138,6 +140,8 @@ pub trait ApiBackend:
     ) -> Result<api::ConversionsResult, Problem>;
     /// Business systems: their calls and pushes.
     fn business(&self) -> Vec<api::BusinessView>;
+    /// Peers whose protocol a plugin speaks: submit attempts and callbacks.
+    fn plugin_peers(&self) -> Vec<api::PluginPeerView>;
     /// Core networks: connections, MT and MO messages, HLR requests.
     fn gsm(&self) -> Vec<api::CoreNetworkView>;
     /// The limits of the attention rules.
@@ -182,6 +186,7 @@ pub(crate) fn protected_routes() -> OpenApiRouter<SharedBackend> {
         .merge(crate::queue_actions::routes())
         .merge(crate::records::routes())
         .merge(crate::plugins::routes())
+        .merge(crate::plugin_sources::routes())
         .merge(crate::tables::routes())
         .merge(crate::ledger::routes())
         .merge(crate::pools::routes())

@@ -150,6 +150,14 @@ metrics! {
     Counter PEER_ENDED = "switchyard_peer_ended_total" ["peer", "state"];
     /// Seconds from a submit attempt to the peer's answer.
     Histogram PEER_ANSWER_SECONDS = "switchyard_peer_answer_seconds" ["peer"];
+    /// Submit attempts at a peer whose protocol a plugin speaks, by outcome: accepted, refused, uncertain, not-sent.
+    Counter PLUGIN_PEER_SUBMITTED = "switchyard_plugin_peer_submitted_total" ["peer", "outcome"];
+    /// Messages that a plugin is submitting to its peer.
+    Gauge PLUGIN_PEER_IN_FLIGHT = "switchyard_plugin_peer_in_flight" ["peer"];
+    /// Seconds that a plugin has taken for all its submit attempts at a peer. At most the peer's window per second.
+    Counter PLUGIN_PEER_BUSY = "switchyard_plugin_peer_busy_seconds_total" ["peer"];
+    /// Callbacks of a peer, by result: accepted, refused (by the plugin), failed, limited.
+    Counter PLUGIN_PEER_CALLBACKS = "switchyard_plugin_peer_callbacks_total" ["peer", "result"];
     /// Submit attempts of an account's messages, to all peers. Peers count as accounts for what their networks send.
     Counter ACCOUNT_SUBMITTED = "switchyard_account_submitted_total" ["account"];
     /// Submit attempts of an account's messages that a peer refused with a throttling or queue-full error.
@@ -222,9 +230,9 @@ metrics! {
     Gauge RECEIPT_QUESTIONS = "switchyard_receipt_questions_pending" [];
     /// Ledger accounts, in millionths of the operator's currency, by account and what: balance, reserved, captured, funded.
     Gauge LEDGER = "switchyard_ledger_millionths" ["account", "what"];
-    /// Tokens of pace buckets: messages that may be sent at once.
+    /// Tokens of the configuration's pace buckets: messages or segments that may be sent at once.
     Gauge PACE_TOKENS = "switchyard_pace_bucket_tokens" ["bucket"];
-    /// Messages that wait for a pace bucket.
+    /// Messages that wait for a pace bucket of the configuration.
     Gauge PACE_WAITING = "switchyard_pace_bucket_waiting" ["bucket"];
     /// Messages that a screen put into quarantine.
     Counter QUARANTINED = "switchyard_messages_quarantined_total" [];

@@ -16,6 +16,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
         .routes(routes!(queues))
         .routes(routes!(links))
         .routes(routes!(business))
+        .routes(routes!(plugin_peers))
         .routes(routes!(gsm))
         .routes(routes!(metrics))
 }
@@ -42,6 +43,14 @@ async fn links(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::Lin
 #[utoipa::path(get, path = "/v1/business", responses((status = 200, description = "All business systems.", body = Vec<api::BusinessView>)))]
 async fn business(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::BusinessView>>, Problem> {
     call_json(backend, |backend| Ok(backend.business())).await
+}
+
+/// Lists the peers whose protocol a plugin speaks, with their submit attempts and callbacks.
+#[utoipa::path(get, path = "/v1/plugin-peers", responses((status = 200, description = "All peers with a plugin.", body = Vec<api::PluginPeerView>)))]
+async fn plugin_peers(
+    State(backend): State<SharedBackend>,
+) -> Result<Json<Vec<api::PluginPeerView>>, Problem> {
+    call_json(backend, |backend| Ok(backend.plugin_peers())).await
 }
 
 /// Lists the GSM core networks: connections, MT and MO messages, HLR requests.

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 
 /// The backend of pace buckets.
 pub trait PaceBuckets: Send + Sync + 'static {
-    /// The pace buckets of the configuration, by name.
+    /// The pace buckets of the configuration and of plugins, by name.
     ///
     /// # Errors
     /// If the daemon is shutting down.
@@ -20,7 +20,8 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new().routes(routes!(pace_buckets))
 }
 
-/// Lists the pace buckets with their tokens, and how many messages wait for each.
+/// Lists the pace buckets with their tokens, and how many messages wait for each: all of the configuration, and at most
+/// 1,000 of plugins.
 #[utoipa::path(get, path = "/v1/pace-buckets", responses((status = 200, description = "All pace buckets.", body = Vec<api::PaceBucketView>)))]
 async fn pace_buckets(
     State(backend): State<SharedBackend>,

@@ -40,9 +40,15 @@ const PERMISSIONS: &[(Method, &str, Permission)] = &[
     (Method::GET, "/v1/opt-outs", Permission::Read),
     (Method::POST, "/v1/opt-outs", Permission::Operate),
     (Method::GET, "/v1/business", Permission::Read),
+    (Method::GET, "/v1/plugin-peers", Permission::Read),
     (Method::GET, "/v1/gsm", Permission::Read),
     (Method::GET, "/metrics", Permission::Read),
     (Method::GET, "/v1/plugins", Permission::Read),
+    (Method::GET, "/v1/plugins/sources", Permission::Read),
+    (Method::GET, "/v1/plugins/sources/{source}/{plugin}/tags", Permission::ManagePlugins),
+    (Method::POST, "/v1/plugins/pull", Permission::ManagePlugins),
+    (Method::GET, "/v1/plugins/outdated", Permission::ManagePlugins),
+    (Method::GET, "/v1/plugins/{name}/{version}/sbom", Permission::Read),
     (Method::PUT, "/v1/plugins/{name}", Permission::ManagePlugins),
     (Method::PUT, "/v1/plugins/{name}/{version}/debug-info", Permission::ManagePlugins),
     (Method::GET, "/v1/plugins/{name}/{version}/policy-schema", Permission::Read),
@@ -56,6 +62,7 @@ const PERMISSIONS: &[(Method, &str, Permission)] = &[
     (Method::DELETE, "/v1/hooks/{hook}/candidate", Permission::ManagePlugins),
     (Method::POST, "/v1/hooks/{hook}/promote", Permission::ManagePlugins),
     (Method::POST, "/v1/hooks/{hook}/try", Permission::Operate),
+    (Method::POST, "/v1/hooks/{hook}/cases", Permission::ReadBodies),
     (Method::GET, "/v1/replays", Permission::Read),
     (Method::POST, "/v1/replays", Permission::Operate),
     (Method::GET, "/v1/replays/{id}", Permission::Read),
@@ -136,7 +143,7 @@ const UNAUDITED: &[(Method, &str)] = &[
 ];
 
 /// Whether an operation is audited: all operations that change something, backups (they contain message texts), support
-/// bundles, and cases of faults (they contain message texts). Requests for message texts are audited too; the parameter `body` marks them.
+/// bundles, and cases of faults and of messages (they contain message texts). Requests for message texts are audited too; the parameter `body` marks them.
 pub(crate) fn is_audited(method: &Method, path: &str) -> bool {
     let changes = !method.is_safe() && !UNAUDITED.iter().any(|(row, route)| row == method && *route == path);
     changes

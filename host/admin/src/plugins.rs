@@ -96,6 +96,15 @@ pub trait Plugins: Send + Sync + 'static {
         request: api::PolicyTryRequest,
         numbers: NumberDisplay,
     ) -> Result<api::PolicyTryView, Problem>;
+    /// Makes cases of messages, decided by a chain without effects. They have whole numbers and texts.
+    ///
+    /// # Errors
+    /// As for a try; if the hook is neither screen nor router.
+    fn message_cases(
+        &self,
+        hook: &str,
+        request: api::PolicyTryRequest,
+    ) -> Result<Vec<api::MessageCase>, Problem>;
     /// Starts a replay of archived messages through a candidate.
     ///
     /// # Errors
@@ -154,6 +163,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
         .routes(routes!(start_trial, end_trial))
         .routes(routes!(promote))
         .routes(routes!(try_policy))
+        .routes(routes!(message_cases))
         .routes(routes!(replays, replay))
         .routes(routes!(replay_report, end_replay))
 }
@@ -175,6 +185,24 @@ async fn try_policy(
 ) -> Answer<api::PolicyTryView> {
     let numbers = caller.number_display();
     call_json(backend, move |backend| backend.try_policy(&hook, request, numbers)).await
+}
+
+/// Makes cases for a plugin's author of messages, as screens or routers decide them. Nothing is counted, stored or sent. The cases have whole numbers and texts.
+/// Archived messages get the answers of the host that were recorded with them.
+#[utoipa::path(
+    post,
+    path = "/v1/hooks/{hook}/cases",
+    params(("hook" = String, Path, description = "screen or router.")),
+    request_body = api::PolicyTryRequest,
+    responses((status = 200, description = "The cases, oldest message first. After 10 s, no further ones are made.", body = Vec<api::MessageCase>)),
+)]
+async fn message_cases(
+    State(backend): State<SharedBackend>,
+    PathParams(hook): PathParams<String>,
+    JsonContent(request): JsonContent<api::PolicyTryRequest>,
+) -> AuditedResult<Vec<api::MessageCase>> {
+    let cases = call_json(backend, move |backend| backend.message_cases(&hook, request)).await?;
+    with_audit_detail(cases, |cases| format!("{} cases", cases.len()))
 }
 
 type Answer<T> = Result<Json<T>, Problem>;

@@ -19,6 +19,8 @@ mod operation;
 mod overview;
 mod pace_buckets;
 mod peer_test;
+mod plugin_peers;
+mod plugin_sources;
 mod plugins;
 mod policy_try;
 mod pools;
@@ -73,9 +75,14 @@ pub use operation::{
 pub use overview::{BlockCause, LinkView, QueueView, StatusTotals, StatusView};
 pub use pace_buckets::PaceBucketView;
 pub use peer_test::{PeerTestView, TestStepView};
+pub use plugin_peers::{PeerCallbacksView, PluginPeerView};
+pub use plugin_sources::{
+    OutdatedPluginView, PluginOrigin, PluginPullRequest, PluginSourceView, PluginTagsView,
+};
 pub use plugins::PluginVersionView;
 pub use policy_try::{
-    PolicyTryRequest, PolicyTryView, TriedDecisionView, TriedHostCallView, TriedLegView, TriedMessageView,
+    MessageCase, PolicyTryRequest, PolicyTryView, TriedDecisionView, TriedHostCallView, TriedLegView,
+    TriedMessageView,
 };
 pub use pools::{
     NO_STATE, PoolCountsView, PoolEntryNumberView, PoolEntryView, PoolEventOutcome, PoolEventRequest,

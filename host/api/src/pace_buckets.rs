@@ -9,9 +9,13 @@ use utoipa::ToSchema;
 pub struct PaceBucketView {
     /// The name.
     pub name: String,
-    /// Messages in its period.
+    /// Whether a plugin defines it. False: the configuration does.
+    pub by_plugin: bool,
+    /// Messages or segments in its period.
     pub amount: u64,
-    /// The tokens that it has: messages that may be sent at once.
+    /// What it counts: `messages` or `segments`.
+    pub counts: String,
+    /// The tokens that it has: messages or segments that may be sent at once.
     pub tokens: u64,
     /// When it is full again, milliseconds since the epoch; null if it fills over time.
     #[schema(required)]

@@ -1,5 +1,6 @@
 //! Stored plugin versions.
 
+use crate::PluginOrigin;
 use crate::name_schemas::HookSchema;
 use model::Hook;
 use serde::{Deserialize, Serialize};
@@ -33,4 +34,11 @@ pub struct PluginVersionView {
     /// Whether its debug information is stored: then the call stacks of its faults show places in the source.
     #[serde(default)]
     pub debug_info: bool,
+    /// Whether its bill of materials (SBOM) is stored.
+    #[serde(default)]
+    pub sbom: bool,
+    /// Where the appliance pulled it from; omitted if it was uploaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub origin: Option<PluginOrigin>,
 }

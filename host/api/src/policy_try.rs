@@ -48,6 +48,24 @@ pub struct PolicyTryView {
     pub complete: bool,
 }
 
+/// A message as a case for the plugin's author.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MessageCase {
+    /// The id of an archived message; null for a hypothetical one.
+    #[schema(required)]
+    pub id: Option<String>,
+    /// The plugin that decided.
+    pub plugin: String,
+    /// The plugin's version.
+    pub version: String,
+    /// A `[[case]]` to append to `cases.toml`: the message with whole numbers and its text, the policy document, the time, the host's answers,
+    /// and the decision as the expected answer.
+    pub case: String,
+    /// Why the decision may differ from the one at the time: something that was not recorded. Null if it is exact.
+    #[schema(required)]
+    pub inexact: Option<String>,
+}
+
 /// A message with both decisions.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = TriedMessage)]

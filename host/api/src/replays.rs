@@ -45,6 +45,8 @@ pub struct ReplayRequest {
 pub enum ReplayHook {
     /// The screens.
     Screen,
+    /// The lookups, for the messages that waited for one.
+    Lookup,
     /// The router.
     Router,
     /// The biller.
@@ -57,6 +59,7 @@ impl ReplayHook {
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "screen" => Some(Self::Screen),
+            "lookup" => Some(Self::Lookup),
             "router" => Some(Self::Router),
             "biller" => Some(Self::Biller),
             _ => None,

@@ -336,8 +336,9 @@ fn text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, RecordError> {
 mod tests {
     use super::*;
     use model::{
-        Address, Charge, DroppedAs, FinalState, Leg, Lookup, LookupResult, MessageChanges, PeerId,
-        PeerMessageId, Priority, Quote, RejectReason, RoutingDecision, ScreenVerdict, Step, Text,
+        Address, Charge, DefinedPeriod, DroppedAs, FinalState, Leg, Lookup, LookupResult, MessageChanges,
+        PaceBucketDefinition, PaceBucketUse, PaceUnit, PeerId, PeerMessageId, Priority, Quote, RejectReason,
+        RoutingDecision, ScreenVerdict, SendHours, SendWindowDefinition, SendWindowUse, Step, Text,
     };
     use proptest::collection::vec;
     use proptest::option;
@@ -409,8 +410,38 @@ mod tests {
     fn message_changes() -> impl Strategy<Value = MessageChanges> {
         let tlv = (any::<u16>(), option::of(vec(any::<u8>(), 0..40).prop_map(Vec::into_boxed_slice)));
         let attribute = ("[a-z.-]{1,64}", "\\PC{0,60}").prop_map(|(name, value)| (name.into(), value.into()));
-        (vec(tlv, 0..4), vec(attribute, 0..4))
-            .prop_map(|(tlvs, attributes)| MessageChanges { tlvs, attributes })
+        let bucket = ("[a-z.-]{1,64}", option::of((any::<u64>(), any::<bool>(), any::<u32>())));
+        let bucket = bucket.prop_map(|(name, defined)| PaceBucketUse {
+            name: name.into(),
+            defined: defined.map(|(amount, per_day, ms)| PaceBucketDefinition {
+                amount,
+                per: if per_day {
+                    DefinedPeriod::Day("Europe/Berlin".into())
+                } else {
+                    DefinedPeriod::Time(Duration::from_millis(ms.into()))
+                },
+                counts: if ms % 2 == 0 { PaceUnit::Messages } else { PaceUnit::Segments },
+            }),
+        });
+        let window = ("[a-z.-]{1,64}", vec((any::<[bool; 7]>(), 0_u16..1440, 0_u16..=1440), 0..3));
+        let window = window.prop_map(|(name, hours)| SendWindowUse {
+            name: name.into(),
+            defined: (!hours.is_empty()).then(|| SendWindowDefinition {
+                zone: "UTC".into(),
+                hours: hours
+                    .into_iter()
+                    .map(|(days, opens, closes)| SendHours { days, opens, closes })
+                    .collect(),
+            }),
+        });
+        (vec(tlv, 0..4), vec(attribute, 0..4), vec(bucket, 0..3), vec(window, 0..3)).prop_map(
+            |(tlvs, attributes, pace_buckets, send_windows)| MessageChanges {
+                tlvs,
+                attributes,
+                pace_buckets,
+                send_windows,
+            },
+        )
     }
 
     prop_compose! {
@@ -439,6 +470,7 @@ mod tests {
         fn found()(
             result in select(&LookupResult::ALL[..]), attributes in vec(("[a-z-]{1,9}", "\\PC{0,9}"), 0..4),
             note in option::of("\\PC{0,20}"), cached: bool,
+            host_calls in option::of(vec(any::<u8>(), 1..20)),
         ) -> Lookup {
             Lookup {
                 result,
@@ -446,6 +478,7 @@ mod tests {
                 by: Arc::new(PluginVersion { plugin: "l".into(), version: "3".into() }),
                 note: note.map(Into::into),
                 cached,
+                host_calls: host_calls.map(Vec::into_boxed_slice),
             }
         }
     }

@@ -13,9 +13,9 @@
 
 use crate::PeerDirectory;
 use model::{
-    Address, DlrRequest, FinalRecord, Lookup, LookupResult, Message, MessageChanges, MessageId, PeerId,
-    PluginVersion, PriceState, Quote, Screening, SenderFallback, SenderRequest, Step, Text, Timestamp,
-    Verdict, escape, from_hex, hex, unescape,
+    Address, DlrRequest, FinalRecord, Lookup, LookupResult, Message, MessageChanges, MessageId,
+    PaceBucketUse, PeerId, PluginVersion, PriceState, Quote, Screening, SendWindowUse, SenderFallback,
+    SenderRequest, Step, Text, Timestamp, Verdict, escape, from_hex, hex, unescape,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -133,6 +133,10 @@ struct Changes {
     /// Names and values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     attributes: Vec<(Box<str>, Box<str>)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pace_buckets: Vec<PaceBucketUse>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    send_windows: Vec<SendWindowUse>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -216,7 +220,12 @@ fn sender(wish: &SenderRequest) -> Sender {
 
 fn changes(changes: &MessageChanges) -> Changes {
     let tlv = |(tag, value): &(u16, Option<Box<[u8]>>)| (*tag, value.as_deref().map(hex));
-    Changes { tlvs: changes.tlvs.iter().map(tlv).collect(), attributes: changes.attributes.clone() }
+    Changes {
+        tlvs: changes.tlvs.iter().map(tlv).collect(),
+        attributes: changes.attributes.clone(),
+        pace_buckets: changes.pace_buckets.clone(),
+        send_windows: changes.send_windows.clone(),
+    }
 }
 
 fn screening(screening: &Screening) -> ScreeningForm {
@@ -359,7 +368,12 @@ fn decode_changes(written: Changes) -> MessageChanges {
     let tlv = |(tag, value): (u16, Option<String>)| {
         (tag, value.map(|value| from_hex(&value).unwrap_or_default().into_boxed_slice()))
     };
-    MessageChanges { tlvs: written.tlvs.into_iter().map(tlv).collect(), attributes: written.attributes }
+    MessageChanges {
+        tlvs: written.tlvs.into_iter().map(tlv).collect(),
+        attributes: written.attributes,
+        pace_buckets: written.pace_buckets,
+        send_windows: written.send_windows,
+    }
 }
 
 fn decode_screening(written: ScreeningForm) -> TraceScreening {
@@ -383,6 +397,8 @@ fn decode_lookup(written: LookupForm) -> Option<Lookup> {
         by: Arc::new(PluginVersion { plugin: written.plugin, version: written.version }),
         note: written.note,
         cached: written.cached,
+        // They are in the decision.
+        host_calls: None,
     })
 }
 

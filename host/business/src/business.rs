@@ -1,7 +1,7 @@
 use crate::accounts::{Account, Accounts};
 use crate::calls::Shared;
 use crate::options::{BusinessAccountOptions, BusinessOptions};
-use crate::push::{self, PushError, Pusher};
+use crate::push::{PushClients, PushError, Pusher};
 use api::BusinessView;
 use axum::Router;
 use hooks::Hooks;
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 pub struct Business {
     shared: Arc<Shared>,
     pushers: Mutex<HashMap<String, RunningPusher>>,
-    client: reqwest::Client,
+    clients: PushClients,
 }
 
 struct RunningPusher {
@@ -51,7 +51,7 @@ impl Business {
             plugins,
             options: Mutex::new(options),
         };
-        Ok(Self { shared: Arc::new(shared), pushers: Mutex::default(), client: push::client()? })
+        Ok(Self { shared: Arc::new(shared), pushers: Mutex::default(), clients: PushClients::new()? })
     }
 
     /// Changes the options for the next calls, except for the size of a request.
@@ -77,7 +77,7 @@ impl Business {
             registry: self.shared.registry.clone(),
             account,
             push,
-            client: self.client.clone(),
+            clients: self.clients.clone(),
         };
         let task = tokio::spawn(pusher.run(orders));
         self.pushers.lock().insert(name, RunningPusher { stop, task });

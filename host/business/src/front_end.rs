@@ -12,8 +12,8 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hooks::{
-    FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest, FrontEndResponse, FrontEndResult,
-    FrontEndSubmission, FrontEndSubmit, Hooks, RefusalReason,
+    FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest, FrontEndResult, FrontEndSubmission,
+    FrontEndSubmit, Hooks, PluginResponse, RefusalReason,
 };
 use model::{Message, MessageChanges, PluginVersion, Refusal, RejectReason, Timestamp, Verdict};
 use ports::ConnectionPermit;
@@ -202,6 +202,7 @@ fn item(submission: FrontEndSubmission) -> Result<SubmitItem, String> {
         coding: submission.coding,
         udh: submission.user_data_header,
         message_class: submission.message_class,
+        dlr_push: submission.dlr_push,
         priority: submission.priority,
         validity: submission.validity,
         schedule: schedule.transpose()?,
@@ -254,6 +255,7 @@ fn refusal_of(problem: &Problem) -> FrontEndRefusal {
             "udh" => "user-data-header",
             "dlr" => "receipts",
             "message_class" => "message-class",
+            "dlr_push" => "dlr-push",
             other => other,
         };
         name.to_owned()
@@ -265,8 +267,8 @@ fn refusal_of(problem: &Problem) -> FrontEndRefusal {
 const CONNECTION_HEADERS: [HeaderName; 4] =
     [header::CONNECTION, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::UPGRADE];
 
-fn http_response(response: FrontEndResponse) -> Response {
-    let FrontEndResponse { status, headers, body } = response;
+fn http_response(response: PluginResponse) -> Response {
+    let PluginResponse { status, headers, body } = response;
     let mut answer = Response::new(Body::from(body));
     *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in headers {
@@ -354,7 +356,7 @@ mod tests {
     fn a_plugin_sets_no_header_of_the_connection() {
         let headers = [("Content-Length", "5"), ("X-Id", "7"), ("bad name", "x"), ("X-Line", "a\nb")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        let response = http_response(FrontEndResponse { status: 202, headers, body: b"ok".to_vec() });
+        let response = http_response(PluginResponse { status: 202, headers, body: b"ok".to_vec() });
         let names: Vec<&str> = response.headers().keys().map(HeaderName::as_str).collect();
         assert_eq!((response.status(), names), (StatusCode::ACCEPTED, vec!["x-id"]));
     }

@@ -14,6 +14,8 @@ mod accounts;
 mod answers;
 mod business;
 mod calls;
+mod dlr_push;
+mod dlr_urls;
 mod front_end;
 mod http_json;
 mod inbox;

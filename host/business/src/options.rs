@@ -93,6 +93,11 @@ pub struct PushOptions {
     /// Maximum duration of a push.
     #[key(default = "10s")]
     pub timeout: Duration,
+    /// Patterns of URLs that requests to front ends may name for their DLRs, such as `https://shop.example/dlr*`. In place of the
+    /// host, `*.DOMAIN` or `*` allows hosts with a public address. Without patterns, URLs in requests are ignored, and DLRs go to
+    /// `url`.
+    #[key(default_as = "none")]
+    pub dlr_urls: Vec<String>,
 }
 
 impl PushOptions {
@@ -102,6 +107,11 @@ impl PushOptions {
         }
         if !self.url.is_empty() && !self.has_url() {
             section.error("url", "must be an http or https URL");
+        }
+        if self.dlr_urls.iter().any(|pattern| !crate::dlr_urls::is_pattern(pattern)) {
+            let form =
+                "must have patterns of the form https://HOST[:PORT]/PATH; a host may begin with *., or be *";
+            section.error("dlr-urls", form);
         }
     }
 
@@ -120,6 +130,7 @@ impl fmt::Debug for PushOptions {
             .field("format", &self.format)
             .field("window", &self.window)
             .field("timeout", &self.timeout)
+            .field("dlr_urls", &self.dlr_urls)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,8 @@
 //! Pushes of MO messages and DLRs to a business system's URL.
 
 use crate::accounts::Account;
+use crate::dlr_push::{self, DlrCall, DlrTarget};
+use crate::dlr_urls::{AllowedUrl, PublicResolver};
 use crate::item::{self, InboxItem};
 use crate::options::{PushFormat, PushOptions};
 use crate::xmlrpc;
@@ -52,14 +54,27 @@ pub fn signature(secret: &str, seconds: u64, body: &[u8]) -> String {
     format!("t={seconds},v1={}", hex(&mac.finalize().into_bytes()))
 }
 
-/// The client shared by all accounts. It does not follow redirects: a push goes to the configured URL only.
-pub(crate) fn client() -> Result<reqwest::Client, PushError> {
-    reqwest::Client::builder()
-        .redirect(reqwest::redirect::Policy::none())
-        .pool_max_idle_per_host(16)
-        .user_agent(concat!("switchyard/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(PushError::Client)
+/// The clients shared by all accounts. They do not follow redirects: a push goes to a configured URL only.
+#[derive(Debug, Clone)]
+pub(crate) struct PushClients {
+    /// For URLs whose host the configuration names.
+    named: reqwest::Client,
+    /// Connects to public addresses only, and without a proxy, which would resolve names itself.
+    public: reqwest::Client,
+}
+
+impl PushClients {
+    pub(crate) fn new() -> Result<Self, PushError> {
+        let builder = || {
+            reqwest::Client::builder()
+                .redirect(reqwest::redirect::Policy::none())
+                .pool_max_idle_per_host(16)
+                .user_agent(concat!("switchyard/", env!("CARGO_PKG_VERSION")))
+        };
+        let public = builder().no_proxy().dns_resolver(Arc::new(PublicResolver)).build();
+        let named = builder().build();
+        Ok(Self { named: named.map_err(PushError::Client)?, public: public.map_err(PushError::Client)? })
+    }
 }
 
 /// The outcome of a push.
@@ -78,7 +93,7 @@ pub(crate) struct Pusher {
     pub(crate) registry: Arc<LinkRegistry>,
     pub(crate) account: Arc<Account>,
     pub(crate) push: PushOptions,
-    pub(crate) client: reqwest::Client,
+    pub(crate) clients: PushClients,
 }
 
 impl Pusher {
@@ -174,10 +189,50 @@ impl Pusher {
     }
 
     async fn one(&self, message: Arc<Message>) -> (Arc<Message>, PushOutcome) {
-        let pushed = tokio::time::timeout(self.push.timeout, self.send(&message)).await;
-        let pushed =
-            pushed.unwrap_or_else(|_| PushOutcome::Down(format!("no answer within {:?}", self.push.timeout)));
+        let late = |_| PushOutcome::Down(format!("no answer within {:?}", self.push.timeout));
+        let pushed = match dlr_push::target(&message, &self.push.dlr_urls) {
+            DlrTarget::Nowhere => PushOutcome::Delivered,
+            DlrTarget::Account => {
+                tokio::time::timeout(self.push.timeout, self.send(&message)).await.unwrap_or_else(late)
+            }
+            DlrTarget::Url(call) => {
+                let called = tokio::time::timeout(self.push.timeout, self.call(&message, *call)).await;
+                match called.unwrap_or_else(late) {
+                    // Other items go elsewhere, so they do not wait for this one.
+                    PushOutcome::Down(why) => PushOutcome::Refused(why),
+                    pushed => pushed,
+                }
+            }
+        };
         (message, pushed)
+    }
+
+    /// Pushes a DLR to a URL of the submission.
+    async fn call(&self, message: &Message, call: DlrCall) -> PushOutcome {
+        let client = match call.allowed {
+            AllowedUrl::AnyAddress => &self.clients.named,
+            AllowedUrl::PublicAddress => &self.clients.public,
+        };
+        let request = match call.body {
+            None => client.get(call.url),
+            Some(body) => client
+                .post(call.url)
+                .header(reqwest::header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+                .body(body),
+        };
+        let response = match request.header("Switchyard-Id", message.id.to_string()).send().await {
+            Ok(response) => response,
+            Err(error) => return PushOutcome::Refused(cause(&error.without_url())),
+        };
+        if !response.status().is_success() {
+            return PushOutcome::Refused(format!("HTTP status {}", response.status().as_u16()));
+        }
+        let Some(acknowledgement) = call.acknowledgement else { return PushOutcome::Delivered };
+        match read_body(response).await {
+            Ok(body) if String::from_utf8_lossy(&body).trim() == acknowledgement => PushOutcome::Delivered,
+            Ok(_) => PushOutcome::Refused("the response is no acknowledgement".to_owned()),
+            Err(outcome) => outcome,
+        }
     }
 
     async fn send(&self, message: &Message) -> PushOutcome {
@@ -194,7 +249,8 @@ impl Pusher {
         };
         let seconds = Timestamp::now().0 / 1000;
         let request = self
-            .client
+            .clients
+            .named
             .post(&self.push.url)
             .header(reqwest::header::CONTENT_TYPE, content_type)
             .header(SIGNATURE_HEADER, signature(&self.push.secret, seconds, body.as_bytes()))
@@ -221,24 +277,38 @@ impl Pusher {
     }
 }
 
+/// An error with the one that caused it.
+fn cause(error: &reqwest::Error) -> String {
+    let mut deepest: &dyn std::error::Error = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    format!("{error}: {deepest}")
+}
+
 /// Maximum size of a response that is read, in octets.
 const ANSWER_LIMIT: usize = 64 << 10;
 
 /// Reads the response to a method call; a fault is a rejection.
 async fn answer(response: reqwest::Response) -> PushOutcome {
+    match read_body(response).await.map(|body| xmlrpc::read_answer(&body)) {
+        Ok(Ok(())) => PushOutcome::Delivered,
+        Ok(Err(why)) => PushOutcome::Refused(why),
+        Err(outcome) => outcome,
+    }
+}
+
+async fn read_body(response: reqwest::Response) -> Result<Vec<u8>, PushOutcome> {
     let mut body = Vec::new();
     let mut stream = response.bytes_stream();
     while let Some(chunk) = stream.next().await {
         match chunk {
             Ok(chunk) if body.len() + chunk.len() <= ANSWER_LIMIT => body.extend_from_slice(&chunk),
-            Ok(_) => return PushOutcome::Refused("the answer is longer than 64 KiB".to_owned()),
-            Err(error) => return PushOutcome::Down(error.without_url().to_string()),
+            Ok(_) => return Err(PushOutcome::Refused("the answer is longer than 64 KiB".to_owned())),
+            Err(error) => return Err(PushOutcome::Down(error.without_url().to_string())),
         }
     }
-    match xmlrpc::read_answer(&body) {
-        Ok(()) => PushOutcome::Delivered,
-        Err(why) => PushOutcome::Refused(why),
-    }
+    Ok(body)
 }
 
 fn sent(delivery: LinkCommand) -> Option<Arc<Message>> {

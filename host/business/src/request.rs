@@ -82,6 +82,9 @@ pub(crate) struct SubmitItem {
     /// The message class, 0 to 3. For front ends only.
     #[serde(skip)]
     pub(crate) message_class: Option<u8>,
+    /// A request for each DLR, in place of a push to the account's URL. For front ends only.
+    #[serde(skip)]
+    pub(crate) dlr_push: Option<hooks::FrontEndDlrPush>,
     /// The priority; the default is 0.
     #[schema(maximum = 3)]
     pub(crate) priority: Option<u8>,

@@ -1,5 +1,6 @@
 //! Converts a request into messages and collects all errors.
 
+use crate::dlr_push;
 use crate::options::BusinessAccountOptions;
 use crate::problem::{FieldError, Problem, ProblemKind};
 use crate::request::{SgipFieldsInput, SubmitItem};
@@ -146,7 +147,7 @@ fn one(
         errors.add("service_type", "must be at most five ASCII characters");
     }
     let tlvs = tlvs(item, account, errors);
-    let protocol_fields = fields(item, errors);
+    let protocol_fields = fields(item, account, errors);
     let numbers = item.to.clone().into_vec();
     if numbers.is_empty() {
         errors.add("to", "must have at least one number");
@@ -339,7 +340,7 @@ fn with_message_class(data_coding: u8, class: u8) -> Option<u8> {
     (class < 4 && matches!(data_coding, 0 | 4 | 8)).then_some(0x10 | data_coding | class)
 }
 
-fn fields(item: &SubmitItem, errors: &mut FieldErrors) -> Bytes {
+fn fields(item: &SubmitItem, account: &BusinessAccountOptions, errors: &mut FieldErrors) -> Bytes {
     let mut input = item.sgip.clone().unwrap_or_default();
     let mut short = |name: &str, value: Option<String>, most: usize| {
         let value = value?;
@@ -385,7 +386,15 @@ fn fields(item: &SubmitItem, errors: &mut FieldErrors) -> Bytes {
     if fields.reserve.is_none() {
         SpFields { link_id, ..SpFields::default() }.append_to(&mut protocol_fields);
     }
-    protocol_fields.freeze()
+    let mut protocol_fields = protocol_fields.to_vec();
+    let patterns = account.push.as_ref().map_or(&[][..], |push| &push.dlr_urls);
+    if let Some(push) = &item.dlr_push
+        && !patterns.is_empty()
+        && let Err(why) = dlr_push::store(push, patterns, &mut protocol_fields)
+    {
+        errors.add("dlr_push", why);
+    }
+    protocol_fields.into()
 }
 
 #[cfg(test)]

@@ -408,7 +408,9 @@ mod tests {
                 200,
                 &[PaceBucketView {
                     name: "brand-b1".to_owned(),
+                    by_plugin: true,
                     amount: 2_000,
+                    counts: "segments".to_owned(),
                     tokens: 0,
                     day_ends: Some(NOW + 60_000),
                     waiting: 12,

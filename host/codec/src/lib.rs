@@ -13,7 +13,7 @@ mod ledger;
 mod lookup;
 mod message;
 mod orphan_dlrs;
-mod pace_days;
+mod pace;
 mod pools;
 mod progress;
 mod queue_actions;
@@ -32,7 +32,7 @@ pub use message::{
     RecordDecoder, RecordSummary, decode_parties, encode_message, read_summary, split_former_tlvs,
 };
 pub use orphan_dlrs::{decode_orphan_dlr, encode_orphan_dlr};
-pub use pace_days::{decode_pace_day, encode_pace_day};
+pub use pace::{decode_pace_day, encode_pace_day};
 pub use pools::{decode_journal, decode_number, decode_pool, encode_journal, encode_number, encode_pool};
 pub use progress::{
     decode_final, decode_progress, decode_submit_attempts, encode_final, encode_progress,

@@ -7,13 +7,16 @@ use std::sync::Arc;
 
 const CACHED: u8 = 1;
 const NOTE: u8 = 2;
+const HOST_CALLS: u8 = 4;
 
-/// Writes the result of a lookup: 1 result (0 failed, 1 unknown, 2 found); 1 flags (bit 0 cached, 1 note); texts plugin and
-/// version; note, if flagged; 1 number of attributes, each texts name and value.
+/// Writes the result of a lookup: 1 result (0 failed, 1 unknown, 2 found); 1 flags (bit 0 cached, 1 note, 2 host calls); texts plugin and
+/// version; note, if flagged; 1 number of attributes, each texts name and value; host calls, if
+/// flagged: length, octets.
 pub fn put_lookup<L: Layout>(out: &mut Vec<u8>, lookup: &Lookup) {
-    let Lookup { result, attributes, by, note, cached } = lookup;
+    let Lookup { result, attributes, by, note, cached, host_calls } = lookup;
     let flag = |bit: u8, set: bool| if set { bit } else { 0 };
-    out.extend_from_slice(&[*result as u8, flag(CACHED, *cached) | flag(NOTE, note.is_some())]);
+    let flags = flag(CACHED, *cached) | flag(NOTE, note.is_some()) | flag(HOST_CALLS, host_calls.is_some());
+    out.extend_from_slice(&[*result as u8, flags]);
     L::put_text(out, &by.plugin);
     L::put_text(out, &by.version);
     if let Some(note) = note {
@@ -24,6 +27,9 @@ pub fn put_lookup<L: Layout>(out: &mut Vec<u8>, lookup: &Lookup) {
     for (name, value) in attributes {
         L::put_text(out, name);
         L::put_text(out, value);
+    }
+    if let Some(host_calls) = host_calls {
+        L::put_octets(out, host_calls);
     }
 }
 
@@ -45,5 +51,6 @@ pub fn lookup<L: Layout>(
     for _ in 0..cursor.u8()? {
         attributes.push((L::text(cursor)?.into(), L::text(cursor)?.into()));
     }
-    Ok(Lookup { result, attributes, by, note, cached: flags & CACHED != 0 })
+    let host_calls = if flags & HOST_CALLS == 0 { None } else { Some(L::octets(cursor)?.into()) };
+    Ok(Lookup { result, attributes, by, note, cached: flags & CACHED != 0, host_calls })
 }

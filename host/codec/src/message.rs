@@ -45,7 +45,7 @@ pub struct RecordDecoder {
 ///   lease, 1 a number was given), 1 otherwise (0 reject, 1 keep the sender, 2 hold), pool, holder, user, reason:
 ///   each 2 length, UTF-8; then the flagged fields: 8 ms, address. Submission: 8 its id.
 ///   Protocol fields: 4 length, octets. Changes: 2 number of TLVs, each 2 tag, 1 whether it is set, 4 length and octets
-///   if so; 2 number of attributes, each two texts as above. Screening: verdict, see `routing`; 1 flags (bit 0 note, 1
+///   if so; 2 number of attributes, each two texts as above; pace buckets and send windows, see `pace`. Screening: verdict, see `routing`; 1 flags (bit 0 note, 1
 ///   changes, 2 submitted text, 3 host calls); plugin and version as above; then the flagged fields: text; changes as above;
 ///   1 data coding, 1 flags (bit 0 UDHI, 1 payload), 4 length, octets; 4 length, octets. Lookup: see `lookup`
 pub fn encode_message(out: &mut Vec<u8>, message: &Message) {

@@ -5,6 +5,7 @@
 //! flags (bit 0 longest wait, 1 source, 2 destination, 3 to be resolved, 4 IMSI), then the flagged fields: ms, address,
 //! address, IMSI.
 
+use crate::pace::{put_pace, read_pace};
 use crate::{Cursor, RecordError, put_leb128, put_long, put_short, put_text};
 use model::{
     Address, AddressBytes, DroppedAs, Imsi, Leg, MessageChanges, RejectReason, ScreenVerdict, Timestamp,
@@ -259,7 +260,7 @@ pub fn screen_verdict(cursor: &mut Cursor<'_>) -> Result<ScreenVerdict, RecordEr
 }
 
 /// Writes changes of a message: the number of TLVs, each 2 tag, 1 whether it is set, value if so; the number of attributes,
-/// each name and value.
+/// each name and value; then pace buckets and send windows, see the module `pace`.
 pub fn put_changes<L: Layout>(out: &mut Vec<u8>, changes: &MessageChanges) {
     let count = put_count::<L>(out, changes.tlvs.len());
     for (tag, value) in changes.tlvs.iter().take(count) {
@@ -274,10 +275,11 @@ pub fn put_changes<L: Layout>(out: &mut Vec<u8>, changes: &MessageChanges) {
         L::put_text(out, name);
         L::put_text(out, value);
     }
+    put_pace::<L>(out, changes);
 }
 
 /// Writes the number of entries of a list; returns how many are to be written.
-fn put_count<L: Layout>(out: &mut Vec<u8>, entries: usize) -> usize {
+pub(crate) fn put_count<L: Layout>(out: &mut Vec<u8>, entries: usize) -> usize {
     let count = u16::try_from(entries).unwrap_or(u16::MAX);
     L::put_number(out, u64::from(count), 2);
     usize::from(count)
@@ -297,6 +299,7 @@ pub fn changes<L: Layout>(cursor: &mut Cursor<'_>) -> Result<MessageChanges, Rec
     for _ in 0..L::number(cursor, 2)? {
         changes.attributes.push((L::text(cursor)?.into(), L::text(cursor)?.into()));
     }
+    read_pace::<L>(cursor, &mut changes)?;
     Ok(changes)
 }
 

@@ -35,7 +35,11 @@
 
   // ---- Where the cursor is in a TOML document: the path of keys, and whether a key or a value is being written.
 
-  const header = /^\s*\[\[?\s*([\w.-]*)\s*\]\]?\s*(#.*)?$/;
+  const name = String.raw`(?:[\w-]+|"[^"\n]*"|'[^'\n]*')`;
+  const header = new RegExp(String.raw`^\s*\[\[?\s*(${name}(?:\s*\.\s*${name})*)\s*\]\]?\s*(?:#.*)?$`);
+  const openHeader = new RegExp(String.raw`^\s*\[\[?\s*((?:${name}\s*\.\s*)*)([\w-]*)$`);
+  // The keys of a dotted key.
+  const keys = (dotted) => [...dotted.matchAll(new RegExp(name, "g"))].map(([key]) => key.replace(/^["']|["']$/g, ""));
 
   const place = (text) => {
     const lines = text.split("\n");
@@ -44,26 +48,39 @@
     let start = 0;
     for (let index = 0; index < last; index += 1) {
       const found = header.exec(lines[index]);
-      if (found) { table = found[1].split(".").filter(Boolean); start = index + 1; }
+      if (found) { table = keys(found[1]); start = index + 1; }
     }
-    const open = /^\s*\[\[?([\w.-]*)$/.exec(lines[last]);
-    if (open) return { kind: "table", path: [], word: open[1] };
+    const open = openHeader.exec(lines[last]);
+    if (open) return { kind: "table", path: keys(open[1]), word: open[2] };
     // Arrays and inline tables that are open, each with the path of its values.
     const stack = [{ kind: "table", path: table }];
     const top = () => stack[stack.length - 1];
     const rest = lines.slice(start).join("\n");
+    // The keys before an equals sign; those before the last dot of a key that is being written; and its last part, or a value.
     let key = null;
+    let begun = [];
     let word = "";
+    const next = () => { key = null; begun = []; word = ""; };
     for (let index = 0; index < rest.length; index += 1) {
       const letter = rest[index];
       const inside = top();
-      const path = inside.kind === "array" ? inside.path : [...inside.path, key];
+      const isKey = key === null && inside.kind === "table";
+      const path = inside.kind === "array" ? inside.path : [...inside.path, ...(key ?? [])];
       if (letter === '"' || letter === "'") {
+        const long = letter.repeat(3);
+        if (!isKey && rest.startsWith(long, index)) {
+          const end = rest.indexOf(long, index + 3);
+          if (end < 0) return null;
+          word = "";
+          index = end + 2;
+          continue;
+        }
         let end = index + 1;
         while (end < rest.length && rest[end] !== letter && rest[end] !== "\n") end += letter === '"' && rest[end] === "\\" ? 2 : 1;
         if (end >= rest.length) {
-          if (key === null && inside.kind === "table") return null;
-          return { kind: "text", path, word: rest.slice(index + 1) };
+          const written = rest.slice(index + 1);
+          if (isKey) return { kind: "key", path: [...inside.path, ...begun], word: written, quote: letter };
+          return { kind: "text", path, word: written };
         }
         word = rest.slice(index + 1, end);
         index = end;
@@ -71,17 +88,32 @@
         const end = rest.indexOf("\n", index);
         if (end < 0) return null;
         index = end - 1;
-      } else if (letter === "=") { key = word; word = ""; }
+      } else if (letter === "=") { key = [...begun, word]; begun = []; word = ""; }
       else if (letter === "[") { stack.push({ kind: "array", path }); word = ""; }
-      else if (letter === "{") { stack.push({ kind: "table", path }); key = null; word = ""; }
-      else if (letter === "]" || letter === "}") { if (stack.length > 1) stack.pop(); key = null; word = ""; }
-      else if (letter === "," || (letter === "\n" && stack.length === 1)) { key = null; word = ""; }
+      else if (letter === "{") { stack.push({ kind: "table", path }); next(); }
+      else if (letter === "]" || letter === "}") { if (stack.length > 1) stack.pop(); next(); }
+      else if (letter === "," || (letter === "\n" && stack.length === 1)) next();
+      else if (letter === "." && isKey) { begun.push(word); word = ""; }
       else if (/[\w.-]/.test(letter)) word += letter;
       else if (letter === "\n" || word === "" || key !== null) word = "";
     }
     const inside = top();
     if (inside.kind === "array") return { kind: "value", path: inside.path, word };
-    return key === null ? { kind: "key", path: inside.path, word } : { kind: "value", path: [...inside.path, key], word };
+    if (key === null) return { kind: "key", path: [...inside.path, ...begun], word };
+    return { kind: "value", path: [...inside.path, ...key], word };
+  };
+
+  // ---- Where it is in a document of lines: a keyword, or one of its words.
+
+  const linePlace = (text, lines) => {
+    const words = text.slice(text.lastIndexOf("\n") + 1).trimStart().split(/\s+/);
+    const word = words.pop();
+    if ((words[0] ?? word).startsWith("#")) return null;
+    if (words.length === 0) return { kind: "keyword", word };
+    const described = (Object.hasOwn(lines, words[0]) && lines[words[0]].words) || [];
+    const more = described[described.length - 1];
+    const schema = described[words.length - 1] ?? (more?.repeats ? more : null);
+    return schema ? { kind: "word", schema, word } : null;
   };
 
   // ---- Names of the appliance, loaded when they are needed.
@@ -106,18 +138,12 @@
 
   // ---- What can be written at the cursor: the text to insert, and its description.
 
-  const tables = () => alternatives(root).flatMap((one) => Object.entries(one.properties ?? {})).filter(
+  const tables = (path) => at(path).flatMap((one) => Object.entries(one.properties ?? {})).filter(
     ([, schema]) => alternatives(schema).some((one) => one.properties),
   );
 
-  const candidates = async (where) => {
-    if (where.kind === "table") return tables().map(([name, schema]) => ({ text: name, about: schema.description }));
-    const found = at(where.path);
-    if (where.kind === "key") {
-      const keys = found.flatMap((one) => Object.entries(one.properties ?? {}));
-      return keys.map(([name, schema]) => ({ text: `${name} = `, about: schema.description }));
-    }
-    const quoted = where.kind === "text" ? (value) => value : (value) => JSON.stringify(value);
+  // The values of a schema and its alternatives that can be listed.
+  const valuesOf = async (found) => {
     const values = found.flatMap((one) => [
       ...(one.enum ?? []).map((value) => ({ value })),
       ...("const" in one ? [{ value: one.const, about: one.description }] : []),
@@ -126,7 +152,31 @@
     for (const kind of new Set(found.map((one) => one["x-switchyard"]).filter(Boolean))) {
       for (const value of await names(kind)) values.push({ value, about: kind });
     }
-    return values
+    return values;
+  };
+
+  const candidates = async (where) => {
+    if (where.kind === "keyword") {
+      const keywords = Object.entries(root["x-switchyard-lines"]);
+      return keywords.map(([name, line]) => ({ text: `${name} `, about: line.description }));
+    }
+    if (where.kind === "word") {
+      const values = await valuesOf(alternatives(where.schema));
+      return values.map(({ value, about }) => ({ text: String(value), about }));
+    }
+    if (where.kind === "table") return tables(where.path).map(([name, schema]) => ({ text: name, about: schema.description }));
+    const found = at(where.path);
+    if (where.kind === "key") {
+      // A key with other characters is quoted.
+      const written = (name) => {
+        if (where.quote) return `${name}${where.quote}`;
+        return /^[\w-]+$/.test(name) ? name : JSON.stringify(name);
+      };
+      const keys = found.flatMap((one) => Object.entries(one.properties ?? {}));
+      return keys.map(([name, schema]) => ({ text: `${written(name)} = `, about: schema.description }));
+    }
+    const quoted = where.kind === "text" ? (value) => value : (value) => JSON.stringify(value);
+    return (await valuesOf(found))
       .filter(({ value }) => where.kind !== "text" || typeof value === "string")
       .map(({ value, about }) => ({ text: typeof value === "string" ? quoted(value) : String(value), about }));
   };
@@ -195,8 +245,11 @@
 
   const complete = async (asked) => {
     const before = area.value.slice(0, area.selectionStart);
-    const where = root && area.selectionStart === area.selectionEnd ? place(before) : null;
-    const found = where && (asked || where.word !== "" || where.kind === "text") ? await candidates(where) : [];
+    const lined = root?.["x-switchyard-lines"];
+    const find = (text) => (lined ? linePlace(text, lined) : place(text));
+    const where = root && area.selectionStart === area.selectionEnd ? find(before) : null;
+    const isBegun = where && (where.word !== "" || where.kind === "text" || where.kind === "word" || where.quote);
+    const found = where && (asked || isBegun) ? await candidates(where) : [];
     // The user went on while names were loaded.
     if (before !== area.value.slice(0, area.selectionStart)) return;
     const word = where?.word ?? "";

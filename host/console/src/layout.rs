@@ -32,6 +32,7 @@ const NOTICES: &[(&str, &str)] = &[
     ("password", "Your password is changed; your other sessions have ended."),
     ("pinged", "The silent short message is accepted. This is its trace."),
     ("promoted", "The candidate is live."),
+    ("pulled", "The version is stored. It is not used until you activate it or put it on trial."),
     ("purged", "The messages are purged: they end as rejected."),
     ("released", "The messages are released: they are routed."),
     ("removed", "Removed."),

@@ -203,6 +203,12 @@ impl Engine {
                 if !legs.iter().any(|leg| self.accepts_new(leg.peer) && self.has_room(leg.peer)) {
                     return Err(Refusal::QueueFull);
                 }
+                let changes = message.routed.changes.as_deref();
+                if changes
+                    .is_some_and(|changes| !self.pace_limits.has_room(changes, self.settings.pace_limits))
+                {
+                    return Err(Refusal::QueueFull);
+                }
             }
         }
         if self.disk_low || self.admission_closed || self.live() as u64 >= self.settings.waiting_limit {
@@ -371,6 +377,7 @@ impl Engine {
         }
         self.set_subscriber_key(slot, message);
         if !is_own_dlr {
+            self.note_decision_limits(now, message);
             self.pairs.insert(&mut self.slab, slot);
         }
         slot
@@ -494,6 +501,7 @@ impl Engine {
             self.hold_again(now, slot, until, message, out);
             return;
         }
+        self.note_decision_limits(now, &message);
         match &message.routed.verdict {
             Verdict::Reject(_) => {
                 self.replace_content(slot, message, out);

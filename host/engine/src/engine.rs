@@ -1,4 +1,5 @@
 use crate::counts::{Counted, PeerCounts};
+use crate::decision_limits::DecisionLimits;
 use crate::delivery_policy_state::DeliveryPolicyState;
 use crate::dlrs::{DlrIndex, OrphanDlrs};
 use crate::idempotency_keys::IdempotencyKeys;
@@ -81,6 +82,7 @@ pub struct Engine {
     pub(crate) subscriber_locks: SubscriberLocks,
     pub(crate) pools: Pools,
     pub(crate) pace_limits: PaceLimits,
+    pub(crate) decision_limits: DecisionLimits,
     /// Messages behind a subscriber lock whose content must be loaded.
     pub(crate) content_requests: Vec<MessageId>,
     pub(crate) cached: usize,
@@ -168,6 +170,7 @@ impl Engine {
             receipts: ReceiptState::default(),
             subscriber_locks: SubscriberLocks::new(random.next()),
             pace_limits: PaceLimits::default(),
+            decision_limits: DecisionLimits::default(),
             pools: Pools::new(settings.seed.rotate_left(17)),
             content_requests: Vec::new(),
             random,
@@ -615,6 +618,7 @@ impl Engine {
         self.uncache(slot);
         let id = self.slab[slot].id;
         self.forget_earlier_legs(slot);
+        self.forget_decision_limits(id);
         self.ids.remove(&self.slab, id);
         if !self.slab[slot].has(flag::OWN_DLR) {
             self.pairs.remove(&mut self.slab, slot);

@@ -23,6 +23,7 @@ static NO_ANSWER: LazyLock<Arc<Lookup>> = LazyLock::new(|| {
         by: Arc::new(PluginVersion { plugin: "lookup".to_owned(), version: String::new() }),
         note: Some("no answer in time".into()),
         cached: false,
+        host_calls: None,
     })
 });
 

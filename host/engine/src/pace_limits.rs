@@ -5,177 +5,26 @@
 //! its window opens, as many messages return to their places in their queues as it allows. A message behind others in a
 //! list never passes them.
 
-use crate::settings::{PaceBucketSettings, PacePeriod, PaceSettings, SendWindowSettings};
+use crate::pace_limit::{Limit, LimitDefinition, RELEASE_DELAY, Rule, WaitKey, Waiting};
+use crate::settings::{PaceSettings, SendWindowSettings};
 use crate::slab::Slot;
-use crate::token_bucket::TokenBucket;
-use calendar::{CalendarPeriod, WeeklyWindow, Zone};
-use model::{MessageId, Moment, Now, PaceDay, PeerId, Priority, Timestamp};
+use calendar::WeeklyWindow;
+use model::{MessageChanges, MessageId, Moment, Now, PaceBucketUse, PaceDay, PeerId, SendWindowUse};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Messages that return to their queues at a time.
-const RELEASE_RUN: u64 = 1024;
-/// Delay before more messages return, if the limit still allows some.
-const RELEASE_DELAY: Duration = Duration::from_millis(10);
+const RELEASE_RUN: usize = 1024;
 /// The longest time until a limit is checked again: the wall clock may be set meanwhile.
 const LONGEST_CHECK: Duration = Duration::from_secs(60);
 
+/// The time after which a limit that no message names is checked again.
+const SPARE_CHECK: Duration = Duration::from_secs(3600);
+
 /// The number of a limit in the engine's list.
 pub(crate) type LimitIndex = u32;
-
-/// The place of a message in the list of a limit: by priority, then by age.
-pub(crate) type WaitKey = (u8, MessageId);
-
-/// The key of a message with this priority level.
-pub(crate) fn wait_key(priority: u8, id: MessageId) -> WaitKey {
-    (Priority::LEVELS as u8 - priority.min(Priority::LEVELS as u8), id)
-}
-
-/// What a limit is.
-#[derive(Debug)]
-enum Rule {
-    /// It is not in the configuration: it allows everything.
-    None,
-    /// A bucket that fills over time.
-    Rate { settings: PaceBucketSettings, bucket: TokenBucket },
-    /// A bucket that is full at the beginning of each day.
-    Day { amount: u64, zone: Zone },
-    /// One of these windows must be open.
-    Windows(Vec<WeeklyWindow>),
-}
-
-/// A pace bucket, or the send windows that one account or peer names together.
-#[derive(Debug)]
-pub(crate) struct Limit {
-    pub(crate) name: Arc<str>,
-    rule: Rule,
-    /// The day that counts, and the tokens taken in it. Kept while the limit is not configured.
-    day: CalendarPeriod,
-    taken: u64,
-    /// `taken` has changed since the last batch.
-    changed: bool,
-    /// The waiting messages.
-    pub(crate) waiting: BTreeMap<WaitKey, Slot>,
-    /// Of these, those for each peer.
-    waiting_of: BTreeMap<PeerId, u64>,
-    /// The time of its next check.
-    wake: Option<Moment>,
-    /// The time at which it allows the next message, as of the last check.
-    next_at: Moment,
-    /// It is in the list of limits to check.
-    touched: bool,
-    /// Accounts or peers do not name it any more: the messages behind this key return to their queues, in runs. Those that
-    /// still need it wait again.
-    checked_again: Option<WaitKey>,
-}
-
-impl Limit {
-    fn new(name: Arc<str>) -> Self {
-        Self {
-            name,
-            rule: Rule::None,
-            day: CalendarPeriod::default(),
-            taken: 0,
-            changed: false,
-            waiting: BTreeMap::new(),
-            waiting_of: BTreeMap::new(),
-            wake: None,
-            next_at: Moment(0),
-            touched: false,
-            checked_again: None,
-        }
-    }
-
-    /// When it allows the next message, while messages wait.
-    pub(crate) fn next_at(&self) -> Option<Moment> {
-        (!self.waiting.is_empty()).then_some(self.next_at)
-    }
-
-    pub(crate) fn is_window(&self) -> bool {
-        matches!(self.rule, Rule::Windows(_))
-    }
-
-    fn configure_bucket(&mut self, now: Now, settings: &PaceBucketSettings) {
-        match &settings.per {
-            PacePeriod::Day(zone) => {
-                self.rule = Rule::Day { amount: settings.amount, zone: zone.clone() };
-            }
-            PacePeriod::Time(_) => {
-                if let Rule::Rate { settings: known, .. } = &self.rule
-                    && known == settings
-                {
-                    return;
-                }
-                let bucket = settings.empty_bucket(now.mono);
-                self.rule = Rule::Rate { settings: settings.clone(), bucket };
-            }
-        }
-    }
-
-    /// Begins a new day if there is one.
-    fn enter_day(&mut self, now: Now) {
-        if let Rule::Day { zone, .. } = &self.rule {
-            let day = self.day.current(now.wall.0, |time| zone.day(time));
-            if day != self.day {
-                (self.day, self.taken) = (day, 0);
-            }
-        }
-    }
-
-    /// Messages that may be sent now; if none, the time of the next one.
-    pub(crate) fn allowed(&mut self, now: Now) -> Result<u64, Moment> {
-        self.enter_day(now);
-        match &mut self.rule {
-            Rule::None => Ok(u64::MAX),
-            Rule::Rate { bucket, .. } => bucket.ready(now.mono).map(|()| bucket.whole_tokens(now.mono)),
-            Rule::Day { amount, .. } if self.taken < *amount => Ok(*amount - self.taken),
-            Rule::Day { .. } => Err(now.moment_of(Timestamp(self.day.end)).max(now.mono + RELEASE_DELAY)),
-            Rule::Windows(windows) => {
-                let opens = windows.iter().map(|window| window.next_open(now.wall.0)).min();
-                match opens {
-                    Some(at) if at > now.wall.0 => Err(now.moment_of(Timestamp(at))),
-                    _ => Ok(u64::MAX),
-                }
-            }
-        }
-    }
-
-    /// Its fill, if it is a configured bucket: its amount, the tokens that it has, and the end of its day.
-    pub(crate) fn fill(&self, now: Now) -> Option<(u64, u64, Option<Timestamp>)> {
-        match &self.rule {
-            Rule::Rate { settings, bucket } => Some((settings.amount, bucket.whole_tokens(now.mono), None)),
-            Rule::Day { amount, zone } => {
-                let day = self.day.current(now.wall.0, |time| zone.day(time));
-                let taken = if day == self.day { self.taken } else { 0 };
-                Some((*amount, amount.saturating_sub(taken), Some(Timestamp(day.end))))
-            }
-            Rule::None | Rule::Windows(_) => None,
-        }
-    }
-
-    /// Takes a token that [`Limit::allowed`] has found.
-    fn spend(&mut self) {
-        match &mut self.rule {
-            Rule::Rate { bucket, .. } => bucket.spend(),
-            Rule::Day { .. } => {
-                self.taken = self.taken.saturating_add(1);
-                self.changed = true;
-            }
-            Rule::None | Rule::Windows(_) => {}
-        }
-    }
-}
-
-impl PaceBucketSettings {
-    /// An empty bucket: after a start, nobody knows what was sent just before.
-    fn empty_bucket(&self, now: Moment) -> TokenBucket {
-        let PacePeriod::Time(period) = self.per else { return TokenBucket::empty(now, 1.0, 1.0) };
-        let amount = self.amount.max(1) as f64;
-        TokenBucket::empty(now, amount / period.as_secs_f64().max(0.001), amount)
-    }
-}
 
 /// All limits.
 #[derive(Debug, Default)]
@@ -187,15 +36,27 @@ pub(crate) struct PaceLimits {
     configured_windows: Vec<SendWindowSettings>,
     /// Limits whose list must be checked at the end of the run.
     touched: Vec<LimitIndex>,
+    /// Limits whose count has changed since the last batch.
+    changed: Vec<LimitIndex>,
+    /// Waiting messages of each peer, by limit.
+    waiting_of: BTreeMap<PeerId, BTreeMap<LimitIndex, u64>>,
+    /// Places of forgotten limits.
+    free: Vec<LimitIndex>,
+    /// The rows of forgotten limits.
+    removed: Vec<PaceDay>,
+    /// When the engine started.
+    started: Option<Moment>,
 }
 
 impl PaceLimits {
-    /// Takes over the configured buckets and windows. Limits that are left out allow everything from now on.
+    /// Takes over the configured buckets and windows. Limits that are left out are those that plugins define, or allow
+    /// everything from now on.
     pub(crate) fn configure(&mut self, now: Now, settings: &PaceSettings) {
+        let started = *self.started.get_or_insert(now.mono);
         for index in self.buckets.values() {
             let Some(limit) = self.limits.get_mut(*index as usize) else { continue };
-            if settings.buckets.iter().all(|bucket| bucket.name != limit.name) {
-                limit.rule = Rule::None;
+            if limit.is_configured && settings.buckets.iter().all(|bucket| bucket.name != limit.name) {
+                limit.leave_configuration(now, started);
             }
         }
         for bucket in &settings.buckets {
@@ -207,7 +68,7 @@ impl PaceLimits {
         self.configured_windows.clone_from(&settings.windows);
         for (names, index) in &self.windows {
             if let Some(limit) = self.limits.get_mut(*index as usize) {
-                limit.rule = windows_rule(&self.configured_windows, names);
+                configure_windows(limit, now, started, &self.configured_windows, names);
             }
         }
         for index in 0..self.limits.len() {
@@ -216,15 +77,21 @@ impl PaceLimits {
     }
 
     /// Restores the count of a day. A bucket that is not configured keeps it.
-    pub(crate) fn recover(&mut self, record: &PaceDay) {
+    pub(crate) fn recover(&mut self, now: Now, record: &PaceDay) {
         let index = self.bucket(&record.bucket);
         if let Some(limit) = self.limits.get_mut(index as usize) {
-            limit.day = CalendarPeriod { start: record.start.0, end: record.end.0 };
-            limit.taken = record.taken;
+            limit.recover(now, record);
         }
+        self.touch(index);
     }
 
     fn add(&mut self, limit: Limit) -> LimitIndex {
+        if let Some(index) = self.free.pop()
+            && let Some(place) = self.limits.get_mut(index as usize)
+        {
+            *place = limit;
+            return index;
+        }
         self.limits.push(limit);
         u32::try_from(self.limits.len() - 1).unwrap_or(u32::MAX)
     }
@@ -238,22 +105,28 @@ impl PaceLimits {
         index
     }
 
-    fn windows(&mut self, names: &[Arc<str>]) -> LimitIndex {
+    fn windows(&mut self, now: Now, names: &[Arc<str>]) -> LimitIndex {
         if let Some(index) = self.windows.get(names) {
             return *index;
         }
         let mut limit = Limit::new(names.join(", ").into());
-        limit.rule = windows_rule(&self.configured_windows, names);
+        let started = self.started.unwrap_or(now.mono);
+        configure_windows(&mut limit, now, started, &self.configured_windows, names);
         let index = self.add(limit);
         self.windows.insert(names.to_vec(), index);
         index
     }
 
-    /// The limits with these names: each bucket, and all windows together.
-    pub(crate) fn resolve(&mut self, buckets: &[Arc<str>], windows: &[Arc<str>]) -> Vec<LimitIndex> {
+    /// The limits with these names, of an account or a peer: each bucket, and all windows together.
+    pub(crate) fn resolve(
+        &mut self,
+        now: Now,
+        buckets: &[Arc<str>],
+        windows: &[Arc<str>],
+    ) -> Vec<LimitIndex> {
         let mut found: Vec<LimitIndex> = Vec::new();
         if !windows.is_empty() {
-            found.push(self.windows(windows));
+            found.push(self.windows(now, windows));
         }
         for name in buckets {
             let index = self.bucket(name);
@@ -261,37 +134,107 @@ impl PaceLimits {
                 found.push(index);
             }
         }
+        for index in &found {
+            if let Some(limit) = self.limits.get_mut(*index as usize) {
+                limit.is_permanent = true;
+            }
+        }
         found
     }
 
-    /// The first of these limits that holds up the message with this key.
-    pub(crate) fn blocking(
-        &mut self,
-        now: Now,
-        of: impl Iterator<Item = LimitIndex>,
-        key: WaitKey,
-    ) -> Option<LimitIndex> {
-        of.into_iter().find(|index| {
-            let Some(limit) = self.limits.get_mut(*index as usize) else { return false };
-            let behind = limit.waiting.first_key_value().is_some_and(|(first, _)| *first < key);
-            behind || limit.allowed(now).is_err()
-        })
+    /// Whether the limits that a decision names exist, or can be made: there are at most so many.
+    pub(crate) fn has_room(&self, changes: &MessageChanges, most: usize) -> bool {
+        if self.limits.len() - self.free.len() < most {
+            return true;
+        }
+        let knows_window = |window: &SendWindowUse| {
+            let name: [Arc<str>; 1] = [Arc::from(&*window.name)];
+            self.windows.contains_key(&name[..])
+        };
+        changes.pace_buckets.iter().all(|bucket| self.buckets.contains_key(&*bucket.name))
+            && changes.send_windows.iter().all(knows_window)
     }
 
-    /// Takes a token of each of these limits.
-    pub(crate) fn spend(&mut self, of: impl Iterator<Item = LimitIndex>) {
+    /// The limits that a decision names: each window, and each bucket.
+    pub(crate) fn resolve_decision(&mut self, now: Now, changes: &MessageChanges) -> Vec<LimitIndex> {
+        let mut found = Vec::new();
+        for SendWindowUse { name, defined } in &changes.send_windows {
+            let index = self.windows(now, &[Arc::from(&**name)]);
+            self.define(now, index, defined.clone().map(LimitDefinition::Window));
+            found.push(index);
+        }
+        for PaceBucketUse { name, defined } in &changes.pace_buckets {
+            let index = self.bucket(&Arc::from(&**name));
+            self.define(now, index, defined.clone().map(LimitDefinition::Bucket));
+            found.push(index);
+        }
+        found
+    }
+
+    fn define(&mut self, now: Now, index: LimitIndex, definition: Option<LimitDefinition>) {
+        let started = *self.started.get_or_insert(now.mono);
+        if let (Some(limit), Some(definition)) = (self.limits.get_mut(index as usize), definition)
+            && limit.define(now, started, &definition)
+        {
+            self.touch(index);
+        }
+    }
+
+    /// A set of limits, of decisions, has come or gone.
+    pub(crate) fn count_set(&mut self, of: &[LimitIndex], is_new: bool) {
         for index in of {
-            if let Some(limit) = self.limits.get_mut(index as usize) {
-                limit.spend();
+            if let Some(limit) = self.limits.get_mut(*index as usize) {
+                limit.sets = if is_new { limit.sets + 1 } else { limit.sets.saturating_sub(1) };
+            }
+            if !is_new {
+                self.touch(*index);
             }
         }
     }
 
-    /// A message begins to wait.
-    pub(crate) fn wait(&mut self, index: LimitIndex, key: WaitKey, slot: Slot, peer: PeerId) {
+    /// Whether one of these limits counts segments.
+    pub(crate) fn any_counts_segments(&self, of: &[LimitIndex]) -> bool {
+        of.iter().any(|index| self.get(*index).is_some_and(Limit::counts_segments))
+    }
+
+    /// The first of these limits that holds up a message with this key and so many segments.
+    pub(crate) fn blocking(
+        &mut self,
+        now: Now,
+        of: &[LimitIndex],
+        key: WaitKey,
+        segments: u64,
+    ) -> Option<LimitIndex> {
+        of.iter().copied().find(|index| {
+            let Some(limit) = self.limits.get_mut(*index as usize) else { return false };
+            let behind = limit.waiting.first_key_value().is_some_and(|(first, _)| *first < key);
+            behind || limit.allowed(now, need(limit, segments)).is_err()
+        })
+    }
+
+    /// Takes the tokens of a message from each of these limits.
+    pub(crate) fn spend(&mut self, of: &[LimitIndex], segments: u64) {
+        for index in of {
+            if let Some(limit) = self.limits.get_mut(*index as usize)
+                && limit.spend(need(limit, segments))
+            {
+                self.changed.push(*index);
+            }
+        }
+    }
+
+    /// A message with so many segments begins to wait.
+    pub(crate) fn wait(
+        &mut self,
+        index: LimitIndex,
+        key: WaitKey,
+        (slot, peer): (Slot, PeerId),
+        segments: u64,
+    ) {
         if let Some(limit) = self.limits.get_mut(index as usize) {
-            limit.waiting.insert(key, slot);
-            *limit.waiting_of.entry(peer).or_default() += 1;
+            let need = need(limit, segments);
+            limit.waiting.insert(key, Waiting { slot, need });
+            *self.waiting_of.entry(peer).or_default().entry(index).or_default() += 1;
         }
         self.touch(index);
     }
@@ -300,13 +243,16 @@ impl PaceLimits {
     pub(crate) fn stop_waiting(&mut self, index: LimitIndex, key: WaitKey, peer: PeerId) {
         let Some(limit) = self.limits.get_mut(index as usize) else { return };
         if limit.waiting.remove(&key).is_some()
-            && let Some(count) = limit.waiting_of.get_mut(&peer)
+            && let Some(counts) = self.waiting_of.get_mut(&peer)
+            && let Some(count) = counts.get_mut(&index)
         {
             *count -= 1;
             if *count == 0 {
-                limit.waiting_of.remove(&peer);
+                counts.remove(&index);
             }
         }
+        // The first of those that still wait may need fewer tokens.
+        self.touch(index);
     }
 
     /// Accounts or peers do not name these limits any more: their messages must be checked again.
@@ -336,12 +282,19 @@ impl PaceLimits {
         if let Some(after) = limit.checked_again {
             let behind = limit.waiting.range((Bound::Excluded(after), Bound::Unbounded));
             let run: Vec<(WaitKey, Slot)> =
-                behind.take(RELEASE_RUN as usize).map(|(key, slot)| (*key, *slot)).collect();
+                behind.take(RELEASE_RUN).map(|(key, waiting)| (*key, waiting.slot)).collect();
             limit.checked_again = run.last().map(|(key, _)| *key);
             return run.into_iter().map(|(_, slot)| slot).collect();
         }
-        let allowed = limit.allowed(now).unwrap_or(0).min(RELEASE_RUN);
-        limit.waiting.values().take(usize::try_from(allowed).unwrap_or(0)).copied().collect()
+        // Without a waiting message its day stays the one that counts: see `is_spare`.
+        let Some(first) = limit.waiting.values().next() else { return Vec::new() };
+        let mut left = limit.allowed(now, first.need).unwrap_or(0);
+        let fits = |waiting: &&Waiting| {
+            let fits = waiting.need <= left;
+            left = left.saturating_sub(waiting.need);
+            fits
+        };
+        limit.waiting.values().take(RELEASE_RUN).take_while(fits).map(|waiting| waiting.slot).collect()
     }
 
     /// The next checks of the limits whose lists have changed.
@@ -350,15 +303,26 @@ impl PaceLimits {
         for index in std::mem::take(&mut self.touched) {
             let Some(limit) = self.limits.get_mut(index as usize) else { continue };
             limit.touched = false;
-            if limit.waiting.is_empty() {
-                limit.checked_again = None;
-                continue;
-            }
-            limit.next_at = limit.allowed(now).err().unwrap_or(now.mono);
-            let at = if limit.next_at <= now.mono || limit.checked_again.is_some() {
-                now.mono + RELEASE_DELAY
-            } else {
-                limit.next_at.min(now.mono + LONGEST_CHECK)
+            let at = match limit.waiting.values().next() {
+                Some(first) => {
+                    limit.next_at = limit.allowed(now, first.need).err().unwrap_or(now.mono);
+                    if limit.next_at <= now.mono || limit.checked_again.is_some() {
+                        now.mono + RELEASE_DELAY
+                    } else {
+                        limit.next_at.min(now.mono + LONGEST_CHECK)
+                    }
+                }
+                None => {
+                    limit.checked_again = None;
+                    match limit.is_spare(now) {
+                        None => continue,
+                        Some(false) => now.mono + SPARE_CHECK,
+                        Some(true) => {
+                            self.forget(index);
+                            continue;
+                        }
+                    }
+                }
             };
             if limit.wake.is_none_or(|earlier| earlier > at) {
                 limit.wake = Some(at);
@@ -368,25 +332,43 @@ impl PaceLimits {
         checks
     }
 
-    /// The changed counts of days, each once.
+    /// Removes a limit of a plugin that nobody needs.
+    fn forget(&mut self, index: LimitIndex) {
+        let Some(place) = self.limits.get_mut(index as usize) else { return };
+        let limit = std::mem::replace(place, Limit::new("".into()));
+        // A place in the list is not a limit: it must be neither found nor forgotten again.
+        self.removed.extend(limit.removal());
+        if self.buckets.get(&limit.name) == Some(&index) {
+            self.buckets.remove(&limit.name);
+        }
+        let windows = [limit.name];
+        if self.windows.get(&windows[..]) == Some(&index) {
+            self.windows.remove(&windows[..]);
+        }
+        self.free.push(index);
+    }
+
+    /// The changed counts of days, each once, and before them the rows of forgotten limits.
     pub(crate) fn take_changed(&mut self) -> Vec<PaceDay> {
-        let changed = self.limits.iter_mut().filter(|limit| limit.changed);
-        let record = |limit: &mut Limit| {
-            limit.changed = false;
-            PaceDay {
-                bucket: limit.name.clone(),
-                start: Timestamp(limit.day.start),
-                end: Timestamp(limit.day.end),
-                taken: limit.taken,
+        let mut records = std::mem::take(&mut self.removed);
+        for index in std::mem::take(&mut self.changed) {
+            // A new day without tokens taken is no row: the former day stays.
+            if let Some(limit) = self.limits.get_mut(index as usize).filter(|limit| limit.changed) {
+                limit.changed = false;
+                if limit.taken > 0 {
+                    records.push(limit.take_record());
+                }
             }
-        };
-        changed.map(record).collect()
+        }
+        records
     }
 
     /// The limit for which most messages of a peer wait.
     pub(crate) fn busiest(&self, peer: PeerId) -> Option<&Limit> {
-        let waiting = |limit: &Limit| limit.waiting_of.get(&peer).copied().unwrap_or(0);
-        self.limits.iter().filter(|limit| waiting(limit) > 0).max_by_key(|limit| waiting(limit))
+        let counts = self.waiting_of.get(&peer)?;
+        // Of several, the first.
+        let (index, _) = counts.iter().max_by_key(|(index, count)| (**count, std::cmp::Reverse(**index)))?;
+        self.get(*index)
     }
 
     /// The limit with this number.
@@ -395,8 +377,23 @@ impl PaceLimits {
     }
 }
 
-fn windows_rule(configured: &[SendWindowSettings], names: &[Arc<str>]) -> Rule {
+/// The tokens that a message with so many segments needs.
+fn need(limit: &Limit, segments: u64) -> u64 {
+    if limit.counts_segments() { segments } else { 1 }
+}
+
+fn configure_windows(
+    limit: &mut Limit,
+    now: Now,
+    started: Moment,
+    configured: &[SendWindowSettings],
+    names: &[Arc<str>],
+) {
     let named = configured.iter().filter(|window| names.contains(&window.name));
     let windows: Vec<WeeklyWindow> = named.map(|window| window.window.clone()).collect();
-    if windows.is_empty() { Rule::None } else { Rule::Windows(windows) }
+    if windows.is_empty() {
+        limit.leave_configuration(now, started);
+    } else {
+        (limit.is_configured, limit.rule) = (true, Rule::Windows(windows));
+    }
 }

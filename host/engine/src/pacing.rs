@@ -1,11 +1,12 @@
 //! Messages that wait for a pace bucket or a send window: see [`crate::pace_limits`].
 
 use crate::engine::Engine;
-use crate::pace_limits::{Limit, LimitIndex, wait_key};
+use crate::pace_limit::{BucketFill, Limit, wait_key};
+use crate::pace_limits::LimitIndex;
 use crate::settings::PaceSettings;
 use crate::slab::{Slot, State, flag};
 use crate::timer::Timer;
-use model::{Moment, Now, Timestamp};
+use model::{Message, MessageId, Moment, Now, PaceUnit, Timestamp};
 use std::sync::Arc;
 
 /// The pace bucket or the send windows that messages wait for.
@@ -19,13 +20,20 @@ pub struct PacedBy {
     pub until: Option<Moment>,
 }
 
-/// A pace bucket of the configuration.
+/// Pace buckets of plugins that [`Engine::pace_buckets`] lists.
+const MAX_LISTED: usize = 1000;
+
+/// A pace bucket of the configuration or of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaceBucketStatus {
     /// Its name.
     pub name: Arc<str>,
-    /// Messages in its period.
+    /// Whether a plugin defines it, not the configuration.
+    pub by_plugin: bool,
+    /// Messages or segments in its period.
     pub amount: u64,
+    /// What it counts.
+    pub counts: PaceUnit,
     /// The tokens that it has.
     pub tokens: u64,
     /// The end of its day, if it counts by days.
@@ -48,8 +56,8 @@ impl Engine {
         self.pace_limits.configure(now, settings);
     }
 
-    /// The limits of a message: those of its peer, and those of the account that submitted it. DLRs for submitters have
-    /// none.
+    /// The limits of a message: those of its peer, of the account that submitted it, and of its decision. DLRs for
+    /// submitters have none.
     fn limits_of(&self, slot: Slot) -> Vec<LimitIndex> {
         let entry = &self.slab[slot];
         if entry.has(flag::OWN_DLR) {
@@ -58,8 +66,14 @@ impl Engine {
         let of = |peer: model::PeerId| self.peers.get(peer.0 as usize);
         let sent = of(entry.peer).map_or(&[][..], |peer| &peer.send_limits);
         let submitted = of(entry.origin).map_or(&[][..], |peer| &peer.submit_limits);
-        let more = submitted.iter().filter(|index| !sent.contains(index));
-        sent.iter().chain(more).copied().collect()
+        let named = self.decision_limits.get(entry.id);
+        let mut limits: Vec<LimitIndex> = Vec::with_capacity(sent.len() + submitted.len() + named.len());
+        for index in sent.iter().chain(submitted).chain(named) {
+            if !limits.contains(index) {
+                limits.push(*index);
+            }
+        }
+        limits
     }
 
     /// Whether messages from this peer's queue may have limits.
@@ -68,31 +82,73 @@ impl Engine {
         let of = |peer: model::PeerId| self.peers.get(peer.0 as usize);
         of(entry.peer).is_some_and(|peer| !peer.send_limits.is_empty())
             || of(entry.origin).is_some_and(|peer| !peer.submit_limits.is_empty())
+            || !self.decision_limits.get(entry.id).is_empty()
     }
 
-    /// The limit that the head of a queue must wait for.
+    /// Takes over the limits that a message's decision names, in the place of those of an earlier one.
+    pub(crate) fn note_decision_limits(&mut self, now: Now, message: &Message) {
+        let changes = message.routed.changes.as_deref();
+        let named = changes.filter(|one| !one.pace_buckets.is_empty() || !one.send_windows.is_empty());
+        // The new ones first: a limit that both name is not forgotten meanwhile.
+        let limits = named.map(|changes| self.pace_limits.resolve_decision(now, changes));
+        let former = self.decision_limits.remove(message.id);
+        if let Some(limits) = limits
+            && let Some(set) = self.decision_limits.set(message.id, limits)
+        {
+            self.pace_limits.count_set(&set, true);
+        }
+        if let Some(set) = former {
+            self.pace_limits.count_set(&set, false);
+        }
+    }
+
+    /// A message with limits of its decision has left.
+    pub(crate) fn forget_decision_limits(&mut self, id: MessageId) {
+        if !self.decision_limits.is_empty()
+            && let Some(set) = self.decision_limits.remove(id)
+        {
+            self.pace_limits.count_set(&set, false);
+        }
+    }
+
+    /// The segments that the next attempt sends; 1 if the content is not cached.
+    fn segments_to_send(&self, slot: Slot) -> u64 {
+        let entry = &self.slab[slot];
+        let all = entry.message.as_ref().map_or(1, |message| usize::from(message.text.segment_count()));
+        let taken = entry.history.as_ref().map_or(0, |history| history.segments.len());
+        all.saturating_sub(taken).max(1) as u64
+    }
+
+    /// The limit that the head of a queue must wait for. A limit that counts segments is checked only once the content is
+    /// loaded.
     pub(crate) fn exhausted_limit(&mut self, now: Now, slot: Slot) -> Option<LimitIndex> {
         let (priority, id) = (self.slab[slot].priority, self.slab[slot].id);
         let limits = self.limits_of(slot);
-        self.pace_limits.blocking(now, limits.into_iter(), wait_key(priority, id))
+        if self.slab[slot].message.is_none() && self.pace_limits.any_counts_segments(&limits) {
+            return None;
+        }
+        let segments = self.segments_to_send(slot);
+        self.pace_limits.blocking(now, &limits, wait_key(priority, id), segments)
     }
 
-    /// Takes a token of each limit of a message that is sent.
+    /// Takes the tokens of each limit of a message that is sent.
     pub(crate) fn spend_limits(&mut self, slot: Slot) {
         if self.may_be_paced(slot) {
             let limits = self.limits_of(slot);
-            self.pace_limits.spend(limits.into_iter());
+            let segments = self.segments_to_send(slot);
+            self.pace_limits.spend(&limits, segments);
         }
     }
 
     /// Lets a message that has left the head of its queue wait for a limit.
     pub(crate) fn wait_for_limit(&mut self, slot: Slot, limit: LimitIndex) {
+        let segments = self.segments_to_send(slot);
         let entry = &mut self.slab[slot];
         entry.state = State::Paced;
         entry.link = limit;
         let (key, peer) = (wait_key(entry.priority, entry.id), entry.peer);
         self.peer_of(slot).paced += 1;
-        self.pace_limits.wait(limit, key, slot, peer);
+        self.pace_limits.wait(limit, key, (slot, peer), segments);
         self.release_subscriber_lock(slot);
         self.newly_cached.push(slot);
     }
@@ -122,23 +178,31 @@ impl Engine {
         }
     }
 
-    /// The pace buckets of the configuration, by name.
+    /// The pace buckets of the configuration and of plugins, by name. Of those of plugins, at most 1,000: those for which
+    /// most messages wait, then those with the fewest tokens.
     #[must_use]
     pub fn pace_buckets(&self, now: Now) -> Vec<PaceBucketStatus> {
         let limits = self.pace_limits.limits.iter();
-        let mut buckets: Vec<PaceBucketStatus> = limits
+        let (mut buckets, mut made): (Vec<PaceBucketStatus>, Vec<PaceBucketStatus>) = limits
             .filter_map(|limit| {
-                let (amount, tokens, day_ends) = limit.fill(now)?;
+                let BucketFill { amount, counts, tokens, day_ends } = limit.fill(now)?;
                 Some(PaceBucketStatus {
                     name: limit.name.clone(),
+                    by_plugin: !limit.is_configured,
                     amount,
+                    counts,
                     tokens,
                     day_ends,
                     waiting: limit.waiting.len() as u64,
                     next_token: limit.next_at().map(|at| now.wall_of(at)),
                 })
             })
-            .collect();
+            .partition(|bucket| !bucket.by_plugin);
+        if made.len() > MAX_LISTED {
+            made.sort_by_key(|bucket| (std::cmp::Reverse(bucket.waiting), bucket.tokens));
+            made.truncate(MAX_LISTED);
+        }
+        buckets.append(&mut made);
         buckets.sort_by(|one, other| one.name.cmp(&other.name));
         buckets
     }

@@ -12,8 +12,9 @@ impl Engine {
         let (peer, serial, group) = (settings.peer, settings.serial, settings.group);
         let known = &self.peer_mut(peer).settings;
         let (was_serial, old_group) = (known.serial, known.group);
-        let send = self.pace_limits.resolve(&settings.send_pace.buckets, &settings.send_pace.windows);
-        let submit = self.pace_limits.resolve(&settings.submit_pace.buckets, &settings.submit_pace.windows);
+        let send = self.pace_limits.resolve(now, &settings.send_pace.buckets, &settings.send_pace.windows);
+        let submit =
+            self.pace_limits.resolve(now, &settings.submit_pace.buckets, &settings.submit_pace.windows);
         let known = self.peer_mut(peer);
         let before = (
             std::mem::replace(&mut known.send_limits, send.clone()),

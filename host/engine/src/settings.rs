@@ -1,6 +1,6 @@
 use crate::PoolLimits;
 use calendar::{WeeklyWindow, Zone};
-use model::PeerId;
+use model::{PaceUnit, PeerId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,10 +118,12 @@ pub enum PacePeriod {
 pub struct PaceBucketSettings {
     /// Its name.
     pub name: Arc<str>,
-    /// Messages in its period, and the most that it holds; at least 1.
+    /// Messages or segments in its period, and the most that it holds; at least 1.
     pub amount: u64,
     /// Its period.
     pub per: PacePeriod,
+    /// What it counts.
+    pub counts: PaceUnit,
 }
 
 /// A send window, which accounts and peers share.
@@ -160,6 +162,8 @@ pub struct Settings {
     pub longest_validity: Duration,
     /// Maximum number of waiting messages in all; more are refused with "queue full".
     pub waiting_limit: u64,
+    /// Maximum number of pace limits. A submission whose decision defines one more is refused with "queue full".
+    pub pace_limits: usize,
     /// How long a message is held after a routing fault before it is routed again.
     pub reroute_after: Duration,
     /// How long a DLR waits for its submitter to bind.
@@ -212,6 +216,7 @@ impl Default for Settings {
             longest_schedule: Duration::from_secs(366 * 86_400),
             longest_validity: Duration::from_secs(14 * 86_400),
             waiting_limit: 100_000_000,
+            pace_limits: 100_000,
             lookup_timeout: Duration::from_secs(2),
             lookup_retry_after: Duration::from_millis(250),
             lookups_in_flight: 1000,

@@ -47,6 +47,28 @@ impl TokenBucket {
         Err(now + Duration::from_secs_f64(wait).max(Duration::from_millis(1)))
     }
 
+    /// As [`TokenBucket::ready`], for several tokens, at most as many as the bucket holds.
+    pub(crate) fn ready_for(&mut self, now: Moment, tokens: u64) -> Result<(), Moment> {
+        self.ready(now).ok();
+        let missing = tokens as f64 - self.tokens;
+        if missing <= 1e-6 {
+            return Ok(());
+        }
+        let wait = (missing / self.per_second).min(3600.0);
+        Err(now + Duration::from_secs_f64(wait).max(Duration::from_millis(1)))
+    }
+
+    /// Takes tokens that [`TokenBucket::ready_for`] has found.
+    pub(crate) fn spend_many(&mut self, tokens: u64) {
+        self.tokens = (self.tokens - tokens as f64).max(0.0);
+    }
+
+    /// Takes over the tokens of the bucket that this one replaces.
+    pub(crate) fn keep_tokens_of(&mut self, former: &Self, now: Moment) {
+        self.tokens = (former.whole_tokens(now) as f64).min(self.burst);
+        self.at = now;
+    }
+
     /// Takes a token that [`TokenBucket::ready`] has found.
     pub(crate) fn spend(&mut self) {
         self.tokens = (self.tokens - 1.0).max(0.0);

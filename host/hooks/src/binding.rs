@@ -8,7 +8,12 @@ use std::collections::BTreeSet;
 
 /// The capabilities that a component imports without any grant.
 pub(crate) fn missing_grants(grants: &Grants, imports: &[String]) -> Vec<&'static str> {
-    let granted = [("http", !grants.http.is_empty()), ("kv", grants.kv > 0), ("hlr", grants.hlr)];
+    let granted = [
+        ("http", !grants.http.is_empty()),
+        ("kv", grants.kv > 0),
+        ("hlr", grants.hlr),
+        ("dns", grants.dns.is_some()),
+    ];
     let imported = |interface: &str| {
         imports.iter().any(|name| {
             name.strip_prefix("switchyard:hooks/").and_then(|rest| rest.split('@').next()) == Some(interface)

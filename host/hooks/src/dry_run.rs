@@ -3,15 +3,15 @@
 use crate::chain::{Chain, ChainOutcome};
 use crate::fault_examples::LazyMessageId;
 use crate::fault_reporter::FaultReporter;
-use crate::front_end_calls::{FrontEndOutcome, FrontEndReading, FrontEndRequest, FrontEndResponse};
+use crate::front_end_calls::{FrontEndOutcome, FrontEndReading, FrontEndRequest};
 use crate::hooks::with_screened;
 use crate::host_answer::HostAnswer;
 use crate::host_call_log::HostCallLog;
 use crate::peer_calls::{CallbackAnswer, CallbackRequest, PeerSubmission, Submitted};
 use crate::worlds::{
     Biller, DeliveryPolicy, FrontEnd, FrontEndAnswer, FrontEndQuestion, Lookup, NumberAnswer, Peer,
-    PeerAnswer, PeerQuestion, PriceQuestion, Receipt, ReceiptQuestion, Resolver, Router, Screen,
-    ScreenDecision,
+    PeerAnswer, PeerQuestion, PluginResponse, PriceQuestion, Receipt, ReceiptQuestion, Resolver, Router,
+    Screen, ScreenDecision,
 };
 use crate::{Fault, FaultKind};
 use api::UnknownReference;
@@ -66,6 +66,15 @@ pub struct ScreenOutcome {
     pub missing: Option<&'static str>,
     /// As in [`DryRunOutcome`].
     pub call_log: Option<Box<[u8]>>,
+}
+
+/// The result of a chain of lookups for one number.
+#[derive(Debug, Clone)]
+pub struct LookupOutcome {
+    /// The answer.
+    pub answer: Result<NumberAnswer, Fault>,
+    /// As in [`DryRunOutcome`].
+    pub missing: Option<&'static str>,
 }
 
 /// The result of a chain for one message, with the plugin and the host's answers.
@@ -255,6 +264,21 @@ impl DryRun {
         }
     }
 
+    /// Asks the lookups as [`DryRun::look_up`] does; host calls are answered from this record.
+    #[must_use]
+    pub fn look_up_again(&self, number: &LookupNumber, now: Timestamp, call_log: &[u8]) -> LookupOutcome {
+        let DryRunChain::Lookup(chain) = &self.chain else {
+            return LookupOutcome { answer: Err(wrong_hook_fault()), missing: None };
+        };
+        let mut call_log = HostCallLog::replaying(call_log);
+        let outcome = chain.ask(number, now, &mut call_log, &self.reporter, &LazyMessageId::default());
+        let answer = match outcome {
+            ChainOutcome::Undecided { answer: Some(answer), fault: None, .. } => Ok(answer),
+            outcome => into_answer(outcome),
+        };
+        LookupOutcome { answer, missing: call_log.missing() }
+    }
+
     /// Asks the resolver.
     ///
     /// # Errors
@@ -379,7 +403,7 @@ impl DryRun {
         request: &FrontEndRequest,
         outcome: &FrontEndOutcome,
         now: Timestamp,
-    ) -> Result<FrontEndResponse, Fault> {
+    ) -> Result<PluginResponse, Fault> {
         match self.ask_front_end(FrontEndQuestion::Reply(request, outcome), now)? {
             FrontEndAnswer::Replied(response) => Ok(response),
             FrontEndAnswer::Read(_) => Err(wrong_hook_fault()),

@@ -77,6 +77,16 @@ pub enum HookError {
         /// Its version.
         version: String,
     },
+    /// The version has no bill of materials.
+    #[error(
+        "{plugin} {version} has no bill of materials: it comes with an artifact that is pulled from a source, if its author pushed one"
+    )]
+    NoSbom {
+        /// The plugin.
+        plugin: String,
+        /// Its version.
+        version: String,
+    },
     /// The component is not signed.
     #[error(
         "the component is not signed, but this appliance requires signatures: send one in the header \

@@ -1,5 +1,6 @@
 //! The questions to front ends and their answers, in host types.
 
+use crate::worlds::PluginResponse;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,17 +17,6 @@ pub struct FrontEndRequest {
     /// The query as sent, without the question mark.
     pub query: String,
     /// Names in lower case, and values.
-    pub headers: Vec<(String, String)>,
-    /// The body.
-    pub body: Vec<u8>,
-}
-
-/// A response of a front end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FrontEndResponse {
-    /// The HTTP status, 200 to 599.
-    pub status: u16,
-    /// Names and values; they may be no valid HTTP.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
@@ -74,6 +64,26 @@ pub struct FrontEndSubmission {
     /// TLVs: by tag in four hexadecimal digits, values in hexadecimal.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tlvs: BTreeMap<String, String>,
+    /// A request for each DLR; `None`: DLRs go where those of the account go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dlr_push: Option<FrontEndDlrPush>,
+}
+
+/// A request for each DLR of a message: the template of the contract. Business systems' messages are stored with its JSON.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FrontEndDlrPush {
+    /// The URL, with names of values in braces.
+    pub url: String,
+    /// A form, with names of values in braces, which is sent by POST; `None`: GET.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+    /// The word of each state by its name in the contract. DLRs of other states are not pushed.
+    #[serde(default)]
+    pub words: BTreeMap<String, String>,
+    /// The body of a response that acknowledges the DLR; `None`: any body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledgement: Option<String>,
 }
 
 /// What a request submits.
@@ -104,7 +114,7 @@ pub enum FrontEndReading {
     /// Messages.
     Submit(FrontEndSubmit),
     /// The request is answered without a submission.
-    Respond(FrontEndResponse),
+    Respond(PluginResponse),
 }
 
 /// Why something is refused, in the terms of the contract.

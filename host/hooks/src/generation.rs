@@ -14,6 +14,7 @@ use crate::host_calls::{
 use crate::library::StoredComponent;
 use crate::memory_limits::MemoryLimits;
 use crate::policy_reference::PolicyReference;
+use crate::profile::{self, Profiler};
 use crate::runtime::{Runtime, TICK};
 use crate::text_limits::{MAX_REASON_OCTETS, truncate};
 use crate::worlds::World;
@@ -81,6 +82,10 @@ pub(crate) struct Generation<W: World> {
     /// The plugin takes many questions at a time.
     pub(crate) takes_batches: bool,
     engine: wasmtime::Engine,
+    /// The epoch's deadline at the start of a call, in increments.
+    call_ticks: u64,
+    /// Samples the calls.
+    profiler: Option<Arc<Profiler>>,
     tables: Arc<PluginTables>,
     /// Names of the appliance's objects in the policy document.
     references: Vec<PolicyReference>,
@@ -104,6 +109,10 @@ impl<W: World> Generation<W> {
         let pre = runtime.link(&stored.component).map_err(|error| HookError::Broken(format!("{error:#}")))?;
         let by = Arc::new(PluginVersion { plugin: binding.plugin.clone(), version: binding.version.clone() });
         let context = Arc::new(GenerationContext::new(&binding, purpose, &environment.services)?);
+        let call_ticks = match runtime.profiler {
+            Some(_) => profile::NEXT_TICK,
+            None => ticks(binding.deadline / 2),
+        };
         let mut generation = Self {
             tables: Arc::new(PluginTables::new(binding.table_rows)),
             binding: Arc::new(binding),
@@ -115,6 +124,8 @@ impl<W: World> Generation<W> {
             version: stored.wit,
             takes_batches: false,
             engine: runtime.engine.clone(),
+            call_ticks,
+            profiler: runtime.profiler.clone(),
             references: Vec::new(),
             idle: Mutex::new(IdlePool { waiting: Vec::new(), peak: 0 }),
             retired: AtomicBool::new(false),
@@ -160,13 +171,8 @@ impl<W: World> Generation<W> {
         self.references.iter().filter(|one| !is_known(one)).cloned().collect()
     }
 
-    fn ticks(&self, time: Duration) -> u64 {
-        let tick = TICK.as_millis().max(1);
-        u64::try_from(time.as_millis().div_ceil(tick)).unwrap_or(u64::MAX / 2) + 1
-    }
-
     fn arm(&self, instance: &mut Instance<W>, now: Timestamp) {
-        instance.store.set_epoch_deadline(self.ticks(self.binding.deadline / 2));
+        instance.store.set_epoch_deadline(self.call_ticks);
         let state = instance.store.data_mut();
         state.last_check = None;
         state.now = now;
@@ -200,7 +206,7 @@ impl<W: World> Generation<W> {
         store.set_hostcall_fuel(self.binding.memory.max(self.binding.table_rows.saturating_mul(ROW_OCTETS)));
         // A policy document may be large: reading it may take longer than a call.
         let (call, configuration) = (self.binding.deadline, self.binding.deadline.max(MIN_CONFIGURE_TIME));
-        let ticks = (self.ticks(call / 2), self.ticks(configuration / 2));
+        let ticks = (self.call_ticks, ticks(configuration / 2));
         store.epoch_deadline_callback(move |mut context| {
             let state = context.data_mut();
             if state.is_host_time_over() {
@@ -212,6 +218,9 @@ impl<W: World> Generation<W> {
                 .unwrap_or(UpdateDeadline::Interrupt))
         });
         store.set_epoch_deadline(ticks.1);
+        if let Some(profiler) = &self.profiler {
+            profiler.attach(&mut store, call, configuration);
+        }
         let instantiated = self.pre.instantiate(&mut store).and_then(|instance| {
             let exports =
                 &mut Exports { store: &mut store, instance, interface: W::INTERFACE, version: self.version };
@@ -406,6 +415,12 @@ impl<W: World> Generation<W> {
     pub(crate) fn has_binding(&self, binding: &Binding) -> bool {
         *self.binding == *binding
     }
+}
+
+/// A time in increments of the epoch, rounded up.
+fn ticks(time: Duration) -> u64 {
+    let tick = TICK.as_millis().max(1);
+    u64::try_from(time.as_millis().div_ceil(tick)).unwrap_or(u64::MAX / 2) + 1
 }
 
 enum StartError {

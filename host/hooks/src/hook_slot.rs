@@ -16,7 +16,7 @@ use crate::policy_reference::ActivationConditions;
 use crate::runtime::Runtime;
 use crate::shadow::Shadow;
 use crate::worlds::World;
-use crate::{HookError, contract, policy_reference};
+use crate::{HookError, contract, policy_reference, used_grants};
 use api::{Binding, BindingChange, BindingRecord, OnFault};
 use arc_swap::ArcSwap;
 use model::Timestamp;
@@ -193,8 +193,13 @@ impl<W: World> HookSlot<W> {
             }
             let engine = &self.deps.runtime.engine;
             let compiled = self.deps.library.compiled(engine, &plugin, &version, &one.binding.sha256)?;
-            let imports =
+            let mut imports =
                 missing_grants(&one.binding.grants, &contract::imports(engine, &compiled.component));
+            if !imports.is_empty()
+                && let Ok(schema) = self.deps.library.policy_schema(&plugin, &version)
+            {
+                imports.retain(|capability| used_grants::needs(&schema, &one.binding.policy, capability));
+            }
             if !imports.is_empty() {
                 return Err(HookError::NotGranted { plugin, version, imports: imports.join(" and ") });
             }

@@ -18,13 +18,14 @@ use crate::host_call_log::HostCallLog;
 use crate::host_calls::HostServices;
 use crate::library::{Library, VersionInfo};
 use crate::policy_reference::ActivationConditions;
+use crate::profile::Profiler;
 use crate::runtime::Runtime;
 use crate::signature::Trust;
 use crate::worlds::{
     Biller, Decision, DeliveryPolicy, FrontEnd, Lookup as LookupWorld, NumberAnswer, Peer, Receipt, Resolver,
     Router, Screen, ScreenDecision,
 };
-use crate::{Fault, HookError, batch};
+use crate::{Fault, HookError, NewComponent, batch};
 use api::{Binding, BindingRecord, FaultyVersion};
 use arc_swap::ArcSwap;
 use model::{Directory, Hook, PeerId, PluginVersion, Timestamp};
@@ -47,6 +48,8 @@ pub struct HooksOptions {
     pub trust: Trust,
     /// Record the host calls of screens and routers, so that a replay of archived messages is exact.
     pub record: bool,
+    /// Samples the plugins' call stacks. The daemon has none.
+    pub profiler: Option<Arc<Profiler>>,
 }
 
 impl Default for HooksOptions {
@@ -58,6 +61,7 @@ impl Default for HooksOptions {
             home: None,
             trust: Trust::default(),
             record: false,
+            profiler: None,
         }
     }
 }
@@ -165,7 +169,7 @@ impl Hooks {
         services: HostServices,
     ) -> Result<Arc<Self>, HookError> {
         let library = Library::open(folder, options.trust.clone())?;
-        let runtime = Runtime::new(options.memory, options.instances)?;
+        let runtime = Runtime::new(options.memory, options.instances, options.profiler.clone())?;
         let (reporter, faulty_hooks) = FaultReporter::new();
         let deps = Arc::new(HookDeps {
             runtime: Arc::new(runtime),
@@ -211,7 +215,7 @@ impl Hooks {
         components: &[Vec<u8>],
     ) -> Result<usize, HookError> {
         let library = Library::open(folder, options.trust.clone())?;
-        let runtime = Runtime::new(options.memory, options.instances)?;
+        let runtime = Runtime::new(options.memory, options.instances, None)?;
         for octets in components {
             library.compile(&runtime.engine, octets)?;
         }
@@ -233,7 +237,23 @@ impl Hooks {
         octets: &[u8],
         signature: Option<&str>,
     ) -> Result<VersionInfo, HookError> {
-        self.deps.library.add(&self.deps.runtime.engine, plugin, octets, signature)
+        self.store(plugin, NewComponent { octets, signature, ..NewComponent::default() })
+    }
+
+    /// Stores a new version as [`Hooks::upload`] does, with what belongs to it.
+    ///
+    /// # Errors
+    /// As [`Hooks::upload`].
+    pub fn store(&self, plugin: &str, component: NewComponent<'_>) -> Result<VersionInfo, HookError> {
+        self.deps.library.add(&self.deps.runtime.engine, plugin, component)
+    }
+
+    /// The bill of materials (SBOM) of a stored version, a JSON document.
+    ///
+    /// # Errors
+    /// There is no such version, or it has none.
+    pub fn sbom(&self, plugin: &str, version: &str) -> Result<Vec<u8>, HookError> {
+        self.deps.library.sbom(plugin, version)
     }
 
     /// Stores the debug information of a stored version, which the stacks of its faults then use.

@@ -49,7 +49,7 @@ impl HostAnswer {
         log.calls().filter_map(|(kind, key, answer)| Self::read(kind, key, answer)).collect()
     }
 
-    /// Reads an entry; `None` for the clock, random numbers and the message itself.
+    /// Reads an entry; `None` for the clock, random numbers, the message itself, and answers of other systems.
     fn read(kind: HostCallKind, key: &[u8], answer: &[u8]) -> Option<Self> {
         let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
         // Only the last part of a key may contain NUL octets.
@@ -57,7 +57,13 @@ impl HostAnswer {
         let mut part = || parts.next().map(text);
         let value = answer.split_first().map(|(_, value)| text(value));
         match kind {
-            HostCallKind::Clock | HostCallKind::Random | HostCallKind::Detail => None,
+            HostCallKind::Clock
+            | HostCallKind::Random
+            | HostCallKind::Detail
+            | HostCallKind::Http
+            | HostCallKind::Dns
+            | HostCallKind::Hlr
+            | HostCallKind::Value => None,
             HostCallKind::Peer => Some(Self::Peer(text(key), PeerState::read(answer))),
             HostCallKind::Pool => Some(Self::Pool(text(key), PoolState::read(answer))),
             HostCallKind::Quality => {

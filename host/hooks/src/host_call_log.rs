@@ -22,10 +22,16 @@ pub(crate) enum HostCallKind {
     Attribute = 8,
     Detail = 9,
     Quality = 10,
+    Http = 11,
+    Dns = 12,
+    /// Never recorded: identities of subscribers.
+    Hlr = 13,
+    /// Never recorded: values are the plugin's own, and may be long.
+    Value = 14,
 }
 
 impl HostCallKind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 14] = [
         Self::Clock,
         Self::Peer,
         Self::Counter,
@@ -36,6 +42,10 @@ impl HostCallKind {
         Self::Attribute,
         Self::Detail,
         Self::Quality,
+        Self::Http,
+        Self::Dns,
+        Self::Hlr,
+        Self::Value,
     ];
 
     /// The kind of an entry.
@@ -45,7 +55,7 @@ impl HostCallKind {
 
     /// Whether the same call has the same answer throughout one question.
     fn is_stable(self) -> bool {
-        !matches!(self, Self::Counter | Self::Random)
+        !matches!(self, Self::Counter | Self::Random | Self::Http | Self::Dns | Self::Hlr | Self::Value)
     }
 
     fn name(self) -> &'static str {
@@ -59,6 +69,10 @@ impl HostCallKind {
             Self::Attribute => "an account's attribute",
             Self::Detail => "a detail of the message",
             Self::Quality => "figures of a peer",
+            Self::Http => "an HTTP response",
+            Self::Dns => "an answer of the domain name system",
+            Self::Hlr => "an answer of a home location register",
+            Self::Value => "a value of the plugin",
         }
     }
 }

@@ -38,13 +38,16 @@ mod library;
 mod lookup_cache;
 mod memory_limits;
 mod message_text;
+mod new_component;
 mod peer_calls;
 mod policy_reference;
+mod profile;
 mod runtime;
 mod shadow;
 mod signature;
 mod stack;
 mod text_limits;
+mod used_grants;
 mod version_lookup;
 mod wasi;
 mod worlds;
@@ -59,21 +62,23 @@ pub use binding::{CandidateRecord, TrialMode};
 pub use call_counts::CallCounts;
 pub use contract::WitVersion;
 pub use debug_info::strip_debug_info;
-pub use dry_run::{DryRun, DryRunOutcome, ScreenOutcome, TracedDryRun};
+pub use dry_run::{DryRun, DryRunOutcome, LookupOutcome, ScreenOutcome, TracedDryRun};
 pub use error::HookError;
 pub use fault::{Fault, FaultKind};
 pub use fault_examples::{FailedQuestion, FaultDetails};
 pub use front_end_calls::{
-    FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest, FrontEndResponse, FrontEndResult,
+    FrontEndDlrPush, FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest, FrontEndResult,
     FrontEndSubmission, FrontEndSubmit, RefusalReason,
 };
 pub use hook_status::{CandidateState, HookStatus, PluginCounts};
 pub use hooks::{Hooks, HooksOptions, LookupStep, RoutingStep, ScreeningStep};
 pub use host_answer::HostAnswer;
-pub use library::VersionInfo;
+pub use library::{VersionInfo, is_plugin_name};
 pub use lookup_cache::{LookupCache, LookupCacheCounts, LookupCacheOptions};
+pub use new_component::NewComponent;
 pub use peer_calls::{
     CallbackAnswer, CallbackRequest, IncomingMessage, PeerReceipt, PeerSubmission, Submitted,
 };
+pub use profile::{Profile, ProfiledFrame, ProfiledStack, Profiler};
 pub use signature::{Trust, TrustedKey};
-pub use worlds::{Decision, FrontEndCall, NumberAnswer, ScreenDecision};
+pub use worlds::{Decision, FrontEndCall, NumberAnswer, PluginResponse, ScreenDecision};

@@ -1,10 +1,12 @@
 //! The plugin library: versions on disk, content-addressed, never changed, never removed.
 
 use crate::HookError;
+use crate::NewComponent;
 use crate::contract::{self, WitVersion};
 use crate::debug_info::strip_debug_info;
 use crate::signature::Trust;
 use crate::version_lookup::FoundVersion;
+use api::PluginOrigin;
 use model::{Hook, hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -38,9 +40,15 @@ pub struct VersionInfo {
     /// Whether it has the schema of its policy document.
     #[serde(default)]
     pub policy_schema: bool,
+    /// Where it was pulled from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<PluginOrigin>,
     /// Whether its debug information is stored.
     #[serde(skip)]
     pub debug_info: bool,
+    /// Whether its bill of materials is stored.
+    #[serde(skip)]
+    pub sbom: bool,
 }
 
 /// A compiled component and its description.
@@ -50,8 +58,8 @@ pub(crate) struct StoredComponent {
     pub(crate) wit: WitVersion,
 }
 
-/// The plugin folder: `components/NAME/VERSION.wasm` with `.sig`, `.json` and `.debug` beside it, `artefacts/`, and one file per
-/// hook with its bindings and history.
+/// The plugin folder: `components/NAME/VERSION.wasm` with `.sig`, `.json`, `.sbom` and `.debug` beside it, `artefacts/`, and one
+/// file per hook with its bindings and history.
 #[derive(Debug)]
 pub(crate) struct Library {
     folder: PathBuf,
@@ -85,7 +93,14 @@ fn sha256_hex(octets: &[u8]) -> String {
 /// octets.
 pub(crate) const VERSION_DIGITS: usize = 12;
 
-fn is_valid_name(name: &str) -> bool {
+/// The stored description of a component; `None` if there is none, or it is damaged.
+fn read_description(component: &Path) -> Option<VersionInfo> {
+    serde_json::from_slice(&std::fs::read(component.with_extension("json")).ok()?).ok()
+}
+
+/// Whether a plugin can have this name: 1 to 64 letters, digits, `-` and `_`, so that it is no path to another folder.
+#[must_use]
+pub fn is_plugin_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-' || c == b'_')
 }
@@ -112,15 +127,15 @@ impl Library {
         self.folder.join("components").join(plugin).join(format!("{version}.wasm"))
     }
 
-    /// Checks a component and stores it. `signature` is a base64-encoded ed25519 signature over its octets.
+    /// Checks a component and stores it.
     pub(crate) fn add(
         &self,
         engine: &Engine,
         plugin: &str,
-        octets: &[u8],
-        signature: Option<&str>,
+        component: NewComponent<'_>,
     ) -> Result<VersionInfo, HookError> {
-        if !is_valid_name(plugin) {
+        let NewComponent { octets, signature, origin, sbom } = component;
+        if !is_plugin_name(plugin) {
             return Err(HookError::BadName(plugin.to_owned()));
         }
         if !octets.starts_with(b"\0asm") {
@@ -160,13 +175,18 @@ impl Library {
             imports: contract::imports(engine, &compiled),
             signed_by,
             policy_schema,
+            origin: origin.or_else(|| read_description(&path).and_then(|stored| stored.origin)),
             debug_info: path.with_extension("debug").exists(),
+            sbom: sbom.is_some() || path.with_extension("sbom").exists(),
         };
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(HookError::storage(folder))?;
         }
         if let Some(signature) = signature {
             write_atomically(&path.with_extension("sig"), signature.trim().as_bytes())?;
+        }
+        if let Some(sbom) = sbom {
+            write_atomically(&path.with_extension("sbom"), sbom)?;
         }
         let description =
             serde_json::to_vec_pretty(&info).map_err(|error| HookError::Engine(error.to_string()))?;
@@ -189,9 +209,7 @@ impl Library {
     /// replaced by its original contents.
     fn check_same_octets(&self, plugin: &str, version: &str, sha256: &str) -> Result<(), HookError> {
         let path = self.component(plugin, version);
-        let description = std::fs::read(path.with_extension("json")).ok();
-        let description = description.and_then(|octets| serde_json::from_slice::<VersionInfo>(&octets).ok());
-        let known = description.map(|info| info.sha256).filter(|sha256| !sha256.is_empty());
+        let known = read_description(&path).map(|info| info.sha256).filter(|sha256| !sha256.is_empty());
         let stored = || std::fs::read(&path).ok().map(|octets| sha256_hex(&octets));
         match known.or_else(|| stored().filter(|stored| stored.starts_with(version))) {
             Some(known) if known != sha256 => {
@@ -203,7 +221,7 @@ impl Library {
 
     /// The stored versions of a plugin, in no order; none if the plugin is unknown.
     pub(crate) fn stored_versions(&self, plugin: &str) -> Result<Vec<String>, HookError> {
-        if !is_valid_name(plugin) {
+        if !is_plugin_name(plugin) {
             return Ok(Vec::new());
         }
         let folder = self.folder.join("components").join(plugin);
@@ -224,7 +242,7 @@ impl Library {
 
     /// The octets of a version. If `sha256` is given, they must match it.
     fn octets(&self, plugin: &str, version: &str, sha256: &str) -> Result<Vec<u8>, HookError> {
-        let known = is_valid_name(plugin) && version.bytes().all(|c| c.is_ascii_hexdigit());
+        let known = is_plugin_name(plugin) && version.bytes().all(|c| c.is_ascii_hexdigit());
         let path = self.component(plugin, version);
         let unknown = || HookError::Unknown { plugin: plugin.to_owned(), version: version.to_owned() };
         if !known {
@@ -269,6 +287,19 @@ impl Library {
         let octets = self.octets(plugin, &version, &sha256)?;
         policy_schema::read(&octets)?
             .ok_or_else(|| HookError::NoPolicySchema { plugin: plugin.to_owned(), version })
+    }
+
+    /// The bill of materials of a version.
+    pub(crate) fn sbom(&self, plugin: &str, version: &str) -> Result<Vec<u8>, HookError> {
+        let FoundVersion { version, .. } = self.find_version(plugin, version)?;
+        let path = self.component(plugin, &version).with_extension("sbom");
+        match std::fs::read(&path) {
+            Ok(octets) => Ok(octets),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err(HookError::NoSbom { plugin: plugin.to_owned(), version })
+            }
+            Err(source) => Err(HookError::Storage { path, source }),
+        }
     }
 
     /// The debug information of a version, if it is stored.
@@ -321,10 +352,12 @@ impl Library {
 
     /// The description of a stored version. A release that wrote none leaves it to be made now.
     fn version_info(&self, engine: &Engine, plugin: &str, version: &str, path: &Path) -> Option<VersionInfo> {
-        let description = std::fs::read(path.with_extension("json")).ok();
-        let description = description.and_then(|octets| serde_json::from_slice::<VersionInfo>(&octets).ok());
-        match description {
-            Some(info) => Some(VersionInfo { debug_info: path.with_extension("debug").exists(), ..info }),
+        match read_description(path) {
+            Some(info) => Some(VersionInfo {
+                debug_info: path.with_extension("debug").exists(),
+                sbom: path.with_extension("sbom").exists(),
+                ..info
+            }),
             None => self.describe(engine, plugin, version, path),
         }
     }
@@ -342,7 +375,9 @@ impl Library {
             imports: contract::imports(engine, &stored.component),
             signed_by: None,
             policy_schema: self.policy_schema(plugin, version).is_ok(),
+            origin: None,
             debug_info: path.with_extension("debug").exists(),
+            sbom: path.with_extension("sbom").exists(),
         };
         if let Ok(octets) = serde_json::to_vec_pretty(&info)
             && let Err(error) = write_atomically(&path.with_extension("json"), &octets)

@@ -117,7 +117,7 @@ impl LookupCache {
         }
         let Shard { answers, ends } = &mut *shard;
         ends.push(Reverse((until, number.clone())));
-        answers.insert(number, (until, Arc::new(Lookup { cached: true, ..lookup })));
+        answers.insert(number, (until, Arc::new(Lookup { cached: true, host_calls: None, ..lookup })));
         while answers.len() > limit || ends.peek().is_some_and(|Reverse((end, _))| *end <= now) {
             let Some(Reverse((end, number))) = ends.pop() else { break };
             if let Entry::Occupied(known) = answers.entry(number)
@@ -159,7 +159,7 @@ mod tests {
     fn lookup() -> Lookup {
         let by = Arc::new(PluginVersion { plugin: "p".to_owned(), version: "1".to_owned() });
         let attributes = vec![("mcc".into(), "262".into())];
-        Lookup { result: LookupResult::Found, attributes, by, note: None, cached: false }
+        Lookup { result: LookupResult::Found, attributes, by, note: None, cached: false, host_calls: None }
     }
 
     fn seconds(count: u64) -> Duration {

@@ -1,5 +1,6 @@
 //! Questions to plugins of peers, and their answers.
 
+use crate::worlds::PluginResponse;
 use model::{DlrState, Message, Outcome, PeerMessageId, SubmitTicket, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,12 +51,8 @@ pub struct CallbackRequest {
 /// What a plugin read in a callback, and its answer.
 #[derive(Debug, Clone)]
 pub struct CallbackAnswer {
-    /// The HTTP status, 200 to 599.
-    pub status: u16,
-    /// Headers of the response.
-    pub headers: Vec<(String, String)>,
-    /// Body of the response.
-    pub body: Vec<u8>,
+    /// The response.
+    pub response: PluginResponse,
     /// The receipts.
     pub receipts: Vec<PeerReceipt>,
     /// Messages from the peer.

@@ -4,6 +4,7 @@ use crate::HookError;
 use crate::bindings::host::All;
 use crate::contract::WitVersion;
 use crate::host_calls::{InstanceState, previous};
+use crate::profile::{self, Profiler};
 use crate::wasi;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,8 @@ pub(crate) const TICK: Duration = Duration::from_millis(5);
 pub(crate) struct Runtime {
     pub(crate) engine: Engine,
     linker: Linker<InstanceState>,
+    /// Samples the calls of all instances.
+    pub(crate) profiler: Option<Arc<Profiler>>,
     _alive: Arc<()>,
 }
 
@@ -27,7 +30,11 @@ fn failed(error: &wasmtime::Error) -> HookError {
 
 impl Runtime {
     /// `memory`: maximum memory of one instance, in octets; `instances`: maximum number of concurrent instances.
-    pub(crate) fn new(memory: usize, instances: u32) -> Result<Self, HookError> {
+    pub(crate) fn new(
+        memory: usize,
+        instances: u32,
+        profiler: Option<Arc<Profiler>>,
+    ) -> Result<Self, HookError> {
         let mut pool = PoolingAllocationConfig::default();
         // A Python guest has some thirty core instances and tables, a JavaScript guest three memories.
         pool.total_component_instances(instances)
@@ -47,6 +54,9 @@ impl Runtime {
             .memory_init_cow(true)
             .parallel_compilation(false)
             .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+        if profiler.is_some() {
+            config.wasm_backtrace_max_frames(std::num::NonZeroUsize::new(profile::MAX_FRAMES));
+        }
         let engine = Engine::new(&config).map_err(|error| failed(&error))?;
         let alive = Arc::new(());
         let watched = Arc::downgrade(&alive);
@@ -70,7 +80,11 @@ impl Runtime {
             previous::link(linker, WitVersion::V0_1)
         };
         link(&mut linker).map_err(|error| failed(&error))?;
-        Ok(Self { linker, engine, _alive: alive })
+        if let Some(profiler) = &profiler {
+            profile::link(&mut linker, profiler).map_err(|error| failed(&error))?;
+            profiler.watch(&engine);
+        }
+        Ok(Self { linker, profiler, engine, _alive: alive })
     }
 
     /// Links a component.

@@ -5,7 +5,7 @@ use api::StackFrame;
 use wasmtime::FrameInfo;
 
 /// A frame as wasmtime describes it. Names and places are made when somebody looks at the fault.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct WasmFrame {
     /// The function's name in the module, perhaps mangled.
     name: Option<Box<str>>,
@@ -30,6 +30,19 @@ impl WasmFrame {
 
     pub(crate) fn offset(&self) -> Option<usize> {
         self.offset
+    }
+
+    /// The function's name as in the source; without one, its number.
+    pub(crate) fn function_name(&self) -> String {
+        match &self.name {
+            Some(name) => demangle(name),
+            None => format!("function {}", self.function),
+        }
+    }
+
+    /// Offset of the body of its function.
+    pub(crate) fn body(&self) -> Option<usize> {
+        self.body
     }
 
     /// Whether it is in the function whose body begins at this offset.
@@ -71,7 +84,7 @@ fn is_of_panic(function: &str) -> bool {
 const LIBRARY_SOURCES: [&str; 3] = ["/rustc/", "/guest-toolchain/", "/cargo/"];
 
 /// The name without its type arguments.
-fn without_type_arguments(name: &str) -> String {
+pub(crate) fn without_type_arguments(name: &str) -> String {
     match name.find('<') {
         Some(end) if end > 0 => name[..end].trim_end_matches("::").to_owned(),
         _ => name.to_owned(),
@@ -82,10 +95,7 @@ fn without_type_arguments(name: &str) -> String {
 /// source, and the functions that were inlined.
 pub(crate) fn describe_stack(frames: &[WasmFrame], debug_info: Option<&DebugInfo<'_>>) -> Vec<StackFrame> {
     let described = frames.iter().flat_map(|frame| {
-        let name = match &frame.name {
-            Some(name) => demangle(name),
-            None => format!("function {}", frame.function),
-        };
+        let name = frame.function_name();
         let places = debug_info.map(|info| info.places(frame)).unwrap_or_default();
         if places.is_empty() {
             return vec![StackFrame { function: name, source: None }];

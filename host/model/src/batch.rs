@@ -1,7 +1,7 @@
 use crate::{
     AddressBytes, Balance, Dlr, DlrState, FinalRecord, IdempotencyKey, JournalEntry, LedgerOperation,
-    Message, MessageId, NumberRow, PeerId, PeerMessageId, PoolId, PoolName, PoolNumber, PoolSettings,
-    QueueAction, QueueActionId, Refusal, Settlement, Step, Timestamp,
+    Message, MessageId, NumberRow, PaceBucketDefinition, PeerId, PeerMessageId, PoolId, PoolName, PoolNumber,
+    PoolSettings, QueueAction, QueueActionId, Refusal, Settlement, Step, Timestamp,
 };
 use std::sync::Arc;
 
@@ -262,8 +262,10 @@ pub struct PaceDay {
     pub start: Timestamp,
     /// The beginning of the next day.
     pub end: Timestamp,
-    /// The tokens taken in the day.
+    /// The tokens taken in the day; 0: nobody needs the count any more, and its row is removed.
     pub taken: u64,
+    /// The definition, if it is a bucket of a plugin.
+    pub defined: Option<PaceBucketDefinition>,
 }
 
 /// A submit attempt. From here until its outcome is recorded, a crash leaves the message uncertain.

@@ -1,8 +1,10 @@
 use crate::PeerId;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The directory of peers: ids and names of all peers that ever existed.
+/// The names that decisions of plugins refer to: all peers that ever existed, with their ids, and the pace limits of the
+/// configuration.
 ///
 /// Messages and records carry ids. Ids are durable and never reused, so a record of a removed peer still names it.
 #[derive(Clone, Debug, Default)]
@@ -10,6 +12,15 @@ pub struct Directory {
     names: Vec<Arc<str>>,
     /// Only admins choose names, so nobody can force collisions.
     ids: FxHashMap<Arc<str>, PeerId>,
+    /// `None`: there is no configuration.
+    pace_limits: Option<ConfiguredPaceLimits>,
+}
+
+/// The pace limits of the configuration.
+#[derive(Clone, Debug)]
+struct ConfiguredPaceLimits {
+    buckets: BTreeSet<Arc<str>>,
+    windows: BTreeSet<Arc<str>>,
 }
 
 /// All peer ids are used up (2^32).
@@ -50,6 +61,30 @@ impl Directory {
     #[must_use]
     pub fn name(&self, id: PeerId) -> Arc<str> {
         self.names.get(id.0 as usize).cloned().unwrap_or_else(|| "?".into())
+    }
+
+    /// Sets the names of the pace buckets and send windows of the configuration, which decisions may name.
+    pub fn set_pace_names(
+        &mut self,
+        buckets: impl IntoIterator<Item = Arc<str>>,
+        windows: impl IntoIterator<Item = Arc<str>>,
+    ) {
+        self.pace_limits = Some(ConfiguredPaceLimits {
+            buckets: buckets.into_iter().collect(),
+            windows: windows.into_iter().collect(),
+        });
+    }
+
+    /// Whether the configuration has a pace bucket of this name. Without a configuration, it has every name.
+    #[must_use]
+    pub fn has_pace_bucket(&self, name: &str) -> bool {
+        self.pace_limits.as_ref().is_none_or(|names| names.buckets.contains(name))
+    }
+
+    /// Whether the configuration has a send window of this name. Without a configuration, it has every name.
+    #[must_use]
+    pub fn has_send_window(&self, name: &str) -> bool {
+        self.pace_limits.as_ref().is_none_or(|names| names.windows.contains(name))
     }
 
     /// All ids and names, in ascending order.

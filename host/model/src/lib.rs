@@ -20,6 +20,7 @@ mod message_changes;
 mod number_display;
 mod observation;
 mod outcome;
+mod pace;
 mod plugin;
 mod pool_number;
 mod pool_operation;
@@ -61,6 +62,10 @@ pub use message_changes::MessageChanges;
 pub use number_display::NumberDisplay;
 pub use observation::{ObservationKind, PeerObservation};
 pub use outcome::{ErrorClass, Outcome, Refusal, SubmitTicket};
+pub use pace::{
+    DefinedPeriod, PaceBucketDefinition, PaceBucketUse, PaceUnit, SendHours, SendWindowDefinition,
+    SendWindowUse, parse_minute_of_day,
+};
 pub use plugin::{Hook, PluginVersion};
 pub use pool_number::{NumberEvent, NumberState, ParsePoolNumberError, PoolNumber};
 pub use pool_operation::{

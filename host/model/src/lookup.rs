@@ -82,6 +82,8 @@ pub struct Lookup {
     pub note: Option<Box<str>>,
     /// The answer was cached.
     pub cached: bool,
+    /// The host's answers to the plugins, for replays; only for the messages that waited for the lookup.
+    pub host_calls: Option<Box<[u8]>>,
 }
 
 impl Lookup {

@@ -1,4 +1,5 @@
 use crate::tlv::{put_tlv, tlvs};
+use crate::{PaceBucketUse, SendWindowUse};
 use bytes::Bytes;
 use std::fmt;
 
@@ -10,6 +11,10 @@ pub struct MessageChanges {
     pub tlvs: Vec<(u16, Option<Box<[u8]>>)>,
     /// Attributes for the plugins that are asked later: name and value.
     pub attributes: Vec<(Box<str>, Box<str>)>,
+    /// Pace buckets that its submit attempts take tokens from, each once.
+    pub pace_buckets: Vec<PaceBucketUse>,
+    /// Send windows, each once: it is sent while all of them are open.
+    pub send_windows: Vec<SendWindowUse>,
 }
 
 /// Replaces the entry with this key, or adds one.
@@ -25,6 +30,10 @@ impl MessageChanges {
     pub const MAX: usize = 32;
     /// The longest value of an attribute, in octets.
     pub const MAX_ATTRIBUTE: usize = 255;
+    /// The largest number of pace buckets that one decision names.
+    pub const MAX_PACE_BUCKETS: usize = 8;
+    /// The largest number of send windows that one decision names.
+    pub const MAX_SEND_WINDOWS: usize = 4;
 
     /// Tags that a change cannot have, because the appliance makes their values itself: receipted_message_id,
     /// qos_time_to_live, the sar_ tags, sc_interface_version, network_error_code, message_payload, more_messages_to_send,
@@ -35,13 +44,13 @@ impl MessageChanges {
     /// Whether nothing changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.tlvs.is_empty() && self.attributes.is_empty()
+        self.len() == 0
     }
 
     /// The number of changes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.tlvs.len() + self.attributes.len()
+        self.tlvs.len() + self.attributes.len() + self.pace_buckets.len() + self.send_windows.len()
     }
 
     /// Sets or removes a TLV.
@@ -54,16 +63,34 @@ impl MessageChanges {
         set(&mut self.attributes, name, value);
     }
 
+    /// Names a pace bucket.
+    pub fn use_pace_bucket(&mut self, bucket: PaceBucketUse) {
+        match self.pace_buckets.iter_mut().find(|known| known.name == bucket.name) {
+            Some(known) => *known = bucket,
+            None => self.pace_buckets.push(bucket),
+        }
+    }
+
+    /// Names a send window.
+    pub fn use_send_window(&mut self, window: SendWindowUse) {
+        match self.send_windows.iter_mut().find(|known| known.name == window.name) {
+            Some(known) => *known = window,
+            None => self.send_windows.push(window),
+        }
+    }
+
     /// The value of an attribute, if it was set.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(known, _)| **known == *name).map(|(_, value)| &**value)
     }
 
-    /// Adds the changes of a later router, which take precedence.
+    /// Adds the changes of a later screen or router, which take precedence. Pace buckets and send windows of both apply.
     pub fn extend(&mut self, later: Self) {
         later.tlvs.into_iter().for_each(|(tag, value)| self.change_tlv(tag, value));
         later.attributes.into_iter().for_each(|(name, value)| self.set_attribute(name, value));
+        later.pace_buckets.into_iter().for_each(|bucket| self.use_pace_bucket(bucket));
+        later.send_windows.into_iter().for_each(|window| self.use_send_window(window));
     }
 
     /// The TLVs of a message with these changes.
@@ -109,6 +136,14 @@ impl fmt::Display for MessageChanges {
             write!(f, "{separator}attribute {name} set")?;
             separator = ", ";
         }
+        for bucket in &self.pace_buckets {
+            write!(f, "{separator}pace bucket {}", bucket.name)?;
+            separator = ", ";
+        }
+        for window in &self.send_windows {
+            write!(f, "{separator}send window {}", window.name)?;
+            separator = ", ";
+        }
         Ok(())
     }
 }
@@ -138,6 +173,22 @@ mod tests {
         let changed = changes.apply_to_tlvs(&submitted.into());
         let changed: Vec<_> = tlvs(&changed).collect();
         assert_eq!(changed, [(0x0204, &[0, 9][..]), (0x1402, b"campaign")]);
+    }
+
+    #[test]
+    fn pace_limits_of_screens_and_routers_apply_together() {
+        let bucket = |name: &str| PaceBucketUse { name: name.into(), defined: None };
+        let window = |name: &str| SendWindowUse { name: name.into(), defined: None };
+        let mut changes = MessageChanges::default();
+        changes.use_pace_bucket(bucket("brand"));
+        changes.use_send_window(window("day"));
+        let mut later = MessageChanges::default();
+        for name in ["campaign", "brand"] {
+            later.use_pace_bucket(bucket(name));
+        }
+        changes.extend(later);
+        assert_eq!(changes.to_string(), "pace bucket brand, pace bucket campaign, send window day");
+        assert_eq!((changes.len(), changes.is_empty()), (3, false));
     }
 
     #[test]

@@ -1,5 +1,33 @@
+use crate::location::is_tag;
 use crate::{ContentDigest, Descriptor, ImageManifest, OciError};
+use std::collections::BTreeSet;
 use std::io::Read;
+
+/// Maximum number of tags in a [`TagList`].
+pub const MAX_TAGS: usize = 1000;
+
+/// The tags of a repository or a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TagList {
+    /// The tags, sorted, at most [`MAX_TAGS`].
+    pub tags: Vec<String>,
+    /// Whether these are all.
+    pub is_complete: bool,
+}
+
+impl TagList {
+    /// The list of these names. Names that are no tags are left out, as are tags under which a registry keeps lists of referrers and
+    /// other tools keep signatures: `sha256-DIGITS`, and what begins so.
+    pub(crate) fn of(names: impl IntoIterator<Item = String>, is_complete: bool) -> Self {
+        let is_version = |name: &String| is_tag(name) && !name.starts_with("sha256-");
+        let mut tags: BTreeSet<_> = names.into_iter().filter(is_version).collect();
+        let has_all = is_complete && tags.len() <= MAX_TAGS;
+        while tags.len() > MAX_TAGS {
+            tags.pop_last();
+        }
+        Self { tags: tags.into_iter().collect(), is_complete: has_all }
+    }
+}
 
 /// The manifest that a tag or a digest named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +51,12 @@ pub trait ContentStore {
     /// # Errors
     /// [`OciError::NotFound`] if there is none.
     fn resolve(&self) -> Result<ResolvedManifest, OciError>;
+
+    /// The tags. The tag of the reference does not count.
+    ///
+    /// # Errors
+    /// [`OciError::NotFound`] if there is no such repository.
+    fn tags(&self) -> Result<TagList, OciError>;
 
     /// Reads a manifest.
     ///
@@ -98,6 +132,18 @@ mod tests {
 
     fn read(descriptor: &Descriptor, limit: u64, octets: &[u8]) -> Result<Vec<u8>, OciError> {
         read_verified("here", descriptor, limit, octets, |error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_list_of_tags_is_sorted_and_has_a_limit() {
+        let names = ["2.0", "1.0", "", "a/b", "\u{1b}", "sha256-00.sig", "1.0"].map(str::to_owned);
+        let list = TagList::of(names, true);
+        assert_eq!(list, TagList { tags: vec!["1.0".to_owned(), "2.0".to_owned()], is_complete: true });
+        let names = |count: usize| (0..count).map(|number| format!("{number:06}"));
+        assert!(TagList::of(names(MAX_TAGS), true).is_complete);
+        let list = TagList::of(names(MAX_TAGS + 1), true);
+        assert_eq!((list.tags.len(), list.is_complete), (MAX_TAGS, false));
+        assert!(!TagList::of(names(1), false).is_complete);
     }
 
     #[test]

@@ -3,7 +3,7 @@ use crate::location::LayoutReference;
 use crate::manifest::{decode, encode};
 use crate::{
     ContentDigest, ContentStore, Descriptor, ImageIndex, ImageManifest, MAX_MANIFEST_OCTETS, OciError,
-    ResolvedManifest, media_type,
+    ResolvedManifest, TagList, media_type,
 };
 use serde::{Deserialize, Serialize};
 use std::fs::{File, Permissions};
@@ -177,6 +177,11 @@ impl ContentStore for ImageLayout {
     fn resolve(&self) -> Result<ResolvedManifest, OciError> {
         let entry = self.entry()?;
         Ok(ResolvedManifest { digest: entry.digest, manifest: self.read_manifest(&entry)? })
+    }
+
+    fn tags(&self) -> Result<TagList, OciError> {
+        let entries = self.read_index()?.manifests.into_iter();
+        Ok(TagList::of(entries.filter_map(|mut entry| entry.annotations.remove(TAG_ANNOTATION)), true))
     }
 
     fn read_manifest(&self, descriptor: &Descriptor) -> Result<ImageManifest, OciError> {

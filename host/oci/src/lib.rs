@@ -29,10 +29,10 @@ pub use artifact::{
 };
 pub use bill_of_materials::{BillFormat, BillOfMaterials, MAX_BILL_OCTETS};
 pub use content_digest::ContentDigest;
-pub use content_store::{ContentStore, ResolvedManifest};
+pub use content_store::{ContentStore, MAX_TAGS, ResolvedManifest, TagList};
 pub use credentials::RegistryCredentials;
 pub use error::OciError;
 pub use image_layout::ImageLayout;
-pub use location::{ArtifactLocation, LayoutReference, RegistryReference};
+pub use location::{ArtifactLocation, LayoutReference, RegistryReference, is_tag};
 pub use manifest::{Descriptor, ImageIndex, ImageManifest, MAX_MANIFEST_OCTETS, media_type};
 pub use registry_client::{RegistryClient, RegistryOptions};

@@ -227,8 +227,9 @@ fn is_repository(name: &str) -> bool {
     })
 }
 
-/// `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}` (OCI distribution spec 1.1, "Pulling manifests").
-pub(crate) fn is_tag(tag: &str) -> bool {
+/// Whether a text is a tag: `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}` (OCI distribution spec 1.1, "Pulling manifests").
+#[must_use]
+pub fn is_tag(tag: &str) -> bool {
     let is_word = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'_';
     tag.len() <= MAX_TAG
         && tag.bytes().next().is_some_and(is_word)

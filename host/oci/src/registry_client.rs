@@ -1,17 +1,18 @@
 mod transport;
 
 use crate::content_store::{read_verified, verify};
-use crate::location::RegistryReference;
+use crate::location::{RegistryReference, is_tag};
 use crate::manifest::{decode, encode};
 use crate::{
-    ContentDigest, ContentStore, Descriptor, ImageIndex, ImageManifest, MAX_MANIFEST_OCTETS, OciError,
-    RegistryCredentials, ResolvedManifest, media_type,
+    ContentDigest, ContentStore, Descriptor, ImageIndex, ImageManifest, MAX_MANIFEST_OCTETS, MAX_TAGS,
+    OciError, RegistryCredentials, ResolvedManifest, TagList, media_type,
 };
+use serde::Deserialize;
 use std::cell::RefCell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use transport::without_query;
 use ureq::Body;
-use ureq::http::{HeaderValue, Method, Response, StatusCode};
+use ureq::http::{HeaderValue, Method, Response, StatusCode, header};
 use ureq::tls::{RootCerts, TlsConfig};
 
 /// Timeout of a connection attempt.
@@ -23,6 +24,18 @@ const DIGEST_HEADER: &str = "docker-content-digest";
 /// The answer of a registry that maintains the list of referrers (OCI distribution spec 1.1, "Pushing Manifests with Subject").
 const SUBJECT_HEADER: &str = "oci-subject";
 
+/// Number of tags that a registry is asked for at a time.
+const TAGS_PER_PAGE: usize = 1000;
+/// Maximum number of such requests. Some tags are not listed, so a list may take several.
+const MAX_TAG_PAGES: usize = 10;
+
+/// An answer with tags (OCI distribution spec 1.1, "Listing Tags"). Some registries have `null` in place of an empty list.
+#[derive(Deserialize)]
+struct TagPage {
+    #[serde(default)]
+    tags: Option<Vec<String>>,
+}
+
 /// How a registry is reached.
 #[derive(Debug)]
 pub struct RegistryOptions {
@@ -32,6 +45,8 @@ pub struct RegistryOptions {
     pub plain_http: bool,
     /// The trusted certificate authorities.
     pub roots: RootCerts,
+    /// The time for all requests of the client together, from its creation on; `None`: each request has ten minutes.
+    pub time_limit: Option<Duration>,
 }
 
 /// A client of one repository of a registry (OCI distribution spec 1.1). It blocks.
@@ -47,6 +62,7 @@ pub struct RegistryClient {
     location: String,
     credentials: Option<RegistryCredentials>,
     plain_http: bool,
+    deadline: Option<Instant>,
     /// The value of `Authorization` that the registry accepted last.
     authorization: RefCell<Option<HeaderValue>>,
 }
@@ -55,12 +71,11 @@ impl RegistryClient {
     /// A client for the repository of this reference. Sends no request.
     #[must_use]
     pub fn new(reference: RegistryReference, options: RegistryOptions) -> Self {
-        let RegistryOptions { credentials, plain_http, roots } = options;
+        let RegistryOptions { credentials, plain_http, roots, time_limit } = options;
         let is_plain = plain_http || reference.is_loopback();
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_global(Some(ANSWER_TIMEOUT))
             .https_only(!is_plain)
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -76,12 +91,20 @@ impl RegistryClient {
             location,
             credentials,
             plain_http,
+            deadline: time_limit.and_then(|limit| Instant::now().checked_add(limit)),
             authorization: RefCell::new(None),
         }
     }
 
     fn url(&self, rest: &str) -> String {
         format!("{}/v2/{}/{rest}", self.base, self.reference.repository)
+    }
+
+    /// The timeout of the next request.
+    fn timeout(&self) -> Duration {
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        // A timeout of zero would be none.
+        left.map_or(ANSWER_TIMEOUT, |left| left.clamp(Duration::from_millis(1), ANSWER_TIMEOUT))
     }
 
     fn is_registry(&self, url: &str) -> bool {
@@ -145,6 +168,32 @@ impl ContentStore for RegistryClient {
         let found = self.get_manifest(&name)?;
         let (digest, octets) = found.ok_or_else(|| OciError::not_found(&self.location, &name))?;
         Ok(ResolvedManifest { digest, manifest: ImageManifest::decode(&self.location, &octets)? })
+    }
+
+    fn tags(&self) -> Result<TagList, OciError> {
+        let mut tags: Vec<String> = Vec::new();
+        for _ in 0..MAX_TAG_PAGES {
+            // The parameter `last` does what the header `Link` of the answer before says, and cannot lead to another host.
+            let last = tags.last().map(|last| format!("&last={last}"));
+            let url = self.url(&format!("tags/list?n={TAGS_PER_PAGE}{}", last.unwrap_or_default()));
+            let answer = self.fetch(&Method::GET, &url, &[])?;
+            if answer.status() == StatusCode::NOT_FOUND {
+                return Err(OciError::not_found(&self.location, &"tags"));
+            }
+            let answer = self.check_success(&url, answer)?;
+            let has_more = answer.headers().contains_key(header::LINK);
+            let octets = self.read_body(&url, answer, MAX_MANIFEST_OCTETS, "the list of tags")?;
+            let page: TagPage = decode(&self.location, "the list of tags", &octets)?;
+            let before = tags.len();
+            tags.extend(page.tags.unwrap_or_default().into_iter().filter(|tag| is_tag(tag)));
+            if !has_more {
+                return Ok(TagList::of(tags, true));
+            }
+            if tags.len() == before || tags.len() > 2 * MAX_TAGS {
+                break;
+            }
+        }
+        Ok(TagList::of(tags, false))
     }
 
     fn read_manifest(&self, descriptor: &Descriptor) -> Result<ImageManifest, OciError> {

@@ -9,10 +9,11 @@ use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::any;
 use engine::{EngineAnswer, Event, ReplyTo};
-use hooks::{CallbackAnswer, CallbackRequest, PeerReceipt};
+use hooks::{CallbackAnswer, CallbackRequest, PeerReceipt, PluginResponse};
 use model::{AddressBytes, Dlr, Message, Refusal, Timestamp};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Maximum size of a callback's body, in octets.
@@ -49,14 +50,18 @@ async fn callback(
     let peer = path.get("peer").and_then(|name| shared.peer(name)).filter(|peer| peer.options.callbacks);
     // The same answer for a peer that does not exist, so that nobody learns the names.
     let Some(peer) = peer else { return refuse(StatusCode::NOT_FOUND, "unknown path") };
+    let counts = &peer.counts.callbacks;
     if !peer.callback_rate.lock().take(1, Instant::now()) {
+        counts.limited.fetch_add(1, Relaxed);
         return refuse(StatusCode::TOO_MANY_REQUESTS, "too many callbacks");
     }
     let Ok(_permit) = peer.callback_permits.clone().try_acquire_owned() else {
+        counts.limited.fetch_add(1, Relaxed);
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many callbacks at a time");
     };
     let (head, body) = request.into_parts();
     let Ok(body) = axum::body::to_bytes(body, MAX_BODY).await else {
+        counts.limited.fetch_add(1, Relaxed);
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, "at most 256 KiB are allowed");
     };
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
@@ -73,21 +78,31 @@ async fn callback(
     let (answer, messages) = match read {
         Ok(Ok(read)) => read,
         Ok(Err(why)) => {
+            counts.failed.fetch_add(1, Relaxed);
             if let Some(suppressed) = peer.log.take(Instant::now()) {
                 tracing::warn!(peer = &*peer.name, why, suppressed, "callback failed");
             }
             return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the callback cannot be read");
         }
-        Err(_) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the callback cannot be read"),
+        Err(_) => {
+            counts.failed.fetch_add(1, Relaxed);
+            return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the callback cannot be read");
+        }
     };
+    let (receipt_count, message_count) = (answer.receipts.len() as u64, messages.len() as u64);
     if let Some(note) = &answer.note
         && let Some(suppressed) = peer.log.take(Instant::now())
     {
         tracing::info!(peer = &*peer.name, note = &**note, suppressed, "callback");
     }
     if let Err(refusal) = store(&shared, &peer, &answer.receipts, messages).await {
+        counts.failed.fetch_add(1, Relaxed);
         return refusal;
     }
+    let result = if answer.response.status < 400 { &counts.accepted } else { &counts.refused };
+    result.fetch_add(1, Relaxed);
+    counts.receipts.fetch_add(receipt_count, Relaxed);
+    counts.messages.fetch_add(message_count, Relaxed);
     response(answer)
 }
 
@@ -166,9 +181,10 @@ async fn store(
 
 /// The plugin's response. A header that HTTP does not allow is left out.
 fn response(answer: CallbackAnswer) -> CallbackResponse {
-    let mut response = Response::new(Body::from(answer.body));
-    *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
-    for (name, value) in answer.headers {
+    let PluginResponse { status, headers, body } = answer.response;
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    for (name, value) in headers {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value))
             && !OWN_HEADERS.contains(&name)
         {

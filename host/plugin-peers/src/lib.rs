@@ -8,6 +8,7 @@
 //! in them are durable.
 
 mod callbacks;
+mod counts;
 mod incoming;
 mod link;
 mod options;

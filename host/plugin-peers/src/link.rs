@@ -1,5 +1,6 @@
 //! The link of one peer: takes messages from the engine, and has the plugin submit them.
 
+use crate::counts::PeerCounts;
 use crate::options::PluginPeerOptions;
 use crate::plugins::PeerPlugins;
 use crate::workers::Workers;
@@ -7,7 +8,7 @@ use engine::Event;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hooks::{PeerSubmission, Submitted};
-use model::{LinkId, MessageId, Outcome};
+use model::{LinkId, MessageId, Outcome, Timestamp};
 use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, LogLimiter, Protocol};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,6 +30,7 @@ pub(crate) struct PeerLink {
     pub(crate) name: Arc<str>,
     pub(crate) workers: Workers,
     pub(crate) log: LogLimiter,
+    pub(crate) counts: Arc<PeerCounts>,
 }
 
 /// Why the link went down.
@@ -128,12 +130,14 @@ impl PeerLink {
 
     async fn submit(&self, submission: PeerSubmission) -> (MessageId, Submitted) {
         let (id, plugins) = (submission.message.id, self.plugins.clone());
+        let (_in_flight, started) = (self.counts.begin(), Instant::now());
         let submitted = self.workers.call(move || plugins.submit(&submission)).await;
         let submitted = submitted.unwrap_or_else(|_| Submitted {
             outcome: Outcome::Unanswered { taken: Vec::new(), known: Vec::new() },
             pause: None,
             note: Some("the call did not return".into()),
         });
+        self.counts.submitted(&submitted, started.elapsed(), Timestamp::now());
         (id, submitted)
     }
 

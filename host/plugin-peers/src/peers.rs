@@ -1,4 +1,5 @@
 use crate::callbacks;
+use crate::counts::PeerCounts;
 use crate::link::PeerLink;
 use crate::options::PluginPeerOptions;
 use crate::plugins::PeerPlugins;
@@ -39,6 +40,7 @@ pub(crate) struct RunningPeer {
     pub(crate) callback_rate: Mutex<RateLimiter>,
     pub(crate) callback_permits: Arc<Semaphore>,
     pub(crate) log: LogLimiter,
+    pub(crate) counts: Arc<PeerCounts>,
     stop: watch::Sender<Option<Instant>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -70,6 +72,7 @@ impl PluginPeers {
     pub fn set_peer(&self, options: PluginPeerOptions) -> io::Result<()> {
         let (key, name): (String, Arc<str>) = (options.name.clone(), options.name.as_str().into());
         let workers = Workers::start(&name, options.window)?;
+        let counts = self.shared.peer(&key).map(|before| before.counts.clone()).unwrap_or_default();
         let options = Arc::new(options);
         let (stop, signal) = watch::channel(None);
         let link = PeerLink {
@@ -80,6 +83,7 @@ impl PluginPeers {
             name: name.clone(),
             workers,
             log: LogLimiter::default(),
+            counts: counts.clone(),
         };
         let rate = options.callback_rate;
         let peer = RunningPeer {
@@ -88,6 +92,7 @@ impl PluginPeers {
             callback_rate: Mutex::new(RateLimiter::new(f64::from(rate), rate, Instant::now())),
             callback_permits: Arc::new(Semaphore::new(CONCURRENT_CALLBACKS)),
             log: LogLimiter::default(),
+            counts,
             stop,
             task: Mutex::new(Some(tokio::spawn(link.run(signal)))),
         };
@@ -108,6 +113,16 @@ impl PluginPeers {
     #[must_use]
     pub fn has_peer(&self, name: &str) -> bool {
         self.shared.peers.read().contains_key(name)
+    }
+
+    /// The figures of all peers, by name. The plugins that serve them are left out.
+    #[must_use]
+    pub fn states(&self) -> Vec<api::PluginPeerView> {
+        let peers = self.shared.peers.read();
+        let view = |peer: &Arc<RunningPeer>| peer.counts.view(&peer.name, peer.options.window);
+        let mut states: Vec<_> = peers.values().map(view).collect();
+        states.sort_by(|one, other| one.peer.cmp(&other.peer));
+        states
     }
 
     /// The routes of callbacks.

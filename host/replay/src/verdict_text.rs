@@ -44,7 +44,7 @@ pub(crate) fn write(out: &mut String, message: &ArchivedMessage, decision: &Cand
 
 fn write_verdict(out: &mut String, verdict: &Verdict<Arc<str>>) {
     match verdict {
-        // In a replay of screens, a message that passes has no legs.
+        // In a replay of screens or lookups, a message that passes has no legs.
         Verdict::Forward(legs) if legs.is_empty() => out.push_str("pass"),
         Verdict::Forward(_) if verdict.is_home() => out.push_str("home"),
         Verdict::Forward(legs) => write_legs(out, &ComparedLegs::of(legs)),

@@ -159,7 +159,9 @@ pub fn read(
     (receipt, differs)
 }
 
-fn state_word(state: DlrState) -> &'static str {
+/// The word of a state in the text of a receipt (34 appendix B).
+#[must_use]
+pub fn state_word(state: DlrState) -> &'static str {
     match state {
         DlrState::Delivered => "DELIVRD",
         DlrState::Expired => "EXPIRED",

@@ -161,6 +161,10 @@ fn write_side_tables(
     if !batch.pace_days.is_empty() {
         let mut table = transaction.open_table(PACE_DAYS)?;
         for day in &batch.pace_days {
+            if day.taken == 0 {
+                table.remove(&*day.bucket)?;
+                continue;
+            }
             checked::insert(&mut table, &&*day.bucket, buffer, |out| codec::encode_pace_day(out, day))?;
         }
     }

@@ -75,6 +75,8 @@ pub(crate) struct Switchyard {
     pub(crate) tuning: Arc<TunableSettings>,
     /// Serializes reports of bindings to the engine.
     pub(crate) binding: Mutex<()>,
+    /// Held while a plugin is pulled from a source.
+    pub(crate) plugin_pull: Mutex<()>,
     /// Publishes peers and pools to plugins.
     pub(crate) peer_snapshots: Arc<crate::peer_snapshots::PeerSnapshotPublisher>,
     /// What was observed of peers.
@@ -544,6 +546,17 @@ impl ApiBackend for Switchyard {
 
     fn business(&self) -> Vec<api::BusinessView> {
         self.business.states()
+    }
+
+    fn plugin_peers(&self) -> Vec<api::PluginPeerView> {
+        let chain = self.routing.hooks.status(model::Hook::Peer).live.chain;
+        let mut states = self.causes.plugin_peers.states();
+        for state in &mut states {
+            let binding = chain.iter().find(|binding| binding.peers.contains(&state.peer));
+            state.plugin = binding.map(|binding| binding.plugin.clone());
+            state.version = binding.map(|binding| binding.version.clone());
+        }
+        states
     }
 
     fn gsm(&self) -> Vec<api::CoreNetworkView> {

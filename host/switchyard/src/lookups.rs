@@ -70,6 +70,7 @@ impl ApplianceRouting {
                 by: LOOKUP.clone(),
                 note: Some("no lookup is bound any more".into()),
                 cached: false,
+                host_calls: None,
             });
         };
         if lookup.result != LookupResult::Failed {

@@ -15,7 +15,9 @@ impl admin::PaceBuckets for Switchyard {
 fn view(bucket: &PaceBucketStatus) -> api::PaceBucketView {
     api::PaceBucketView {
         name: bucket.name.to_string(),
+        by_plugin: bucket.by_plugin,
         amount: bucket.amount,
+        counts: bucket.counts.name().to_owned(),
         tokens: bucket.tokens,
         day_ends: bucket.day_ends.map(|at| at.0),
         waiting: bucket.waiting,
@@ -26,7 +28,8 @@ fn view(bucket: &PaceBucketStatus) -> api::PaceBucketView {
 impl Switchyard {
     pub(crate) fn write_pace_metrics(&self, page: &mut MetricsPage) {
         let Some(buckets) = self.core.query(engine::Engine::pace_buckets) else { return };
-        for bucket in buckets {
+        // Plugins may define thousands, with other names each day.
+        for bucket in buckets.iter().filter(|bucket| !bucket.by_plugin) {
             page.put(&metrics::PACE_WAITING, &[&bucket.name], bucket.waiting as f64);
             page.put(&metrics::PACE_TOKENS, &[&bucket.name], bucket.tokens as f64);
         }

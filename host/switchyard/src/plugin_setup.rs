@@ -143,6 +143,7 @@ pub(crate) fn hooks_options(config: &Config, home: Option<PeerId>) -> HooksOptio
         trust: plugins.trust(),
         // Without an archive, nothing can be replayed.
         record: config.archive.url.is_some(),
+        profiler: None,
     }
 }
 

@@ -16,9 +16,10 @@ use std::time::Duration;
 pub(crate) fn hook_problem(error: &HookError) -> Problem {
     let kind = match error {
         HookError::Storage { .. } | HookError::Engine(_) => ProblemKind::Internal,
-        HookError::Unknown { .. } | HookError::NoPolicySchema { .. } | HookError::NoCandidate => {
-            ProblemKind::NotFound
-        }
+        HookError::Unknown { .. }
+        | HookError::NoPolicySchema { .. }
+        | HookError::NoSbom { .. }
+        | HookError::NoCandidate => ProblemKind::NotFound,
         HookError::NothingBefore | HookError::Changed { .. } => ProblemKind::Conflict,
         _ => ProblemKind::Unprocessable,
     };
@@ -146,7 +147,7 @@ fn conditions(request: &api::ActivationRequest) -> ActivationConditions {
     ActivationConditions { expected: request.expected, force: request.force.unwrap_or(false) }
 }
 
-fn plugin_version(info: VersionInfo) -> api::PluginVersionView {
+pub(crate) fn plugin_version(info: VersionInfo) -> api::PluginVersionView {
     api::PluginVersionView {
         plugin: info.plugin,
         version: info.version,
@@ -158,6 +159,8 @@ fn plugin_version(info: VersionInfo) -> api::PluginVersionView {
         signed_by: info.signed_by,
         policy_schema: info.policy_schema,
         debug_info: info.debug_info,
+        sbom: info.sbom,
+        origin: info.origin,
     }
 }
 
@@ -498,6 +501,15 @@ impl admin::Plugins for Switchyard {
     ) -> Result<api::PolicyTryView, Problem> {
         self.peer_snapshots.publish();
         self.try_document(parse_hook(hook)?, request, numbers)
+    }
+
+    fn message_cases(
+        &self,
+        hook: &str,
+        request: api::PolicyTryRequest,
+    ) -> Result<Vec<api::MessageCase>, Problem> {
+        self.peer_snapshots.publish();
+        self.make_message_cases(parse_hook(hook)?, request)
     }
 
     fn replay(&self, request: api::ReplayRequest) -> Result<api::ReplayStart, Problem> {

@@ -21,21 +21,21 @@ use std::time::{Duration, Instant};
 const MAX_MESSAGES: usize = 100;
 
 /// The time after which no further message is tried, and that a request waits for another one.
-const TIME_LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 fn unprocessable(what: impl Into<String>) -> Problem {
     Problem::new(ProblemKind::Unprocessable, what)
 }
 
 /// A message, with what its routers were told.
-struct Question {
-    message: Message,
-    origin: Arc<str>,
-    at: Timestamp,
+pub(crate) struct Question {
+    pub(crate) message: Message,
+    pub(crate) origin: Arc<str>,
+    pub(crate) at: Timestamp,
     /// The recorded answers of the host; `None` for a hypothetical message.
-    host_calls: Option<Bytes>,
+    pub(crate) host_calls: Option<Bytes>,
     /// Why the decision may differ from the one at the time.
-    inexact: Option<String>,
+    pub(crate) inexact: Option<String>,
 }
 
 /// Started chains.
@@ -117,19 +117,8 @@ impl Switchyard {
             Hook::Router => TriedChains::start(self, &tried_chain, &live_biller)?,
             _ => TriedChains::start(self, &live_router, &tried_chain)?,
         };
-        let questions = match (messages, last) {
-            (Some(messages), None) if (1..=MAX_MESSAGES).contains(&messages.len()) => {
-                messages.iter().map(|message| hypothetical(self, message)).collect::<Result<_, _>>()?
-            }
-            (None, Some(last)) if (1..=MAX_MESSAGES as u64).contains(&last) => {
-                archived(self, hook, last, &[&tried_chain, live_chain], numbers)?
-            }
-            _ => {
-                return Err(unprocessable(format!(
-                    "needs `messages`, a list of 1 to {MAX_MESSAGES}, or `last`, a number from 1 to {MAX_MESSAGES}"
-                )));
-            }
-        };
+        let questions =
+            questions(self, hook, (messages, last), &[&tried_chain, live_chain], (numbers, false))?;
         let live = match hook {
             Hook::Screen => TriedChains::start_screens(self, &live_screens)?,
             _ => TriedChains::start(self, &live_router, &live_biller)?,
@@ -177,7 +166,29 @@ fn check(
     })
 }
 
-fn busy() -> Problem {
+/// The typed messages of a request, or the newest ones of the archive; those with their texts if a plugin reads texts, or `with_texts`,
+/// and the caller may read them.
+pub(crate) fn questions(
+    appliance: &Switchyard,
+    hook: Hook,
+    requested: (Option<Vec<api::ExplainRequest>>, Option<u64>),
+    chains: &[&[Binding]],
+    (numbers, with_texts): (NumberDisplay, bool),
+) -> Result<Vec<Question>, Problem> {
+    match requested {
+        (Some(messages), None) if (1..=MAX_MESSAGES).contains(&messages.len()) => {
+            messages.iter().map(|message| hypothetical(appliance, message)).collect()
+        }
+        (None, Some(last)) if (1..=MAX_MESSAGES as u64).contains(&last) => {
+            archived(appliance, hook, last, chains, (numbers, with_texts))
+        }
+        _ => Err(unprocessable(format!(
+            "needs `messages`, a list of 1 to {MAX_MESSAGES}, or `last`, a number from 1 to {MAX_MESSAGES}"
+        ))),
+    }
+}
+
+pub(crate) fn busy() -> Problem {
     Problem::new(ProblemKind::Conflict, "another policy is being tried: try again in a few seconds")
 }
 
@@ -200,9 +211,9 @@ fn archived(
     hook: Hook,
     last: u64,
     chains: &[&[Binding]],
-    numbers: NumberDisplay,
+    (numbers, with_texts): (NumberDisplay, bool),
 ) -> Result<Vec<Question>, Problem> {
-    let mut reads_texts = false;
+    let mut reads_texts = with_texts;
     for chain in chains {
         reads_texts |= Replays::needs_texts(appliance, chain)?;
     }

@@ -342,6 +342,7 @@ impl Switchyard {
                 page.put(&metrics::SHELL_REQUESTS, &[request, result], count as f64);
             }
         }
+        put_plugin_peers(page, &self.causes.plugin_peers.states());
         let states = self.business.states();
         for state in &states {
             for calls in &state.requests {
@@ -363,6 +364,38 @@ impl Switchyard {
                     page.put(metric, &[&state.account], value as f64);
                 }
             }
+        }
+    }
+}
+
+/// The metrics of peers whose protocol a plugin speaks. Those of one name stand together.
+fn put_plugin_peers(page: &mut MetricsPage, peers: &[api::PluginPeerView]) {
+    for peer in peers {
+        let outcomes = [
+            ("accepted", peer.accepted),
+            ("refused", peer.refused),
+            ("uncertain", peer.uncertain),
+            ("not-sent", peer.not_sent),
+        ];
+        for (outcome, count) in outcomes {
+            page.put(&metrics::PLUGIN_PEER_SUBMITTED, &[&peer.peer, outcome], count as f64);
+        }
+    }
+    for peer in peers {
+        page.put(&metrics::PLUGIN_PEER_IN_FLIGHT, &[&peer.peer], peer.in_flight as f64);
+    }
+    for peer in peers {
+        page.put(&metrics::PLUGIN_PEER_BUSY, &[&peer.peer], peer.busy_ms as f64 / 1_000.0);
+    }
+    for api::PluginPeerView { peer, callbacks, .. } in peers {
+        let results = [
+            ("accepted", callbacks.accepted),
+            ("refused", callbacks.refused),
+            ("failed", callbacks.failed),
+            ("limited", callbacks.limited),
+        ];
+        for (result, count) in results {
+            page.put(&metrics::PLUGIN_PEER_CALLBACKS, &[peer, result], count as f64);
         }
     }
 }

@@ -8,10 +8,11 @@ use admin::{Problem, ProblemKind};
 use arc_swap::ArcSwap;
 use archive::{Archive, ArchivedMessage, DecisionDecoder, ReplayRange};
 use bytes::Bytes;
-use hooks::{Binding, DryRun, DryRunOutcome, ScreenOutcome};
+use hooks::{Binding, DryRun, DryRunOutcome, LookupOutcome, NumberAnswer, ScreenOutcome};
 use model::{
-    Directory, Hook, Message, MessageKind, NumberDisplay, PeerId, PluginVersion, Priority, Quote,
-    RejectReason, RoutingDecision, ScreenVerdict, Screening, Text, Timestamp, Verdict,
+    Directory, Hook, Lookup, LookupNumber, LookupResult, Message, MessageChanges, MessageKind, NumberDisplay,
+    PeerId, PluginVersion, Priority, Quote, RejectReason, RoutingDecision, ScreenVerdict, Screening, Text,
+    Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use replay::{
@@ -107,6 +108,7 @@ impl Replays {
             None | Some(api::ReplayHook::Router) => Hook::Router,
             Some(api::ReplayHook::Biller) => Hook::Biller,
             Some(api::ReplayHook::Screen) => Hook::Screen,
+            Some(api::ReplayHook::Lookup) => Hook::Lookup,
         };
         let hooks = &appliance.routing.hooks;
         let live = |hook| hooks.status(hook).live.chain;
@@ -120,6 +122,7 @@ impl Replays {
         let biller = live(Hook::Biller);
         let (chains, biller) = match hook {
             Hook::Screen => (CandidateChain::Screens(started), None),
+            Hook::Lookup => (CandidateChain::Lookups(started), None),
             Hook::Biller => (CandidateChain::Archived, Some(started)),
             _ if biller.is_empty() => (CandidateChain::Routers(started), None),
             _ => (CandidateChain::Routers(started), Some(start_trial(Hook::Biller, &biller)?)),
@@ -259,6 +262,8 @@ const TEXT_INTERFACES: [&str; 2] = ["switchyard:hooks/body@", "switchyard:hooks/
 /// The plugins of a replay.
 enum CandidateChain {
     Screens(DryRun),
+    /// Asked for the messages that waited for their lookup: others have an answer of the cache.
+    Lookups(DryRun),
     Routers(DryRun),
     /// The archived verdict is kept, and priced again.
     Archived,
@@ -392,6 +397,33 @@ impl PluginCandidate {
         judged
     }
 
+    /// What the candidate lookups tell of the message's number.
+    fn look_up(lookups: &DryRun, archived: &ArchivedMessage) -> CandidateDecision {
+        let host_calls = archived.lookup.as_ref().and_then(|lookup| lookup.host_calls.as_deref());
+        let number = LookupNumber::of(&archived.destination);
+        let Some(number) = number else { return CandidateDecision::new(CandidateVerdict::Pass) };
+        let LookupOutcome { answer, missing } =
+            lookups.look_up_again(&number, archived.decided_at, host_calls.unwrap_or_default());
+        let mut judged = match answer {
+            Ok(NumberAnswer { result, attributes, note, .. }) => {
+                let decided = CandidateVerdict::Decided(Verdict::Forward(Vec::new()));
+                let failed = CandidateVerdict::Fault(Cow::Borrowed("try later"));
+                let verdict = if result == LookupResult::Failed { failed } else { decided };
+                let mut judged = CandidateDecision::new(verdict);
+                (judged.changes, judged.note) = (attributes_as_changes(&attributes), note);
+                judged
+            }
+            Err(fault) => {
+                let mut judged =
+                    CandidateDecision::new(CandidateVerdict::Fault(Cow::Borrowed(fault.kind.name())));
+                judged.note = Some(fault.summary().into());
+                judged
+            }
+        };
+        judged.inexact_because = missing.map(Cow::Borrowed);
+        judged
+    }
+
     fn named(&self, verdict: &Verdict) -> CandidateVerdict {
         let directory = self.directory.load();
         CandidateVerdict::Decided(verdict.map_peers(|peer| directory.name(*peer)))
@@ -426,8 +458,28 @@ pub(crate) fn screening_as_routing<P>(verdict: ScreenVerdict) -> Verdict<P> {
     verdict.instead_of_routing().unwrap_or(Verdict::Forward(Vec::new()))
 }
 
+/// The attributes of a number, as a router would set them.
+fn attributes_as_changes(attributes: &[(Box<str>, Box<str>)]) -> Option<Box<MessageChanges>> {
+    let mut changes = MessageChanges::default();
+    let mut sorted = attributes.to_vec();
+    // Their order has no meaning.
+    sorted.sort();
+    for (name, value) in sorted {
+        changes.set_attribute(name, value);
+    }
+    (!attributes.is_empty()).then(|| Box::new(changes))
+}
+
 impl Candidate for PluginCandidate {
     fn select_decision(&self, message: &mut ArchivedMessage) {
+        if matches!(self.chain, CandidateChain::Lookups(_)) {
+            let waited = |lookup: &&Arc<Lookup>| !lookup.cached && lookup.result != LookupResult::Failed;
+            let lookup = message.lookup.as_ref().filter(waited);
+            message.routed = lookup.is_some();
+            message.changes = lookup.and_then(|lookup| attributes_as_changes(&lookup.attributes));
+            message.verdict = Verdict::Forward(Vec::new());
+            message.sender = None;
+        }
         if matches!(self.chain, CandidateChain::Screens(_)) {
             let screening = message.screening.as_deref();
             let verdict = screening.map_or(ScreenVerdict::Pass, |screening| screening.verdict);
@@ -443,6 +495,7 @@ impl Candidate for PluginCandidate {
         let mut message = archived_message(archived, origin.unwrap_or(UNKNOWN_PEER), &self.nobody);
         let mut judged = match &self.chain {
             CandidateChain::Screens(screens) => self.screening(screens, archived, &mut message),
+            CandidateChain::Lookups(lookups) => Self::look_up(lookups, archived),
             CandidateChain::Routers(routers) => self.verdict(routers, archived, &mut message),
             CandidateChain::Archived => {
                 let directory = self.directory.load();

@@ -319,6 +319,7 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         config_manager: config_manager.clone(),
         tuning: tuning.clone(),
         binding: Mutex::new(()),
+        plugin_pull: Mutex::new(()),
         peer_snapshots: peer_snapshots.clone(),
         quality,
         peer_observer: peer_observer.clone(),

@@ -54,7 +54,7 @@ fn is_plugin(path: &Path) -> bool {
     match parts.as_slice() {
         [_] => extension == Some("json"),
         [Component::Normal(folder), _, _] if *folder == "components" => {
-            matches!(extension, Some("wasm" | "sig" | "json"))
+            matches!(extension, Some("wasm" | "sig" | "json" | "sbom"))
         }
         _ => false,
     }
@@ -166,9 +166,13 @@ mod tests {
 
     #[test]
     fn only_what_is_the_cluster_s_is_shared() {
-        for shared in
-            ["router.json", "components/a/0123.wasm", "components/a/0123.sig", "components/a/0123.json"]
-        {
+        for shared in [
+            "router.json",
+            "components/a/0123.wasm",
+            "components/a/0123.sig",
+            "components/a/0123.json",
+            "components/a/0123.sbom",
+        ] {
             assert!(is_plugin(Path::new(shared)), "{shared}");
         }
         for own in [

@@ -42,7 +42,7 @@ fn screening_view(
 }
 
 fn lookup_view(lookup: &Lookup) -> api::LookupView {
-    let Lookup { result, attributes, by, note, cached } = lookup;
+    let Lookup { result, attributes, by, note, cached, host_calls: _ } = lookup;
     api::LookupView {
         plugin: by.plugin.clone(),
         version: by.version.clone(),

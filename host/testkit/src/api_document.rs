@@ -449,6 +449,7 @@ mod tests {
             "GET /v1/configuration/schema",
             "GET /v1/openapi.json",
             "GET /v1/plugins/{name}/{version}/policy-schema",
+            "GET /v1/plugins/{name}/{version}/sbom",
         ];
         assert_eq!(found, BTreeSet::from(expected.map(str::to_owned)));
         assert!(seen.len() > 50, "{seen:?}");

@@ -10,7 +10,7 @@ use crate::plugin_host::{
     CaseSettlement, CaseStep, CaseSubscriber, CaseVerdict,
 };
 use bytes::Bytes;
-use hooks::{DryRun, Fault, PeerSubmission};
+use hooks::{DryRun, DryRunOutcome, Fault, PeerSubmission, ScreenDecision};
 use model::{
     Directory, DlrRequest, LookupNumber, MessageId, PeerAdvice, PeerId, PluginVersion, RoutingDecision,
     SubmitTicket, Timestamp,
@@ -46,24 +46,10 @@ impl CaseConversion<'_> {
             CaseQuestion::Screen(message) => {
                 let outcome = dry_run.screen(&self.message(message), self.now, None);
                 // A chain of one plugin that answered has a decision.
-                let Some(decision) = outcome.decision? else { return Ok(CaseAnswer::Configured) };
-                CaseAnswer::Screened {
-                    verdict: screen_verdict(decision.verdict),
-                    text: decision.text.as_ref().and_then(ports::text::characters),
-                    changes: decision.changes.as_deref().map(CaseChanges::of).unwrap_or_default(),
-                    note: note(decision.note),
-                }
+                outcome.decision?.map_or(CaseAnswer::Configured, screened)
             }
             CaseQuestion::Route(message) => {
-                let outcome = dry_run.route(&self.message(message), self.now, None);
-                let changes = outcome.changes.as_deref().map(CaseChanges::of).unwrap_or_default();
-                let sender = outcome.sender.map(|request| sender(&request, &message.origin));
-                CaseAnswer::Verdict {
-                    verdict: self.verdict(outcome.verdict?),
-                    sender,
-                    changes,
-                    note: note(outcome.note),
-                }
+                self.routed(dry_run.route(&self.message(message), self.now, None), &message.origin)?
             }
             CaseQuestion::LookUp(number) => {
                 let Some(number) = LookupNumber::of(&address(number)) else {
@@ -127,6 +113,16 @@ impl CaseConversion<'_> {
                     Err(why) => CaseAnswer::Unsettled(why),
                 }
             }
+        })
+    }
+
+    /// What routers have decided about a message from `origin`.
+    pub(crate) fn routed(&self, outcome: DryRunOutcome, origin: &str) -> Result<CaseAnswer, Fault> {
+        Ok(CaseAnswer::Verdict {
+            verdict: self.verdict(outcome.verdict?),
+            sender: outcome.sender.map(|request| sender(&request, origin)),
+            changes: outcome.changes.as_deref().map(CaseChanges::of).unwrap_or_default(),
+            note: outcome.note.map(String::from),
         })
     }
 
@@ -233,6 +229,16 @@ impl CaseConversion<'_> {
             age: Duration::from_millis(attempt.age_ms),
             left: Duration::from_millis(attempt.left_ms),
         }
+    }
+}
+
+/// What a screen has decided.
+pub(crate) fn screened(decision: ScreenDecision) -> CaseAnswer {
+    CaseAnswer::Screened {
+        verdict: screen_verdict(decision.verdict),
+        text: decision.text.as_ref().and_then(ports::text::characters),
+        changes: decision.changes.as_deref().map(CaseChanges::of).unwrap_or_default(),
+        note: decision.note.map(String::from),
     }
 }
 

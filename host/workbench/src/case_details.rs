@@ -1,7 +1,7 @@
 //! TLVs and changes of a message in cases.
 
 use crate::case_text::CaseText;
-use model::MessageChanges;
+use model::{MessageChanges, PaceBucketUse, SendWindowUse};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ impl CaseTlvs {
     }
 }
 
-/// What a router changes in a message.
+/// What a screen or router changes in a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct CaseChanges {
@@ -71,6 +71,12 @@ pub struct CaseChanges {
     /// Attributes that it sets.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
+    /// Pace buckets that it names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pace_buckets: Vec<PaceBucketUse>,
+    /// Send windows that it names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub send_windows: Vec<SendWindowUse>,
 }
 
 fn is_empty(tlvs: &CaseTlvs) -> bool {
@@ -106,6 +112,10 @@ impl CaseChanges {
             }
         }
         found.removed.sort_unstable();
+        (found.pace_buckets, found.send_windows) =
+            (changes.pace_buckets.clone(), changes.send_windows.clone());
+        found.pace_buckets.sort_unstable();
+        found.send_windows.sort_unstable();
         found.attributes =
             changes.attributes.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         found
@@ -115,6 +125,23 @@ impl CaseChanges {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pace_limits_are_read_as_they_are_written() {
+        let text = "[[pace-buckets]]\nname = \"brand\"\n\n\
+                    [[pace-buckets]]\nname = \"c1\"\namount = 2000\nzone = \"UTC\"\ncounts = \"segments\"\n\n\
+                    [[send-windows]]\nname = \"day\"\nzone = \"UTC\"\n\n\
+                    [[send-windows.hours]]\ndays = [\"mon\", \"tue\"]\nopens = \"08:00\"\ncloses = \"21:00\"\n";
+        let changes: CaseChanges = toml::from_str(text).unwrap();
+        assert_eq!(toml::to_string(&changes).unwrap(), text);
+        let mut named = MessageChanges::default();
+        changes.pace_buckets.iter().rev().for_each(|bucket| named.use_pace_bucket(bucket.clone()));
+        changes.send_windows.iter().for_each(|window| named.use_send_window(window.clone()));
+        assert_eq!(CaseChanges::of(&named), changes, "in any order");
+        let wrong =
+            toml::from_str::<CaseChanges>("pace-buckets = [{ name = \"c1\", amount = 1 }]").unwrap_err();
+        assert!(wrong.message().contains("needs `amount`, and `per-ms` or `zone`"), "{wrong}");
+    }
 
     #[test]
     fn changes_are_read_as_they_are_written() {

@@ -3,7 +3,7 @@
 use crate::case_text::CaseText;
 use crate::plugin_host::PLUGIN;
 use hooks::{
-    FrontEndOutcome, FrontEndReading, FrontEndRequest, FrontEndResponse, FrontEndSubmission, FrontEndSubmit,
+    FrontEndOutcome, FrontEndReading, FrontEndRequest, FrontEndSubmission, FrontEndSubmit, PluginResponse,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -115,8 +115,8 @@ pub struct CaseResponse {
     pub body: CaseBody,
 }
 
-impl From<FrontEndResponse> for CaseResponse {
-    fn from(response: FrontEndResponse) -> Self {
+impl From<PluginResponse> for CaseResponse {
+    fn from(response: PluginResponse) -> Self {
         let headers = response.headers.into_iter();
         Self {
             status: response.status,

@@ -225,9 +225,9 @@ impl CaseCalled {
             text: message.text,
         });
         Self {
-            status: answer.status,
-            headers: answer.headers.into_iter().collect(),
-            body: String::from_utf8_lossy(&answer.body).into_owned(),
+            status: answer.response.status,
+            headers: answer.response.headers.into_iter().collect(),
+            body: String::from_utf8_lossy(&answer.response.body).into_owned(),
             receipts: receipts.collect(),
             messages: messages.collect(),
         }

@@ -35,6 +35,11 @@ pub struct RegistryArgs {
 }
 
 impl RegistryArgs {
+    /// Whether no option is given.
+    pub(crate) fn is_default(&self) -> bool {
+        self.auth_file.is_none() && self.registry_ca.is_none() && !self.plain_http
+    }
+
     fn credentials(&self, reference: &RegistryReference) -> Result<Option<RegistryCredentials>, OciError> {
         if let Some(path) = &self.auth_file {
             return RegistryCredentials::from_auth_file(path, reference);
@@ -54,7 +59,8 @@ impl RegistryArgs {
             ArtifactLocation::Registry(reference) => {
                 let credentials = self.credentials(&reference)?;
                 let roots = client::root_certificates(self.registry_ca.as_deref())?;
-                let options = RegistryOptions { credentials, plain_http: self.plain_http, roots };
+                let plain_http = self.plain_http;
+                let options = RegistryOptions { credentials, plain_http, roots, time_limit: None };
                 Box::new(RegistryClient::new(reference, options))
             }
         })

@@ -149,6 +149,9 @@ pub enum WorkbenchError {
         /// Number of all cases.
         cases: usize,
     },
+    /// A plugin cannot be profiled.
+    #[error("{0}")]
+    Profile(String),
     /// A plugin violates a property that every plugin must have.
     #[error("{what}\n{summary}")]
     Violation {

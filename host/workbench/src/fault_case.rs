@@ -12,8 +12,8 @@ use crate::plugin_host::{
     CasePoolState, CaseQuestion, CaseSettlement, CaseSetup, CaseTable, CaseText, CounterPreset,
 };
 use capabilities::TableKind;
-use hooks::{FailedQuestion, FaultDetails, HostAnswer};
-use model::{Address, Directory, ErrorClass, Message};
+use hooks::{Binding, FailedQuestion, FaultDetails, HostAnswer};
+use model::{Address, Directory, ErrorClass, Message, Timestamp};
 use std::time::Duration;
 
 /// The case of a fault, in the format of `cases.toml`: its question, the policy document, the time, and the host's answers as
@@ -27,10 +27,23 @@ pub fn fault_case(details: &FaultDetails, directory: &Directory) -> String {
 }
 
 fn case(details: &FaultDetails, directory: &Directory) -> Case {
-    let mut setup =
-        CaseSetup { policy: details.binding.policy.clone(), now: details.at.0, ..CaseSetup::default() };
+    let name = format!("fault of {} {} at {}", details.by.plugin, details.by.version, details.at.0);
+    let expected = ExpectedAnswer::Fault(details.fault.kind.name().to_owned());
+    let asked = (&*details.binding, details.at, &details.question);
+    asked_case(asked, &details.host_answers, directory, name, expected)
+}
+
+/// The case of a question with the host's answers to it.
+pub(crate) fn asked_case(
+    (binding, at, question_asked): (&Binding, Timestamp, &FailedQuestion),
+    host_answers: &[HostAnswer],
+    directory: &Directory,
+    name: String,
+    expected: ExpectedAnswer,
+) -> Case {
+    let mut setup = CaseSetup { policy: binding.policy.clone(), now: at.0, ..CaseSetup::default() };
     let mut attributes = Vec::new();
-    for answer in &details.host_answers {
+    for answer in host_answers {
         match answer {
             HostAnswer::Peer(name, Some(state)) => {
                 let state = CasePeerState { links: state.links, queued: state.queued };
@@ -62,7 +75,7 @@ fn case(details: &FaultDetails, directory: &Directory) -> Case {
     }
     setup.grants.tables = setup.tables.keys().cloned().collect();
     // What the plugin's document names must exist; the binding's other peers do not matter.
-    let mut asked = question(&details.question, directory);
+    let mut asked = question(question_asked, directory);
     if let CaseQuestion::Screen(message)
     | CaseQuestion::Submit(CaseSubmission { message, .. })
     | CaseQuestion::Route(message)
@@ -73,10 +86,10 @@ fn case(details: &FaultDetails, directory: &Directory) -> Case {
         message.attributes.extend(attributes);
     }
     Case {
-        name: format!("fault of {} {} at {}", details.by.plugin, details.by.version, details.at.0),
+        name,
         setup,
         questions: vec![asked],
-        expected: ExpectedAnswer::Fault(details.fault.kind.name().to_owned()),
+        expected,
         sender: None,
         text: None,
         changes: CaseChanges::default(),

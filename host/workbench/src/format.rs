@@ -1,5 +1,6 @@
 //! Formats the appliance's answers about plugins for people.
 
+use crate::plugin_sources::{artifact_text, origin_text};
 use api::{
     Binding, BindingRecord, CandidateRecordView, CounterGrant, FaultExample, Grants, HookStateView,
     PluginCountsView, PluginVersionView, QualityGrant, ReplayReport,
@@ -40,6 +41,9 @@ pub(crate) fn version(version: &PluginVersionView) -> String {
         ("signed by", value_text(&version.signed_by)),
         ("schema", (if version.policy_schema { "of its policy document" } else { "none" }).to_owned()),
         ("debug info", (if version.debug_info { "stored" } else { "none" }).to_owned()),
+        ("sbom", (if version.sbom { "stored" } else { "none" }).to_owned()),
+        ("pulled from", version.origin.as_ref().map_or_else(|| "-".to_owned(), origin_text)),
+        ("artifact", version.origin.as_ref().map_or_else(|| "-".to_owned(), artifact_text)),
     ])
 }
 

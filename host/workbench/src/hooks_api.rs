@@ -5,15 +5,18 @@ use crate::component::Component;
 use crate::{WorkbenchError, format, signing};
 use api::{
     ActivationRequest, BindingRecord, CandidateRecordView, FaultCase, HookRollbackRequest, HookStateView,
-    PluginVersionView, PolicyTryRequest, PolicyTryView, PromotionRequest, ReplayRequest, ReplayStart,
-    ReplayStateView, TrialModeView, TrialRequest,
+    MessageCase, OutdatedPluginView, PluginPullRequest, PluginSourceView, PluginTagsView, PluginVersionView,
+    PolicyTryRequest, PolicyTryView, PromotionRequest, ReplayRequest, ReplayStart, ReplayStateView,
+    TrialModeView, TrialRequest,
 };
 use clap::Args;
 use client::{ApiClient, ConnectionArgs, encode_segment};
 use model::Hook;
+use oci::MAX_BILL_OCTETS;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// The binding to activate or to try.
@@ -211,12 +214,78 @@ impl HooksApi {
         Ok(self.0.upload("PUT", &format!("/v1/plugins/{}", encode_segment(name)), &headers, component)?)
     }
 
+    /// Lets the appliance pull a plugin from one of its sources.
+    pub(crate) fn pull(&self, request: &PluginPullRequest) -> Result<PluginVersionView, WorkbenchError> {
+        Ok(self.0.call("POST", "/v1/plugins/pull", request)?)
+    }
+
+    /// The sources of the appliance.
+    pub(crate) fn plugin_sources(&self) -> Result<Vec<PluginSourceView>, WorkbenchError> {
+        Ok(self.0.read("/v1/plugins/sources")?)
+    }
+
+    /// The tags of a plugin in a source.
+    pub(crate) fn plugin_tags(&self, source: &str, plugin: &str) -> Result<PluginTagsView, WorkbenchError> {
+        let (source, plugin) = (encode_segment(source), encode_segment(plugin));
+        Ok(self.0.read(&format!("/v1/plugins/sources/{source}/{plugin}/tags"))?)
+    }
+
+    /// The tags that lead to something that the appliance does not store.
+    pub(crate) fn outdated_plugins(&self) -> Result<Vec<OutdatedPluginView>, WorkbenchError> {
+        Ok(self.0.read("/v1/plugins/outdated")?)
+    }
+
+    /// The bill of materials of NAME@VERSION.
+    pub(crate) fn sbom(&self, plugin: &str) -> Result<Vec<u8>, WorkbenchError> {
+        let (name, version) = parse_plugin_reference(plugin)?;
+        let path = format!("/v1/plugins/{}/{}/sbom", encode_segment(&name), encode_segment(&version));
+        let mut octets = Vec::new();
+        let mut body = self.0.open(&path, &[])?.take(MAX_BILL_OCTETS);
+        body.read_to_end(&mut octets).map_err(WorkbenchError::file(Path::new(&path)))?;
+        Ok(octets)
+    }
+
     /// The schema of the policy document of NAME@VERSION.
     pub(crate) fn policy_schema(&self, plugin: &str) -> Result<Value, WorkbenchError> {
         let (name, version) = parse_plugin_reference(plugin)?;
         let path =
             format!("/v1/plugins/{}/{}/policy-schema", encode_segment(&name), encode_segment(&version));
         Ok(self.0.read(&path)?)
+    }
+
+    /// Cases of messages, as a chain decides them.
+    pub(crate) fn message_cases(
+        &self,
+        hook: Hook,
+        request: &PolicyTryRequest,
+    ) -> Result<Vec<MessageCase>, WorkbenchError> {
+        self.post(hook, "cases", request)
+    }
+
+    /// Cases of this number of the newest archived messages, as the plugin decides them; without one, the first live plugin. NAME
+    /// alone is the live version.
+    pub(crate) fn newest_cases(
+        &self,
+        hook: Hook,
+        plugin: Option<&str>,
+        last: u64,
+    ) -> Result<Vec<MessageCase>, WorkbenchError> {
+        let live = match plugin {
+            Some(_) => None,
+            None => self.hook(hook)?.live.chain.first().map(|binding| binding.plugin.clone()),
+        };
+        let Some(plugin) = plugin.map(str::to_owned).or(live) else {
+            return Err(WorkbenchError::Usage(format!(
+                "the hook {} has no live plugin; name one",
+                hook.name()
+            )));
+        };
+        let (name, version) = match plugin.split_once('@') {
+            Some((name, version)) => (name.to_owned(), Some(version.to_owned())),
+            None => (plugin, None),
+        };
+        let activation = binding_request(name, version, None, &[])?;
+        self.message_cases(hook, &PolicyTryRequest { messages: None, last: Some(last), activation })
     }
 
     /// Tries a policy document.

@@ -20,7 +20,7 @@ use capabilities::{
 };
 use hooks::{
     AccountAttributes, Binding, DryRun, HookError, Hooks, HooksOptions, HostServices, PeerSnapshots,
-    PoolSnapshots,
+    PoolSnapshots, Profile, Profiler,
 };
 use model::{Directory, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +38,7 @@ pub(crate) struct LocalHost {
     version: String,
     hook: model::Hook,
     debug_info: Option<Arc<Vec<u8>>>,
+    profiler: Option<Arc<Profiler>>,
 }
 
 /// A started plugin with the setup of a case, in its own host. Its instances, counters and values keep their state from one
@@ -82,10 +83,16 @@ impl LocalHost {
     /// Loads a component, with the same checks as an upload.
     pub(crate) fn new(component: &[u8]) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let (hooks, ..) =
-            open(folder.path(), &folder.path().join("tables"), &CaseSetup::default(), &[], Arc::default())?;
+        let (hooks, ..) = open(
+            folder.path(),
+            &folder.path().join("tables"),
+            &CaseSetup::default(),
+            &[],
+            Arc::default(),
+            None,
+        )?;
         let info = hooks.upload(PLUGIN, component, None).map_err(|error| error.to_string())?;
-        Ok(Self { folder, version: info.version, hook: info.hook, debug_info: None })
+        Ok(Self { folder, version: info.version, hook: info.hook, debug_info: None, profiler: None })
     }
 
     /// Loads a component's file, with the debug information beside it if that belongs to it.
@@ -96,6 +103,17 @@ impl LocalHost {
         let debug_info = std::fs::read(debug_info_path(path)).ok();
         let is_own = |debug_info: &Vec<u8>| hooks::strip_debug_info(debug_info).as_deref() == Some(&octets);
         Ok(Self { debug_info: debug_info.filter(is_own).map(Arc::new), ..host })
+    }
+
+    /// Samples the calls of all sessions.
+    pub(crate) fn with_profiler(self, profiler: Arc<Profiler>) -> Self {
+        Self { profiler: Some(profiler), ..self }
+    }
+
+    /// What the profiler has sampled.
+    pub(crate) fn profile(&self) -> Option<Profile> {
+        let debug_info = self.debug_info.as_deref().map(Vec::as_slice);
+        self.profiler.as_ref().map(|profiler| profiler.profile(debug_info))
     }
 
     /// The hook that the component serves.
@@ -115,7 +133,7 @@ impl LocalHost {
         let tables = tempfile::tempdir_in(self.folder.path()).map_err(|error| error.to_string())?;
         let attributes = Arc::<AccountAttributes>::default();
         let (hooks, directory, _observed) =
-            open(self.folder.path(), tables.path(), setup, names, attributes.clone())?;
+            open(self.folder.path(), tables.path(), setup, names, attributes.clone(), self.profiler.clone())?;
         let mut binding = Binding::new(PLUGIN, &self.version, &setup.policy);
         binding.instance = instance;
         if self.hook == model::Hook::Peer {
@@ -165,13 +183,15 @@ fn open(
     setup: &CaseSetup,
     names: &[&str],
     attributes: Arc<AccountAttributes>,
+    profiler: Option<Arc<Profiler>>,
 ) -> Result<(Arc<Hooks>, Directory, QualityAccess), String> {
     let mut directory = Directory::new();
     let peers = setup.peers.keys().map(String::as_str);
     for name in std::iter::once(HOME_PEER).chain(peers).chain(names.iter().copied()) {
         directory.intern(name).map_err(|error| error.to_string())?;
     }
-    let options = HooksOptions { instances: 8, home: directory.id(HOME_PEER), ..HooksOptions::default() };
+    let options =
+        HooksOptions { instances: 8, home: directory.id(HOME_PEER), profiler, ..HooksOptions::default() };
     let services = services(tables, setup, attributes)?;
     let secrets = names.iter().map(|name| ((*name).to_owned(), setup.secrets.clone()));
     services.peer_secrets.publish(secrets.collect());

@@ -3,11 +3,15 @@ use crate::dev::DevArgs;
 use crate::distribution::{self, ArtifactView, RegistryArgs};
 use crate::fuzz::{FuzzArgs, component_and_folder};
 use crate::hooks_api::{ApiArgs, BindingArgs, HooksApi, stem};
+use crate::profile::ProfileArgs;
 use crate::{
-    PluginLanguage, WorkbenchError, build, case_check, cases, format, inspect, log_follow, signing, template,
+    PluginLanguage, WorkbenchError, build, case_check, cases, format, inspect, log_follow, plugin_sources,
+    signing, template,
 };
-use api::{FaultCase, ReplayPhase, ReplayReport, ReplayRequest, TimeValue};
+use api::{FaultCase, MessageCase, ReplayPhase, ReplayReport, ReplayRequest, TimeValue};
 use clap::Subcommand;
+use cli::format::plural;
+use client::ConnectionArgs;
 use model::Hook;
 use oci::ArtifactLocation;
 use std::io::Write as _;
@@ -55,6 +59,11 @@ pub enum PluginCommand {
     },
     /// Ask a plugin generated questions in the real host, and print the first one with a fault or an unstable answer as a case.
     Fuzz(FuzzArgs),
+    /// Sample where a plugin spends its time while it answers its cases in the real host, and draw a flame graph.
+    ///
+    /// Samples are at the starts of functions and at the heads of loops. Host functions are frames of their own. With debug
+    /// information, which `plugin build` keeps beside the component, frames have files and lines.
+    Profile(ProfileArgs),
     /// Build and test a plugin's folder after each change, and try it in shadow on an appliance, until Ctrl-C.
     Dev(DevArgs),
     /// Build a Rust compiler for plugins from Debian's packages, if rustup cannot add the target.
@@ -103,21 +112,60 @@ pub enum PluginCommand {
         #[command(flatten)]
         api: ApiArgs,
     },
-    /// Read a component from a registry or a folder into a file, with its signature and its bill of materials.
+    /// Let the appliance pull a plugin from one of its sources, or read a component from a registry or a folder into a file.
+    ///
+    /// The sources are in the appliance's configuration, `[plugins] sources`. The appliance stores the plugin, without activating it.
+    /// A file gets its signature and its bill of materials beside it.
     Pull {
-        /// The artifact: oci://HOST/REPOSITORY:TAG or oci-layout:FOLDER:TAG. A digest in place of the tag, @sha256:DIGEST, names one
-        /// artifact for ever.
-        #[arg(value_name = "LOCATION")]
+        /// A plugin of a source: SOURCE/PLUGIN:TAG. For a file the artifact: oci://HOST/REPOSITORY:TAG or oci-layout:FOLDER:TAG. A
+        /// digest in place of the tag, @sha256:DIGEST, names one artifact for ever.
+        #[arg(value_name = "SOURCE/PLUGIN:TAG|LOCATION")]
         source: String,
+        /// The plugin's name on the appliance; default: its name in the source.
+        #[arg(long, conflicts_with = "out")]
+        name: Option<String>,
         /// The component's file, which must not exist; default: its name in the artifact, or the repository's.
         #[arg(long)]
         out: Option<PathBuf>,
         /// The registry.
         #[command(flatten)]
         registry: RegistryArgs,
-        /// Print JSON, for programs.
-        #[arg(long)]
-        json: bool,
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// List the sources from which the appliance can pull plugins.
+    Sources {
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// List the tags of a plugin in a source of the appliance.
+    Tags {
+        /// The plugin.
+        #[arg(value_name = "SOURCE/PLUGIN")]
+        plugin: String,
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// List the tags by which the appliance pulled plugins and that lead to something else now. Nothing is pulled.
+    Outdated {
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// Print the bill of materials (SBOM) of a version that the appliance stores.
+    Sbom {
+        /// The version.
+        #[arg(value_name = "NAME@VERSION")]
+        plugin: String,
+        /// Write it to this file, which must not exist.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// The appliance.
+        #[command(flatten)]
+        connection: ConnectionArgs,
     },
     /// Write the contract with plugins, the WIT package switchyard:hooks, to a registry or a folder.
     Contract {
@@ -264,6 +312,13 @@ pub enum PluginCommand {
         hook: Hook,
         /// The number of the fault, as `switchyard plugin log` shows it; default: the last one.
         fault: Option<u64>,
+        /// Make cases of this number of newest messages of the archive instead, 1 to 100, as the plugin decides them; of the hooks screen
+        /// and router.
+        #[arg(long, value_name = "N", conflicts_with = "fault")]
+        last: Option<u64>,
+        /// With --last: the plugin. NAME alone is the live version. Default: the first live plugin.
+        #[arg(long, value_name = "NAME[@VERSION]", requires = "last")]
+        plugin: Option<String>,
         /// Append the case to this file instead of printing it.
         #[arg(long, value_name = "FILE")]
         append: Option<PathBuf>,
@@ -330,6 +385,7 @@ impl PluginCommand {
                 case_check::run_cases(&component, &cases)
             }
             Self::Fuzz(fuzz_args) => fuzz_args.run(),
+            Self::Profile(profile_args) => profile_args.run(),
             Self::Dev(dev_args) => dev_args.run(),
             Self::Toolchain => Ok(format!("{}: ready", build::toolchain()?.display())),
             Self::Inspect { file, key } => inspect::inspect(&file, key.as_deref()),
@@ -357,9 +413,32 @@ impl PluginCommand {
                 crate::print_status(&format!("{}: uploading", pulled.bound()));
                 api.run(format::version, |hooks| hooks.upload(&name, pulled.component(), pulled.signature()))
             }
-            Self::Pull { source, out, registry, json } => {
+            Self::Pull { source, name: None, out, registry, api }
+                if ArtifactLocation::is_meant_by(&source) =>
+            {
                 let pulled = distribution::pull(&source, &registry)?.write(out)?;
-                Ok(format::result(json, &pulled, ArtifactView::text))
+                Ok(format::result(api.json, &pulled, ArtifactView::text))
+            }
+            Self::Pull { source, name, out: None, registry, api } if registry.is_default() => {
+                let request = plugin_sources::parse_pull_request(&source, name)?;
+                api.run(format::version, |hooks| hooks.pull(&request))
+            }
+            Self::Pull { source, .. } => Err(WorkbenchError::Usage(format!(
+                "{source}: --name is for a plugin of a source of the appliance, SOURCE/PLUGIN:TAG; --out and the options of a registry \
+                 are for a location, oci://… or oci-layout:…"
+            ))),
+            Self::Sources { api } => {
+                api.run(|sources| plugin_sources::sources_text(sources), HooksApi::plugin_sources)
+            }
+            Self::Tags { plugin, api } => {
+                api.run(plugin_sources::tags_text, |hooks| plugin_sources::list_tags(hooks, &plugin))
+            }
+            Self::Outdated { api } => {
+                api.run(|outdated| plugin_sources::outdated_text(outdated), HooksApi::outdated_plugins)
+            }
+            Self::Sbom { plugin, out, connection } => {
+                let octets = HooksApi::connect(connection)?.sbom(&plugin)?;
+                plugin_sources::write_sbom(&octets, out.as_deref())
             }
             Self::Contract { target, registry, json } => {
                 let pushed = distribution::push_contract(&target, &registry)?;
@@ -399,7 +478,25 @@ impl PluginCommand {
                 api.run(|schema| format!("{schema:#}"), |hooks| hooks.policy_schema(&plugin))
             }
             Self::Show { hook, api } => api.run(format::hook, |hooks| hooks.hook(hook)),
-            Self::Case { hook, fault, append, api } => {
+            Self::Case { hook, last: Some(last), plugin, append, api, .. } => {
+                let made = |made: &Vec<MessageCase>| match &append {
+                    Some(file) => {
+                        let count = plural(made.len() as u64, "case", "cases");
+                        format!("{}: {count} of messages appended", file.display())
+                    }
+                    None => {
+                        made.iter().map(|made| made.case.as_str()).collect::<String>().trim_start().to_owned()
+                    }
+                };
+                api.run(made, |hooks| {
+                    let made = hooks.newest_cases(hook, plugin.as_deref(), last)?;
+                    if let Some(file) = &append {
+                        append_text(file, &made.iter().map(|made| made.case.as_str()).collect::<String>())?;
+                    }
+                    Ok(made)
+                })
+            }
+            Self::Case { hook, fault, append, api, .. } => {
                 let made = |made: &FaultCase| match &append {
                     Some(file) => {
                         format!("{}: a case of {} {} appended", file.display(), made.plugin, made.version)

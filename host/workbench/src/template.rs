@@ -16,6 +16,7 @@ struct TemplateFiles {
     c: &'static str,
     go: &'static str,
     policy: &'static str,
+    schema: &'static str,
     cases: &'static str,
 }
 
@@ -29,6 +30,7 @@ impl TemplateFiles {
                 c: include_str!("../templates/screen/plugin.c"),
                 go: include_str!("../templates/screen/plugin.go"),
                 policy: include_str!("../templates/screen/policy.txt"),
+                schema: include_str!("../templates/screen/policy.schema.json"),
                 cases: include_str!("../templates/screen/cases.toml"),
             },
             Hook::Lookup => Self {
@@ -38,6 +40,7 @@ impl TemplateFiles {
                 c: include_str!("../templates/lookup/plugin.c"),
                 go: include_str!("../templates/lookup/plugin.go"),
                 policy: include_str!("../templates/lookup/policy.txt"),
+                schema: include_str!("../templates/lookup/policy.schema.json"),
                 cases: include_str!("../templates/lookup/cases.toml"),
             },
             Hook::Router => Self {
@@ -47,6 +50,7 @@ impl TemplateFiles {
                 c: include_str!("../../../plugins/examples/c/plugin.c"),
                 go: include_str!("../../../plugins/examples/go/plugin.go"),
                 policy: include_str!("../../../plugins/examples/policy.txt"),
+                schema: include_str!("../../../plugins/examples/policy.schema.json"),
                 cases: include_str!("../../../plugins/examples/cases.toml"),
             },
             Hook::Resolver => Self {
@@ -56,6 +60,7 @@ impl TemplateFiles {
                 c: include_str!("../templates/resolver/plugin.c"),
                 go: include_str!("../templates/resolver/plugin.go"),
                 policy: include_str!("../templates/resolver/policy.txt"),
+                schema: include_str!("../templates/resolver/policy.schema.json"),
                 cases: include_str!("../templates/resolver/cases.toml"),
             },
             Hook::DeliveryPolicy => Self {
@@ -65,6 +70,7 @@ impl TemplateFiles {
                 c: include_str!("../templates/delivery-policy/plugin.c"),
                 go: include_str!("../templates/delivery-policy/plugin.go"),
                 policy: include_str!("../templates/delivery-policy/policy.txt"),
+                schema: include_str!("../templates/delivery-policy/policy.schema.json"),
                 cases: include_str!("../templates/delivery-policy/cases.toml"),
             },
             Hook::Receipt => Self {
@@ -74,6 +80,7 @@ impl TemplateFiles {
                 c: include_str!("../templates/receipt/plugin.c"),
                 go: include_str!("../templates/receipt/plugin.go"),
                 policy: include_str!("../templates/receipt/policy.txt"),
+                schema: include_str!("../templates/receipt/policy.schema.json"),
                 cases: include_str!("../templates/receipt/cases.toml"),
             },
             Hook::FrontEnd => Self {
@@ -83,6 +90,7 @@ impl TemplateFiles {
                 c: include_str!("../templates/front-end/plugin.c"),
                 go: include_str!("../templates/front-end/plugin.go"),
                 policy: include_str!("../templates/front-end/policy.txt"),
+                schema: include_str!("../templates/front-end/policy.schema.json"),
                 cases: include_str!("../templates/front-end/cases.toml"),
             },
             Hook::Biller => Self {
@@ -92,6 +100,7 @@ impl TemplateFiles {
                 c: include_str!("../templates/biller/plugin.c"),
                 go: include_str!("../templates/biller/plugin.go"),
                 policy: include_str!("../templates/biller/policy.txt"),
+                schema: include_str!("../templates/biller/policy.schema.json"),
                 cases: include_str!("../templates/biller/cases.toml"),
             },
             Hook::Peer => Self {
@@ -101,6 +110,7 @@ impl TemplateFiles {
                 c: include_str!("../templates/peer/plugin.c"),
                 go: include_str!("../templates/peer/plugin.go"),
                 policy: include_str!("../templates/peer/policy.txt"),
+                schema: include_str!("../templates/peer/policy.schema.json"),
                 cases: include_str!("../templates/peer/cases.toml"),
             },
         }
@@ -149,6 +159,7 @@ pub(crate) fn write(
     put(manifest::MANIFEST_FILE, &manifest.text())?;
     put(language.source(), files.source(language))?;
     put("policy.txt", files.policy)?;
+    put(build::POLICY_SCHEMA_FILE, files.schema)?;
     put("cases.toml", files.cases)?;
     put(".gitignore", GITIGNORE)?;
     let readme = README.replace("{name}", name).replace("{source}", language.source());
@@ -177,8 +188,42 @@ pub(crate) fn write(
 pub(crate) fn describe_files(folder: &Path, language: PluginLanguage) -> String {
     let name = folder.display();
     format!(
-        "{name}/{:<12} the code\n{name}/policy.txt   what its policy document looks like\n{name}/cases.toml   questions, and \
+        "{name}/{:<12} the code\n{name}/policy.txt   what its policy document looks like\n{name}/policy.schema.json  its schema, for editors\n{name}/cases.toml   questions, and \
          the answers that are right\n{name}/wit/         the contract",
         language.source()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn the_schema_of_a_template_describes_its_document() {
+        for hook in Hook::ALL {
+            let files = TemplateFiles::of(hook);
+            let schema: Value = serde_json::from_str(files.schema).unwrap();
+            let lines = schema["x-switchyard-lines"].as_object().unwrap();
+            let mut written: Vec<&str> =
+                files.policy.lines().filter_map(|line| line.split(' ').next()).collect();
+            written.retain(|word| !word.is_empty() && *word != "#");
+            assert!(written.iter().all(|word| lines.contains_key(*word)), "{}: {written:?}", hook.name());
+            for (keyword, line) in lines {
+                let words = line["words"].as_array().unwrap();
+                assert!(line["description"].is_string() && !words.is_empty(), "{}: {keyword}", hook.name());
+                // Each language's code has the keyword.
+                for language in [
+                    PluginLanguage::Rust,
+                    PluginLanguage::Js,
+                    PluginLanguage::Python,
+                    PluginLanguage::C,
+                    PluginLanguage::Go,
+                ] {
+                    let source = files.source(language);
+                    assert!(source.contains(keyword.as_str()), "{}: {keyword} in {language:?}", hook.name());
+                }
+            }
+        }
+    }
 }

@@ -12,6 +12,9 @@ const PYPI: [&str; 5] =
 /// PyPI package `schemathesis`.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 
+/// The version of `wkg` on crates.io.
+const WKG: &str = "0.16.1";
+
 /// A Debian package, why it is needed, and how to check whether it is installed.
 pub struct Prerequisite {
     /// Its name.
@@ -200,7 +203,8 @@ pub fn runs(program: &str, argument: &str) -> bool {
 pub fn install_all() -> Result<()> {
     install(|_| true)?;
     libraries()?;
-    schemathesis()
+    schemathesis()?;
+    wkg().map(drop)
 }
 
 /// Installs the missing packages among those that `wanted` selects.
@@ -275,6 +279,11 @@ pub fn cargo_tool(name: &str, version: &str) -> Result<PathBuf> {
     crate::run(install.arg(format!("{name}@{version}")).env("CARGO_TARGET_DIR", &build))?;
     std::fs::remove_dir_all(&build).with_context(|| format!("removing {}", build.display()))?;
     Ok(program)
+}
+
+/// The program `wkg` of the Bytecode Alliance, which reads and writes components and WIT packages in registries.
+pub fn wkg() -> Result<PathBuf> {
+    cargo_tool("wkg", WKG)
 }
 
 fn libraries() -> Result<()> {

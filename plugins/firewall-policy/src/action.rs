@@ -1,6 +1,8 @@
 //! What follows when the conditions of a rule hold.
 
 use crate::document::{ActionKeyword, ReasonKeyword, ReportKeyword, RuleEntry};
+use crate::pace::PaceRule;
+use crate::rule::TableNames;
 
 /// Maximum length of an attribute's name and of its value, in octets.
 const MAX_NAME: usize = 64;
@@ -58,6 +60,8 @@ pub(crate) enum Action {
     Tag,
     /// The words and links that the rule found are replaced by this; the next rule is asked.
     Replace(String),
+    /// The message uses a pace bucket or a send window; the next rule is asked.
+    Pace(Box<PaceRule>),
 }
 
 impl Action {
@@ -65,19 +69,23 @@ impl Action {
     ///
     /// # Errors
     /// The correction.
-    pub(crate) fn read(entry: &RuleEntry) -> Result<Self, String> {
-        let RuleEntry { then, reason, report, with, tags, .. } = entry;
+    pub(crate) fn read(entry: &RuleEntry, tables: &mut TableNames) -> Result<Self, String> {
+        let RuleEntry { then, reason, report, with, tags, bucket, window, .. } = entry;
         for (is_given, key, action) in [
             (reason.is_some() && *then != ActionKeyword::Reject, "reason", "reject"),
             (report.is_some() && *then != ActionKeyword::Drop, "report", "drop"),
             (with.is_some() && *then != ActionKeyword::Replace, "with", "replace"),
+            (bucket.is_some() && *then != ActionKeyword::Pace, "bucket", "pace"),
+            (window.is_some() && *then != ActionKeyword::Pace, "window", "pace"),
         ] {
             if is_given {
                 return Err(format!("`{key}` goes with `then = \"{action}\"`"));
             }
         }
         if !tags.is_empty() && matches!(then, ActionKeyword::Reject | ActionKeyword::Drop) {
-            return Err("`tags` are for messages that go on: pass, tag, replace or quarantine".to_owned());
+            return Err(
+                "`tags` are for messages that go on: pass, tag, replace, pace or quarantine".to_owned()
+            );
         }
         for (name, value) in tags {
             check_tag(name, value)?;
@@ -93,6 +101,9 @@ impl Action {
                 );
             }
             ActionKeyword::Tag => Self::Tag,
+            ActionKeyword::Pace => {
+                Self::Pace(Box::new(PaceRule::read(bucket.as_ref(), window.as_ref(), tables)?))
+            }
             ActionKeyword::Replace => match with {
                 None => return Err("`then = \"replace\"` needs `with`, such as `with = \"***\"`".to_owned()),
                 Some(with) if with.len() > MAX_REPLACEMENT => {

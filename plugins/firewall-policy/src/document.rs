@@ -83,7 +83,11 @@ pub(crate) struct RuleEntry {
     /// The replacement of the words and links that the rule finds, with `then = "replace"`: at most 160 octets.
     #[cfg_attr(test, schemars(length(max = 160)))]
     pub(crate) with: Option<String>,
-    /// Attributes of the message for later plugins, such as `{ spam = "likely" }`; with `then` pass, tag, replace or quarantine.
+    /// The pace bucket that the message uses, with `then = "pace"`.
+    pub(crate) bucket: Option<BucketEntry>,
+    /// The send window that the message uses, with `then = "pace"`.
+    pub(crate) window: Option<WindowEntry>,
+    /// Attributes of the message for later plugins, such as `{ spam = "likely" }`; with `then` pass, tag, replace, pace or quarantine.
     #[serde(default)]
     #[cfg_attr(test, schemars(extend("propertyNames" = { "pattern": "^[a-z0-9._-]{1,64}$" })))]
     pub(crate) tags: BTreeMap<String, String>,
@@ -136,6 +140,94 @@ pub(crate) struct VolumeEntry {
     pub(crate) before: Option<Time>,
 }
 
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct BucketEntry {
+    /// Its name: 1 to 64 of a-z, 0-9, dot, hyphen and underscore. With `each` or `table`, its beginning: at most 32.
+    #[cfg_attr(test, schemars(length(min = 1, max = 64), regex(pattern = "^[a-z0-9._-]+$")))]
+    pub(crate) name: String,
+    /// Messages or segments in the period. Without `amount` and `table`, the bucket is one of the appliance's configuration.
+    #[cfg_attr(test, schemars(range(min = 1, max = 1_000_000_000_000_u64)))]
+    pub(crate) amount: Option<u64>,
+    /// The time in which the bucket fills evenly: 1ms to 31d. Default: it is full at the beginning of each day.
+    pub(crate) per: Option<Time>,
+    /// The time zone of the days, such as America/New_York. Default: UTC.
+    pub(crate) zone: Option<String>,
+    /// What it counts. Default: messages.
+    pub(crate) counts: Option<UnitKeyword>,
+    /// A bucket for each of these, with the same amount. Default: one for all messages.
+    pub(crate) each: Option<EachKeyword>,
+    /// The lookup table of groups and amounts. Keys: source addresses, without a plus sign; values: `GROUP AMOUNT`. The
+    /// sources of a group share a bucket. Sources that are not in the table use none.
+    #[cfg_attr(test, schemars(length(min = 1), extend("x-switchyard" = "table")))]
+    pub(crate) table: Option<String>,
+}
+
+/// What a pace bucket counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum UnitKeyword {
+    /// Submit attempts of messages.
+    Messages,
+    /// The segments of messages on the air.
+    Segments,
+}
+
+/// What each has a pace bucket of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum EachKeyword {
+    /// Each account.
+    Account,
+    /// Each source address.
+    Source,
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct WindowEntry {
+    /// Its name: 1 to 64 of a-z, 0-9, dot, hyphen and underscore. Without further keys, the window is one of the appliance's
+    /// configuration.
+    #[cfg_attr(test, schemars(length(min = 1, max = 64), regex(pattern = "^[a-z0-9._-]+$")))]
+    pub(crate) name: String,
+    /// The time zone of its hours, such as America/New_York.
+    pub(crate) zone: Option<String>,
+    /// The days on which it opens. Default: all.
+    #[serde(default)]
+    pub(crate) days: Vec<DayKeyword>,
+    /// When it opens, such as "08:00".
+    #[cfg_attr(test, schemars(regex(pattern = "^[0-9]{2}:[0-9]{2}$")))]
+    pub(crate) opens: Option<String>,
+    /// When it closes, at most "24:00". A window that closes before it opens goes on until the next day.
+    #[cfg_attr(test, schemars(regex(pattern = "^[0-9]{2}:[0-9]{2}$")))]
+    pub(crate) closes: Option<String>,
+}
+
+/// A day of the week.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum DayKeyword {
+    /// Monday.
+    Mon,
+    /// Tuesday.
+    Tue,
+    /// Wednesday.
+    Wed,
+    /// Thursday.
+    Thu,
+    /// Friday.
+    Fri,
+    /// Saturday.
+    Sat,
+    /// Sunday.
+    Sun,
+}
+
 /// Messages that are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -170,6 +262,8 @@ pub(crate) enum ActionKeyword {
     Tag,
     /// Replace the words and links that the rule found by `with`, and ask the next rule.
     Replace,
+    /// The message uses the `bucket` and the `window`; ask the next rule.
+    Pace,
     /// Refuse the message.
     Reject,
     /// Keep the message until an admin releases or purges it.

@@ -1,8 +1,9 @@
 //! Asks the rules about a message.
 
-use crate::action::{Action, Verdict};
+use crate::action::{Action, Reason, Verdict};
 use crate::facts::{Facts, Link};
 use crate::fold::original_range;
+use crate::pace::{Bucket, Window};
 use crate::rule::{DomainList, Rule};
 use crate::source::{SourceKind, is_registered};
 use crate::{Host, Policy, Question};
@@ -17,6 +18,10 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// Attributes for later plugins: name and value.
     pub tags: BTreeMap<String, String>,
+    /// Pace buckets that the message uses, each once.
+    pub buckets: Vec<Bucket>,
+    /// Send windows that it uses, each once.
+    pub windows: Vec<Window>,
     /// The text that takes the place of the message's.
     pub text: Option<String>,
     /// The rules that applied, and what they found.
@@ -45,7 +50,14 @@ impl Policy {
     /// see the text as it was before. A counter counts the messages to which the rest of its rule applies.
     pub fn evaluate(&self, asked: &Question<'_>, host: &impl Host) -> Outcome {
         let facts = Facts::new(host, &self.search);
-        let mut outcome = Outcome { verdict: Verdict::Pass, tags: BTreeMap::new(), text: None, note: None };
+        let mut outcome = Outcome {
+            verdict: Verdict::Pass,
+            tags: BTreeMap::new(),
+            buckets: Vec::new(),
+            windows: Vec::new(),
+            text: None,
+            note: None,
+        };
         let mut notes: Vec<String> = Vec::new();
         let mut replaced: Vec<(Range<usize>, &str)> = Vec::new();
         for (index, rule) in self.rules.iter().enumerate() {
@@ -57,6 +69,15 @@ impl Policy {
             outcome.tags.extend(rule.tags.iter().cloned());
             match &rule.action {
                 Action::Tag => {}
+                Action::Pace(pace) => {
+                    let named = (&mut outcome.buckets, &mut outcome.windows);
+                    if let Err(what) = pace.add(asked, host, named) {
+                        // Without its limits it must not be sent.
+                        outcome.verdict = Verdict::Reject(Reason::TryLater);
+                        notes.push(what);
+                        break;
+                    }
+                }
                 Action::Replace(with) => {
                     replaced.extend(finding.parts.into_iter().map(|part| (part, &**with)));
                 }
@@ -73,7 +94,10 @@ impl Policy {
                 outcome.text = facts.text().map(|text| replace(text, replaced));
             }
             // The message does not go on.
-            Verdict::Reject(_) | Verdict::Drop(_) => outcome.tags.clear(),
+            Verdict::Reject(_) | Verdict::Drop(_) => {
+                outcome.tags.clear();
+                (outcome.buckets, outcome.windows) = (Vec::new(), Vec::new());
+            }
         }
         outcome
     }

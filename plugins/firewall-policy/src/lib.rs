@@ -7,6 +7,7 @@ mod evaluate;
 mod facts;
 mod fold;
 mod links;
+mod pace;
 mod punycode;
 mod rule;
 mod source;
@@ -15,6 +16,7 @@ mod words;
 
 pub use action::{Reason, Report, Verdict};
 pub use evaluate::Outcome;
+pub use pace::{Bucket, BucketLimit, Period, Window, WindowHours};
 
 use document::Document;
 use policy_values::{line, read};

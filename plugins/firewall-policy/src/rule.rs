@@ -66,7 +66,7 @@ pub(crate) struct DomainList {
 pub(crate) struct TableNames(pub(crate) Vec<String>);
 
 impl TableNames {
-    fn index(&mut self, name: &str) -> Result<usize, String> {
+    pub(crate) fn index(&mut self, name: &str) -> Result<usize, String> {
         if name.is_empty() {
             return Err("the name of a table is empty".to_owned());
         }
@@ -92,7 +92,7 @@ impl Rule {
         search: &mut WordSearch,
         tables: &mut TableNames,
     ) -> Result<Self, String> {
-        let action = Action::read(&entry)?;
+        let action = Action::read(&entry, tables)?;
         for (words, whole) in [(&entry.words, true), (&entry.contains, false)] {
             for word in names(words) {
                 search.add(index, word, whole)?;

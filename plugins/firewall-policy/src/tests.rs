@@ -98,6 +98,63 @@ fn the_shipped_document_is_valid() {
 }
 
 #[test]
+fn rules_name_buckets_and_windows() {
+    let policy = policy(&[
+        "destinations = \"86\"\nthen = \"pace\"\n\
+         bucket = { name = \"campaign\", table = \"campaigns\", zone = \"America/New_York\", counts = \"segments\" }",
+        "accounts = \"*\"\nthen = \"pace\"\nbucket = { name = \"source\", amount = 75, per = \"1s\", each = \"source\" }\n\
+         window = { name = \"day\", zone = \"UTC\", days = [\"tue\", \"mon\"], opens = \"08:00\", closes = \"21:00\" }",
+        "accounts = \"*\"\nthen = \"pace\"\nbucket = { name = \"brand\" }\nwindow = { name = \"daytime\" }",
+        "accounts = \"bank\"\nthen = \"reject\"",
+    ]);
+    let host = TestHost::with_text("hello").with_rows(&[("ACME", "c1 2000"), ("BAD", "2000")]);
+    let outcome = policy.evaluate(&SHOP, &host);
+    let names: Vec<_> = outcome.buckets.iter().map(|bucket| bucket.name.as_str()).collect();
+    assert_eq!(names, ["campaign.c1", "source.acme", "brand"]);
+    let limits: Vec<_> = outcome.buckets.into_iter().map(|bucket| bucket.limit).collect();
+    let limit = |amount, period, segments| Some(BucketLimit { amount, period, segments });
+    let second = Period::Time(Duration::from_secs(1));
+    let day = Period::Day("America/New_York".to_owned());
+    assert_eq!(limits, [limit(2_000, day, true), limit(75, second, false), None]);
+    let hours = WindowHours { zone: "UTC".to_owned(), days: vec![0, 1], opens: 480, closes: 1260 };
+    let window = |name: &str, hours| Window { name: name.to_owned(), hours };
+    assert_eq!(outcome.windows, [window("day", Some(hours)), window("daytime", None)]);
+
+    let unknown = policy.evaluate(&Question { source: "+1 555 A", ..SHOP }, &host);
+    assert_eq!(unknown.buckets[0].name, "source.1_555_a", "no campaign");
+    let bad = policy.evaluate(&Question { source: "BAD", ..SHOP }, &host);
+    assert_eq!((bad.verdict, bad.buckets.len()), (Verdict::Reject(Reason::TryLater), 0));
+    let note = bad.note.unwrap();
+    assert!(note.contains("the row \"BAD\" of table \"campaigns\" is not GROUP AMOUNT"), "{note}");
+    assert_eq!(policy.evaluate(&Question { account: "bank", ..SHOP }, &host).buckets, []);
+}
+
+#[test]
+fn wrong_buckets_and_windows_are_refused() {
+    for (keys, what) in [
+        ("", "needs `bucket` or `window`"),
+        ("bucket = { name = \"Big\", amount = 1 }", "its name has 1 to 64"),
+        ("bucket = { name = \"a\", amount = 0 }", "`amount` is 1 to"),
+        ("bucket = { name = \"a\", zone = \"UTC\" }", "needs `amount` or `table`"),
+        ("bucket = { name = \"a\", amount = 1, per = \"1s\", zone = \"UTC\" }", "leave out one"),
+        ("bucket = { name = \"a\", amount = 1, per = \"32d\" }", "1ms to 31d"),
+        ("bucket = { name = \"a\", amount = 1, table = \"t\" }", "`table` has the amounts"),
+        ("window = { name = \"a\", zone = \"UTC\" }", "needs `zone`, `opens` and `closes`"),
+        (
+            "window = { name = \"a\", zone = \"UTC\", opens = \"8:00\", closes = \"09:00\" }",
+            "no time of the day",
+        ),
+        ("window = { name = \"a\", zone = \"UTC\", opens = \"08:00\", closes = \"08:00\" }", "never opens"),
+    ] {
+        let document = format!("[[rule]]\nname = \"r\"\naccounts = \"*\"\nthen = \"pace\"\n{keys}\n");
+        let refused = Policy::parse(&document).unwrap_err();
+        assert!(refused.contains(what), "{keys}: {refused}");
+    }
+    let document = "[[rule]]\nname = \"r\"\naccounts = \"*\"\nthen = \"tag\"\ntags = { a = \"b\" }\nbucket = { name = \"a\" }\n";
+    assert!(Policy::parse(document).unwrap_err().contains("`bucket` goes with `then = \"pace\"`"));
+}
+
+#[test]
 fn conditions_on_the_record() {
     let other = Question { destination: "+4915", data_coding: 4, segments: 3, header: true, ..SHOP };
     for (conditions, shop, others) in [

@@ -3,12 +3,12 @@
 use crate::Secrets;
 use crate::condition;
 use crate::document::{CallbackForm, MessageRules, Policy, ReceiptRules, ResponseRules, SenderCheck};
-use crate::form;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::Sha256;
+use switchyard_sdk::form::Form;
 use switchyard_sdk::peer::{Called, Incoming, Receipt, Request, respond};
 
 /// Maximum number of receipts and of messages that the host takes from one callback.
@@ -20,8 +20,8 @@ const MAX_ID: usize = 255;
 impl Policy {
     /// Reads a callback.
     #[must_use]
-    pub fn callback(&self, request: &Request, secrets: Secrets<'_>) -> Called {
-        let start = format!("/v1/peers/{}/callback", request.peer);
+    pub fn callback(&self, peer: &str, request: &Request, secrets: Secrets<'_>) -> Called {
+        let start = format!("/v1/peers/{peer}/callback");
         let path = request.path.strip_prefix(&start).unwrap_or_default();
         if let Some(rules) = self.document.messages.as_ref().filter(|rules| rules.path == path) {
             return match check(&rules.check, request, secrets) {
@@ -55,11 +55,8 @@ fn check(check: &SenderCheck, request: &Request, secrets: Secrets<'_>) -> Result
     let is_right = if let Some(name) = &check.header {
         header(name).is_some_and(|value| is_same(value.as_bytes(), secret.as_bytes()))
     } else if let Some(name) = &check.query {
-        let fields = form::parse(&request.query);
-        fields
-            .get(name)
-            .and_then(Value::as_str)
-            .is_some_and(|value| is_same(value.as_bytes(), secret.as_bytes()))
+        let form = Form::read(request.query.as_bytes());
+        form.octets(name).is_some_and(|value| is_same(value, secret.as_bytes()))
     } else if let Some(name) = &check.hmac_sha256 {
         header(name)
             .and_then(signature)
@@ -102,13 +99,22 @@ fn is_signed(signature: &[u8], secret: &str, body: &[u8]) -> bool {
 fn items(form: CallbackForm, list: Option<&String>, request: &Request) -> Option<Vec<Value>> {
     let document = match form {
         CallbackForm::Json => serde_json::from_slice(&request.body).ok()?,
-        CallbackForm::Form => form::parse(&String::from_utf8_lossy(&request.body)),
-        CallbackForm::Query => form::parse(&request.query),
+        CallbackForm::Form => object(&Form::read(&request.body)),
+        CallbackForm::Query => object(&Form::read(request.query.as_bytes())),
     };
     match list {
         None => Some(vec![document]),
         Some(pointer) => document.pointer(pointer)?.as_array().cloned(),
     }
+}
+
+/// A form as an object. Of fields with the same name, the first counts.
+fn object(form: &Form) -> Value {
+    let mut object = Map::new();
+    for (name, value) in form.fields() {
+        object.entry(name).or_insert(Value::String(value));
+    }
+    Value::Object(object)
 }
 
 fn answer(rules: &ResponseRules) -> Called {

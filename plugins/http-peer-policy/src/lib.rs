@@ -5,7 +5,6 @@ mod answer;
 mod callback;
 mod condition;
 mod document;
-mod form;
 mod pattern;
 mod request;
 mod template;

@@ -2,12 +2,12 @@
 
 use crate::Secrets;
 use crate::document::{JsonTemplate, Policy};
-use crate::form;
 use crate::template::{NoValue, Template};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
 use switchyard_sdk::Message;
+use switchyard_sdk::form::percent_encode;
 use switchyard_sdk::peer::{Attempt, RefusalClass, Submitted, refused};
 
 /// A message to submit.
@@ -77,7 +77,7 @@ impl Policy {
         if let Some(fields) = &rules.form {
             let mut pairs = Vec::new();
             for (name, value) in fields {
-                pairs.push(format!("{}={}", form::escape(name), form::escape(&plain(value)?)));
+                pairs.push(format!("{}={}", percent_encode(name), percent_encode(&plain(value)?)));
             }
             body = pairs.join("&").into_bytes();
             content_type = Some("application/x-www-form-urlencoded");
@@ -94,7 +94,7 @@ impl Policy {
         if let Some(content_type) = content_type.filter(|_| !is_set) {
             headers.push(("content-type".to_owned(), content_type.to_owned()));
         }
-        let url = rules.url.render(submission, secrets, form::escape)?;
+        let url = rules.url.render(submission, secrets, percent_encode)?;
         Ok(PreparedRequest { method: rules.method.name(), url, headers, body })
     }
 }

@@ -171,7 +171,6 @@ fn request(path: &str, headers: &[(&str, &str)], body: &str) -> Request {
     let header =
         |(name, value): &(&str, &str)| Header { name: (*name).to_owned(), value: (*value).to_owned() };
     Request {
-        peer: "north".to_owned(),
         method: "POST".to_owned(),
         path: format!("/v1/peers/north/callback{path}"),
         query: String::new(),
@@ -181,7 +180,7 @@ fn request(path: &str, headers: &[(&str, &str)], body: &str) -> Request {
 }
 
 fn call(path: &str, headers: &[(&str, &str)], body: &str) -> Called {
-    policy().callback(&request(path, headers, body), &secrets)
+    policy().callback("north", &request(path, headers, body), &secrets)
 }
 
 #[test]
@@ -282,7 +281,7 @@ proptest! {
     fn any_callback_is_read(body in proptest::collection::vec(any::<u8>(), 0..80), path in "(/incoming)?", query in ".{0,20}") {
         let mut request = request(&path, &[("x-token", "s3cret"), ("x-signature", "AAAA")], "");
         (request.body, request.query) = (body, query);
-        let called = policy().callback(&request, &secrets);
+        let called = policy().callback("north", &request, &secrets);
         prop_assert!((200..600).contains(&called.response.status));
     }
 }

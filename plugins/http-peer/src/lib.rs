@@ -40,8 +40,8 @@ impl Peer for HttpPeer {
         }
     }
 
-    fn callback(&self, request: &Request) -> Called {
-        self.0.callback(request, &secrets::get)
+    fn callback(&self, peer: &str, request: &Request) -> Called {
+        self.0.callback(peer, request, &secrets::get)
     }
 }
 

@@ -1,13 +1,15 @@
 //! Jasmin's HTTP API, `/send` (docs.jasminsms.com, "HTTP API"): GET, and POST of a form. It answers `Success "ID"` or
 //! `Error "REASON"`.
 //!
-//! `tags`, `dlr-url` and `dlr-method` are ignored. `policies/jasmin-front-end.toml` is an example of its document.
+//! `tags` are ignored. `policies/jasmin-front-end.toml` is an example of its document.
 
 use serde::Deserialize;
 use switchyard_sdk::FrontEnd;
+use switchyard_sdk::form::Form;
 use switchyard_sdk::front_end::{
-    Coding, Content, Credentials, Form, Outcome, Reading, Refusal, RefusalReason, Request, Response,
-    Submission, SubmissionResult, Submit, WantedReceipts, decode_text, response, submission,
+    Coding, Content, Credentials, DlrPush, DlrWords, Outcome, Reading, Refusal, RefusalReason, Request,
+    Response, Submission, SubmissionResult, Submit, WantedReceipts, decode_text, literal, response,
+    submission,
 };
 
 const MANDATORY: &str = "Mandatory arguments not found, please refer to the HTTPAPI specifications.";
@@ -58,6 +60,33 @@ fn content(form: &Form, data_coding: u64) -> Result<(Content, Coding), String> {
     Ok((Content::Text(text), if data_coding == 8 { Coding::Ucs2 } else { Coding::Automatic }))
 }
 
+/// A request with the fields of a DLR of level 2 or 3 (docs.jasminsms.com, "Receiving DLR").
+fn dlr_push(url: &str, level: u64, is_get: bool) -> DlrPush {
+    let fields = format!(
+        "id={{id}}&id_smsc={{peer-id}}&message_status={{status}}&level={level}&subdate={{submit-date}}\
+         &donedate={{done-date}}&sub={{segments}}&dlvrd={{segments-delivered}}&err={{error}}&text={{text}}"
+    );
+    let word = |word: &str| Some(word.to_owned());
+    let words = DlrWords {
+        enroute: None,
+        delivered: word("DELIVRD"),
+        expired: word("EXPIRED"),
+        deleted: word("DELETED"),
+        undeliverable: word("UNDELIV"),
+        accepted: word("ACCEPTD"),
+        unknown: word("UNKNOWN"),
+        rejected: word("REJECTD"),
+    };
+    let (mut url, mut body) = (literal(url), None);
+    if is_get {
+        let separator = if url.contains('?') { '&' } else { '?' };
+        url = format!("{url}{separator}{fields}");
+    } else {
+        body = Some(fields);
+    }
+    DlrPush { url, body, words, acknowledgement: word("ACK/Jasmin") }
+}
+
 impl Jasmin {
     fn submit(&self, form: &Form) -> Result<Submit, String> {
         let (Some(account), Some(password), Some(to)) =
@@ -73,14 +102,22 @@ impl Jasmin {
         let priority = number(form, "priority", 3)?.and_then(|priority| u8::try_from(priority).ok());
         let minutes = number(form, "validity-period", u64::MAX / 60)?;
         let level = number(form, "dlr-level", 3)?.unwrap_or(1);
-        let wants_dlr = form.text("dlr").as_deref() == Some("yes");
+        let dlr_url = form.text("dlr-url").filter(|url| !url.is_empty());
+        // Level 1 is the SMSC's acceptance only.
+        let wants_dlr = level >= 2 && (dlr_url.is_some() || form.text("dlr").as_deref() == Some("yes"));
+        let is_get = match form.text("dlr-method") {
+            None => false,
+            Some(method) if method.eq_ignore_ascii_case("POST") => false,
+            Some(method) if method.eq_ignore_ascii_case("GET") => true,
+            Some(method) => return Err(format!("Argument [dlr-method] has an invalid value: [{method}].")),
+        };
         let message = Submission {
             source: form.text("from").filter(|from| !from.is_empty()),
             coding,
             priority,
             validity: minutes.filter(|minutes| *minutes > 0).map(|minutes| minutes * 60).or(self.validity),
-            // Level 1 is the SMSC's acceptance only.
-            receipts: if wants_dlr && level >= 2 { WantedReceipts::Final } else { WantedReceipts::None },
+            receipts: if wants_dlr { WantedReceipts::Final } else { WantedReceipts::None },
+            dlr_push: dlr_url.filter(|_| wants_dlr).map(|url| dlr_push(&url, level, is_get)),
             ..submission(to, content)
         };
         let credentials = Credentials { account, password };
@@ -132,6 +169,9 @@ fn refused(request: &Request, refusal: &Refusal) -> Response {
         RefusalReason::Internal => error(500, &refusal.detail),
         RefusalReason::NoCredit => error(403, "Cannot charge submit_sm, check your balance"),
         RefusalReason::NoRoute | RefusalReason::InvalidDestination => error(412, "No route found"),
+        RefusalReason::Invalid if refusal.field.as_deref() == Some("dlr-push") => {
+            error(400, "Argument [dlr-url] is not a URL that this user may name.")
+        }
         RefusalReason::Invalid | RefusalReason::KeyReused => error(400, &refusal.detail),
         RefusalReason::InvalidSource | RefusalReason::Prohibited | RefusalReason::NotAuthorised => {
             error(403, &format!("Authorization failed for username [{}] ({}).", user(), refusal.detail))
@@ -141,6 +181,18 @@ fn refused(request: &Request, refusal: &Refusal) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dlr_is_a_query_or_a_form() {
+        let get = dlr_push("https://h/{x}?a=1", 2, true);
+        assert!(get.url.starts_with("https://h/{{x}}?a=1&id={id}&"), "{}", get.url);
+        assert_eq!((get.body, get.acknowledgement.as_deref()), (None, Some("ACK/Jasmin")));
+        let post = dlr_push("https://h/", 3, false);
+        assert_eq!(post.url, "https://h/");
+        assert!(post.body.is_some_and(|body| body.contains("&message_status={status}&level=3&")));
+    }
+
     #[test]
     fn the_schema_is_up_to_date() {
         policy_values::schema::assert_up_to_date::<super::Jasmin>("jasmin-front-end");

@@ -5,9 +5,10 @@
 //! `policies/kannel-front-end.toml` is an example of its document.
 
 use serde::Deserialize;
+use switchyard_sdk::form::{Form, percent_decode, percent_encode};
 use switchyard_sdk::front_end::{
-    Coding, Content, Credentials, Form, Outcome, Reading, Refusal, RefusalReason, Request, Response,
-    Submission, SubmissionResult, Submit, WantedReceipts, decode_text, header, percent_decode, response,
+    Coding, Content, Credentials, DlrPush, DlrWords, Outcome, Reading, Refusal, RefusalReason, Request,
+    Response, Submission, SubmissionResult, Submit, WantedReceipts, decode_text, header, literal, response,
     submission,
 };
 use switchyard_sdk::{FrontEnd, clock};
@@ -27,7 +28,10 @@ fn utf8() -> String {
 
 /// Receipts in `dlr-mask`: 1 delivered, 2 not delivered, 4 queued at the SMSC, 8 delivered to the SMSC, 16 refused by it.
 const DELIVERED: u32 = 1;
-const FAILED: u32 = 2 | 16;
+const FAILED: u32 = 2;
+const QUEUED: u32 = 4;
+const ACCEPTED: u32 = 8;
+const REFUSED: u32 = 16;
 
 /// The parameters, from the form or from headers.
 struct Parameters<'a> {
@@ -70,6 +74,54 @@ fn from_hex(text: &str) -> Vec<u8> {
         text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
     let digits = digits.unwrap_or_default();
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+/// The states of which the mask wants a DLR, with their values.
+fn words(mask: u32) -> DlrWords {
+    let word = |bit: u32| (mask & bit != 0).then(|| bit.to_string());
+    let failed = word(FAILED);
+    DlrWords {
+        enroute: word(QUEUED),
+        delivered: word(DELIVERED),
+        accepted: word(ACCEPTED),
+        rejected: word(REFUSED).or_else(|| failed.clone()),
+        expired: failed.clone(),
+        deleted: failed.clone(),
+        undeliverable: failed.clone(),
+        unknown: failed,
+    }
+}
+
+/// The URL with the host's names in place of Kannel's escapes (User's Guide, "Parameters"). In a DLR, `%p` is the subscriber.
+fn dlr_url(url: &str, parameters: &Parameters<'_>) -> String {
+    let own = |name: &str| literal(&percent_encode(&parameters.text(name).unwrap_or_default()));
+    let mut template = String::with_capacity(url.len() + 32);
+    let mut rest = url.chars();
+    while let Some(c) = rest.next() {
+        if c != '%' {
+            template.push_str(&literal(c.encode_utf8(&mut [0; 4])));
+            continue;
+        }
+        match rest.next() {
+            Some('d') => template.push_str("{status}"),
+            Some('a' | 'A' | 'b') => template.push_str("{receipt}"),
+            Some('p' | 'q') => template.push_str("{to}"),
+            Some('P' | 'Q') => template.push_str("{from}"),
+            Some('t') => template.push_str("{done-time}"),
+            Some('T') => template.push_str("{done-seconds}"),
+            Some('F') => template.push_str("{peer-id}"),
+            Some('I') => template.push_str("{id}"),
+            Some('i') => template.push_str(&own("smsc")),
+            Some('n') => template.push_str(&own("username")),
+            Some('o') => template.push_str(&own("account")),
+            Some('D') => template.push_str(&own("meta-data")),
+            Some('B') => template.push_str(&own("binfo")),
+            Some('%') => template.push('%'),
+            Some(other) => template.push_str(&literal(&format!("%{other}"))),
+            None => template.push('%'),
+        }
+    }
+    template
 }
 
 impl Kannel {
@@ -127,11 +179,23 @@ impl Kannel {
                 .filter(|one| *one > 0)
                 .map(minutes),
             schedule: deferred.map(|deferred| clock::now().saturating_add(minutes(deferred) * 1000)),
-            receipts: match (mask & DELIVERED != 0, mask & FAILED != 0) {
-                (true, _) => WantedReceipts::Final,
-                (false, true) => WantedReceipts::Failure,
-                (false, false) => WantedReceipts::None,
+            receipts: if mask & QUEUED != 0 {
+                WantedReceipts::All
+            } else if mask & (DELIVERED | ACCEPTED) != 0 {
+                WantedReceipts::Final
+            } else if mask & (FAILED | REFUSED) != 0 {
+                WantedReceipts::Failure
+            } else {
+                WantedReceipts::None
             },
+            dlr_push: parameters.text("dlr-url").filter(|url| mask != 0 && !url.is_empty()).map(|url| {
+                DlrPush {
+                    url: dlr_url(&url, parameters),
+                    body: None,
+                    words: words(mask),
+                    acknowledgement: None,
+                }
+            }),
             ..submission("", content)
         })
     }
@@ -194,6 +258,7 @@ fn refused(refusal: &Refusal) -> Response {
         }
         RefusalReason::Invalid => match refusal.field.as_deref() {
             Some("destination") => answer(400, "Garbage 'to' field, rejected."),
+            Some("dlr-push") => answer(403, "DLR-URL not allowed, rejected"),
             Some("source") => answer(400, "Sender missing and no global set, rejected"),
             _ => answer(400, &format!("{}, rejected", refusal.detail)),
         },
@@ -203,6 +268,36 @@ fn refused(refusal: &Refusal) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_of_a_url_are_names_of_the_host() {
+        let request = Request {
+            method: "GET".to_owned(),
+            path: "/cgi-bin/sendsms".to_owned(),
+            query: "username=shop&smsc=a%26b".to_owned(),
+            headers: Vec::new(),
+            body: Vec::new(),
+        };
+        let parameters = Parameters { form: Form::of(&request), request: &request };
+        let url = "http://h/%2f?{x}&d=%d&A=%A&p=%p&P=%P&T=%T&F=%F&I=%I&i=%i&n=%n&z=%z%%%";
+        assert_eq!(
+            dlr_url(url, &parameters),
+            "http://h/%2f?{{x}}&d={status}&A={receipt}&p={to}&P={from}&T={done-seconds}&F={peer-id}&I={id}\
+             &i=a%26b&n=shop&z=%z%%"
+        );
+    }
+
+    #[test]
+    fn the_mask_says_which_states_are_reported() {
+        let words = words(DELIVERED | FAILED);
+        assert_eq!((words.delivered.as_deref(), words.expired.as_deref()), (Some("1"), Some("2")));
+        assert_eq!((words.rejected.as_deref(), words.enroute, words.accepted), (Some("2"), None, None));
+        let words = super::words(REFUSED | ACCEPTED);
+        assert_eq!((words.rejected.as_deref(), words.accepted.as_deref()), (Some("16"), Some("8")));
+        assert_eq!(words.delivered, None);
+    }
+
     #[test]
     fn the_schema_is_up_to_date() {
         policy_values::schema::assert_up_to_date::<super::Kannel>("kannel-front-end");

@@ -44,9 +44,10 @@ pub(crate) struct Source {
     pub(crate) line_type: Option<String>,
     /// The apex of an ENUM tree, such as e164.arpa, which the binding must grant as a zone.
     #[serde(rename = "enum")]
+    #[cfg_attr(test, schemars(extend("x-switchyard-grant" = "dns")))]
     pub(crate) apex: Option<String>,
     /// The URL of a service, which the binding must grant; {number} is replaced by the number.
-    #[cfg_attr(test, schemars(regex(pattern = "^https?://")))]
+    #[cfg_attr(test, schemars(regex(pattern = "^https?://"), extend("x-switchyard-grant" = "http")))]
     pub(crate) http: Option<String>,
     /// Headers of the HTTP request.
     #[serde(default)]

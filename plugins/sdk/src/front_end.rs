@@ -2,11 +2,12 @@
 
 use crate::bindings::front_end::exports::switchyard::hooks::translation;
 
+pub use crate::bindings::router::switchyard::hooks::types::HttpHeader as Header;
 #[doc(hidden)]
 pub use translation::Guest;
 pub use translation::{
-    Accepted, Coding, Content, Credentials, Header, Outcome, Reading, Refusal, RefusalReason, Request,
-    Response, Submission, SubmissionResult, Submit, WantedReceipts,
+    Accepted, Coding, Content, Credentials, DlrPush, DlrWords, Outcome, Reading, Refusal, RefusalReason,
+    Request, Response, Submission, SubmissionResult, Submit, WantedReceipts,
 };
 
 /// A front end. It may use [`log`](crate::log), [`clock`](crate::clock) and [`tables`](crate::tables).
@@ -40,7 +41,30 @@ pub fn submission(destination: impl Into<String>, content: Content) -> Submissio
         receipts: WantedReceipts::None,
         reference: None,
         tlvs: Vec::new(),
+        dlr_push: None,
     }
+}
+
+impl Default for DlrWords {
+    /// No state has a word.
+    fn default() -> Self {
+        Self {
+            enroute: None,
+            delivered: None,
+            expired: None,
+            deleted: None,
+            undeliverable: None,
+            accepted: None,
+            unknown: None,
+            rejected: None,
+        }
+    }
+}
+
+/// A text in a template of a [`DlrPush`], where braces have a meaning.
+#[must_use]
+pub fn literal(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
 }
 
 /// A response with this content type and body.
@@ -54,76 +78,6 @@ pub fn response(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Re
 #[must_use]
 pub fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
     request.headers.iter().find(|header| header.name == name).map(|header| header.value.as_str())
-}
-
-/// The parameters of a request (application/x-www-form-urlencoded), decoded to octets.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Form(Vec<(String, Vec<u8>)>);
-
-impl Form {
-    /// Those of the query, and those of the body if that is a form.
-    #[must_use]
-    pub fn of(request: &Request) -> Self {
-        let mut form = Self::read(request.query.as_bytes());
-        let is_form = header(request, "content-type").is_some_and(|kind| {
-            let kind = kind.split(';').next().unwrap_or_default().trim();
-            kind.eq_ignore_ascii_case("application/x-www-form-urlencoded")
-        });
-        if is_form {
-            form.0.append(&mut Self::read(&request.body).0);
-        }
-        form
-    }
-
-    /// Reads parameters.
-    #[must_use]
-    pub fn read(octets: &[u8]) -> Self {
-        let pairs = octets.split(|octet| *octet == b'&').filter(|pair| !pair.is_empty());
-        let read = pairs.map(|pair| {
-            let equals = pair.iter().position(|octet| *octet == b'=').unwrap_or(pair.len());
-            let (name, value) = pair.split_at(equals);
-            let name = String::from_utf8_lossy(&percent_decode(name)).into_owned();
-            (name, percent_decode(value.get(1..).unwrap_or_default()))
-        });
-        Self(read.collect())
-    }
-
-    /// The first parameter of this name.
-    #[must_use]
-    pub fn octets(&self, name: &str) -> Option<&[u8]> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_slice())
-    }
-
-    /// The first parameter of this name, as text; octets outside UTF-8 appear as replacement characters.
-    #[must_use]
-    pub fn text(&self, name: &str) -> Option<String> {
-        self.octets(name).map(|value| String::from_utf8_lossy(value).into_owned())
-    }
-}
-
-/// Decodes percent signs and plus signs. A percent sign without two digits stands for itself.
-#[must_use]
-pub fn percent_decode(text: &[u8]) -> Vec<u8> {
-    let digit = |octet: Option<&u8>| octet.and_then(|octet| char::from(*octet).to_digit(16));
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut index = 0;
-    while let Some(octet) = text.get(index) {
-        let escaped = match octet {
-            b'%' => digit(text.get(index + 1)).zip(digit(text.get(index + 2))),
-            _ => None,
-        };
-        match escaped.and_then(|(high, low)| u8::try_from(high * 16 + low).ok()) {
-            Some(escaped) => {
-                decoded.push(escaped);
-                index += 3;
-            }
-            None => {
-                decoded.push(if *octet == b'+' { b' ' } else { *octet });
-                index += 1;
-            }
-        }
-    }
-    decoded
 }
 
 /// The characters of octets in a character set, by its IANA name: UTF-8, US-ASCII, ISO-8859-1 or UTF-16BE. `None`: another set,
@@ -187,14 +141,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_decoded_to_octets() {
-        let form = Form::read(b"to=%2b49+1&&text=%E4%zz&empty=&flag&to=2");
-        assert_eq!(form.text("to").as_deref(), Some("+49 1"));
-        assert_eq!(form.octets("text"), Some(&b"\xe4%zz"[..]));
-        assert_eq!(
-            (form.octets("empty"), form.octets("flag"), form.octets("none")),
-            (Some(&[][..]), Some(&[][..]), None)
-        );
+    fn braces_are_literal() {
+        assert_eq!(literal("a{b}?c"), "a{{b}}?c");
     }
 
     #[test]

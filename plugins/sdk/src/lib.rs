@@ -1,6 +1,6 @@
 //! Write Switchyard plugins in Rust.
 //!
-//! A plugin serves one hook. It is a type that implements one of nine traits and is exported by the trait's macro: 
+//! A plugin serves one hook. It is a type that implements one of nine traits and is exported by the trait's macro:
 //!
 //! | hook | trait | macro |
 //! |---|---|---|
@@ -33,7 +33,9 @@
 //!
 //! Each capability of the host has a module: [`log`], [`clock`], [`tables`], [`counters`], [`peers`], [`quality`], [`numbers`],
 //! [`body`], [`details`], [`kv`], [`http`], [`dns`], [`hlr`], [`secrets`], [`fault`]. A component imports only the functions that it calls. If it calls one that its
-//! world does not have (such as [`http`] in a router), the host refuses the component.
+//! world does not have (such as [`http`] in a router), the host refuses the component. [`form`] decodes queries and forms.
+//!
+//! A screen or router may limit how many messages are sent, and when: see [`pace`].
 //!
 //! The host asks routers and billers about many messages at a time where many wait: the macros make that from the trait's
 //! function for one message.
@@ -49,10 +51,12 @@ pub mod bindings;
 #[doc(hidden)]
 pub mod configured;
 mod delivery_policy;
+pub mod form;
 pub mod front_end;
 #[doc(hidden)]
 pub mod loaded;
 pub mod lookup;
+pub mod pace;
 pub mod peer;
 pub mod receipt;
 mod resolver;
@@ -72,10 +76,10 @@ pub use bindings::router::switchyard::hooks::{
 pub use delivery_policy::{
     Advice, Attempt, DeliveryPolicy, ErrorClass, NextStep, Step, await_alert, fail, next_leg, retry_after,
 };
+pub use front_end::FrontEnd;
 pub use lookup::Lookup;
 pub use peer::Peer;
 pub use receipt::Receipt;
-pub use front_end::FrontEnd;
 pub use resolver::{Answer, Resolved, Resolver, Subscriber, found, try_later, unknown};
 pub use router::{
     Decision, Leg, Router, Verdict, forward, hold, home, leg, names_peers, names_pools, pass, reject,
@@ -90,13 +94,13 @@ pub use bindings::router::switchyard::hooks::types::MessageBatch;
 #[doc(hidden)]
 pub use delivery_policy::Guest as DeliveryPolicyGuest;
 #[doc(hidden)]
+pub use front_end::Guest as FrontEndGuest;
+#[doc(hidden)]
 pub use lookup::Guest as LookupGuest;
 #[doc(hidden)]
 pub use peer::Guest as PeerGuest;
 #[doc(hidden)]
 pub use receipt::Guest as ReceiptGuest;
-#[doc(hidden)]
-pub use front_end::Guest as FrontEndGuest;
 #[doc(hidden)]
 pub use resolver::Guest as ResolverGuest;
 #[doc(hidden)]

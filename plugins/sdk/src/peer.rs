@@ -4,11 +4,12 @@ use crate::Message;
 use crate::bindings::peer::exports::switchyard::hooks::peering;
 use std::time::Duration;
 
+pub use crate::bindings::router::switchyard::hooks::types::HttpHeader as Header;
 #[doc(hidden)]
 pub use peering::Guest;
 pub use peering::{
-    Attempt, Called, Header, Incoming, Outcome, Receipt, ReceiptState, Refusal, RefusalClass, Request,
-    Response, Submitted,
+    Attempt, Called, Incoming, Outcome, Receipt, ReceiptState, Refusal, RefusalClass, Request, Response,
+    Submitted,
 };
 
 /// A plugin for a peer. It may use [`log`](crate::log), [`clock`](crate::clock), [`tables`](crate::tables), [`kv`](crate::kv),
@@ -23,8 +24,9 @@ pub trait Peer: Sized {
     /// Submits a message to the peer. May block.
     fn submit(&self, message: &Message, attempt: &Attempt) -> Submitted;
 
-    /// Reads a request of the peer. Anybody can send one, so check a signature or a secret first. May block.
-    fn callback(&self, request: &Request) -> Called;
+    /// Reads a request to the address of a peer, which is given by its name. Anybody can send one, so check a signature or a secret
+    /// first. May block.
+    fn callback(&self, peer: &str, request: &Request) -> Called;
 }
 
 /// The peer has the message, under this id; `None`: it has no id.
@@ -91,8 +93,8 @@ macro_rules! export_peer {
                     PLUGIN.with(|cell| $crate::Peer::submit(cell.get(), &message, &attempt))
                 }
 
-                fn callback(request: $crate::peer::Request) -> $crate::peer::Called {
-                    PLUGIN.with(|cell| $crate::Peer::callback(cell.get(), &request))
+                fn callback(peer: String, request: $crate::peer::Request) -> $crate::peer::Called {
+                    PLUGIN.with(|cell| $crate::Peer::callback(cell.get(), &peer, &request))
                 }
             });
             $crate::bindings::peer::export_peer_component!(

@@ -2,6 +2,7 @@
 
 use crate::bindings::router::exports::switchyard::hooks::{batch_routing, routing};
 use crate::numbers::{SenderRequest, WithoutNumber};
+use crate::pace::{PaceBucket, SendWindow};
 use crate::{Attribute, Change, Message, RejectReason, Tlv};
 use std::time::Duration;
 
@@ -154,6 +155,20 @@ impl Decision {
     #[must_use]
     pub fn set_attribute(mut self, name: &str, value: &str) -> Self {
         self.changes.push(Change::SetAttribute(Attribute { name: name.to_owned(), value: value.to_owned() }));
+        self
+    }
+
+    /// The same decision, and the submit attempts of the message take tokens from this bucket: at most 8.
+    #[must_use]
+    pub fn use_pace_bucket(mut self, bucket: PaceBucket) -> Self {
+        self.changes.push(Change::UsePaceBucket(bucket));
+        self
+    }
+
+    /// The same decision, and the message is sent only while this window is open: at most 4, all of which must be.
+    #[must_use]
+    pub fn use_send_window(mut self, window: SendWindow) -> Self {
+        self.changes.push(Change::UseSendWindow(window));
         self
     }
 }

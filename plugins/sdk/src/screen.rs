@@ -22,6 +22,7 @@
 //! ```
 
 use crate::bindings::screen::exports::switchyard::hooks::screening;
+use crate::pace::{PaceBucket, SendWindow};
 use crate::{Attribute, Change, Message, RejectReason, Tlv};
 
 #[doc(hidden)]
@@ -102,6 +103,20 @@ impl Decision {
     #[must_use]
     pub fn remove_tlv(mut self, tag: u16) -> Self {
         self.changes.push(Change::RemoveTlv(tag));
+        self
+    }
+
+    /// The same decision, and the submit attempts of the message take tokens from this bucket: at most 8.
+    #[must_use]
+    pub fn use_pace_bucket(mut self, bucket: PaceBucket) -> Self {
+        self.changes.push(Change::UsePaceBucket(bucket));
+        self
+    }
+
+    /// The same decision, and the message is sent only while this window is open: at most 4, all of which must be.
+    #[must_use]
+    pub fn use_send_window(mut self, window: SendWindow) -> Self {
+        self.changes.push(Change::UseSendWindow(window));
         self
     }
 }

@@ -1,13 +1,14 @@
 //! Twilio's Messages resource (`POST /2010-04-01/Accounts/{Sid}/Messages.json`): only the creation of messages.
 //!
-//! `StatusCallback` requests a DLR, and its URL is ignored, as are media. `policies/twilio-front-end.toml` is an example of its document.
+//! `StatusCallback` gets the final DLR, without Twilio's signature; media are ignored. `policies/twilio-front-end.toml` is an example of its document.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use switchyard_sdk::FrontEnd;
+use switchyard_sdk::form::{Form, percent_encode};
 use switchyard_sdk::front_end::{
-    Content, Credentials, Form, Outcome, Reading, Refusal, RefusalReason, Request, Response, Submission,
-    SubmissionResult, Submit, WantedReceipts, header, json_string, response, submission,
+    Content, Credentials, DlrPush, DlrWords, Outcome, Reading, Refusal, RefusalReason, Request, Response,
+    Submission, SubmissionResult, Submit, WantedReceipts, header, json_string, literal, response, submission,
 };
 
 #[derive(Deserialize)]
@@ -81,6 +82,34 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     Some(octets)
 }
 
+/// A status callback. Twilio's fields that depend on the status are in its word.
+fn status_callback(url: &str, sid: &str, form: &Form) -> DlrPush {
+    let given = |name: &str| form.text(name).filter(|text| !text.is_empty());
+    let number = |name: &str, default: &str| {
+        given(name).map_or_else(|| default.to_owned(), |text| literal(&percent_encode(&text)))
+    };
+    let (from, to) = (number("From", "{from}"), number("To", "{to}"));
+    let sid = literal(&percent_encode(sid));
+    let body = format!(
+        "MessageSid=SM{{id-hex}}&SmsSid=SM{{id-hex}}&AccountSid={sid}&From={from}&To={to}&ApiVersion=2010-04-01\
+         &MessageStatus={{status}}"
+    );
+    let word = |status: &str, error: &str| Some(format!("{status}&SmsStatus={status}{error}"));
+    // 30008 is Twilio's unknown error.
+    let failed = word("undelivered", "&ErrorCode=30008");
+    let words = DlrWords {
+        enroute: None,
+        delivered: word("delivered", ""),
+        accepted: word("sent", ""),
+        deleted: word("canceled", ""),
+        rejected: word("failed", "&ErrorCode=30008"),
+        expired: failed.clone(),
+        undeliverable: failed.clone(),
+        unknown: failed,
+    };
+    DlrPush { url: literal(url), body: Some(body), words, acknowledgement: None }
+}
+
 impl Twilio {
     fn submit(&self, request: &Request) -> Result<Submit, ApiError> {
         let Some(sid) = account_sid(&request.path).filter(|_| request.method == "POST") else {
@@ -101,13 +130,12 @@ impl Twilio {
                 ApiError::new(400, 21716, "The ValidityPeriod must be a number of seconds.")
             })?),
         };
+        let callback = form.text("StatusCallback").filter(|url| !url.is_empty());
         let message = Submission {
             source: form.text("From").filter(|from| !from.is_empty()),
             validity,
-            receipts: match form.octets("StatusCallback") {
-                Some(url) if !url.is_empty() => WantedReceipts::Final,
-                _ => WantedReceipts::None,
-            },
+            receipts: if callback.is_some() { WantedReceipts::Final } else { WantedReceipts::None },
+            dlr_push: callback.map(|url| status_callback(&url, sid, &form)),
             ..submission(to, Content::Text(body))
         };
         let account = self.accounts.get(&user).cloned().unwrap_or(user);
@@ -175,6 +203,9 @@ fn error_of(form: &Form, refusal: &Refusal) -> ApiError {
         (RefusalReason::InvalidSource, _) | (RefusalReason::Invalid, Some("source")) => {
             let from = form.text("From").unwrap_or_default();
             ApiError::new(400, 21212, format!("Invalid From Number (caller ID): {from}"))
+        }
+        (RefusalReason::Invalid, Some("dlr-push")) => {
+            ApiError::new(400, 21609, "The 'StatusCallback' URL is not a valid URL")
         }
         (RefusalReason::NoRoute, _) => ApiError::new(
             400,

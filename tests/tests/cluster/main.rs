@@ -2,6 +2,7 @@
 
 mod addresses;
 mod nodes;
+mod pulled_plugins;
 mod shared_state;
 mod take_over;
 mod three_machines;

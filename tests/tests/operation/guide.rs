@@ -21,7 +21,7 @@ pub(crate) const TUTORIAL: [&str; 5] = [
 ];
 
 /// The pages of the guide walk, in order. A page may need what an earlier one has created.
-pub(crate) const GUIDE: [&str; 19] = [
+pub(crate) const GUIDE: [&str; 20] = [
     "docs/guide/install.md",
     "docs/guide/command-line.md",
     "docs/guide/tls-and-users.md",
@@ -37,6 +37,7 @@ pub(crate) const GUIDE: [&str; 19] = [
     "docs/guide/archive.md",
     "docs/guide/dlrs-and-retries.md",
     "docs/guide/plugins.md",
+    "docs/guide/plugin-sources.md",
     "docs/guide/number-portability.md",
     "docs/guide/moving-from-kannel-and-jasmin.md",
     "docs/guide/billing.md",

@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod counters;
+mod dlr_urls;
 mod firewall;
 mod foreign;
 mod front_end;
@@ -9,10 +10,13 @@ mod fuzz;
 mod ledger;
 mod log;
 mod message_details;
+mod pace_limits;
 mod peers;
 mod policy;
 mod policy_schema;
 mod policy_try;
+mod profile;
 mod quarantine;
 mod receipt;
 mod resolver;
+mod sources;

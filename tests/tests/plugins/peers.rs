@@ -107,6 +107,18 @@ fn a_message_goes_to_the_api_and_its_receipt_comes_back() -> Result<()> {
     let (status, answer) =
         peer.call("upstream/callback/incoming?key=c411", "application/x-www-form-urlencoded", body)?;
     assert_eq!(status, 200, "{answer}");
+
+    let figures = appliance.get("/v1/plugin-peers")?[0].clone();
+    let callbacks = json!({
+        "accepted": 2, "refused": 3, "failed": 0, "limited": 1, "receipts": 1, "messages": 1,
+    });
+    ensure!(figures["peer"] == "upstream" && figures["plugin"] == "http-peer", "{figures:#}");
+    ensure!(figures["accepted"] == 1 && figures["in_flight"] == 0 && figures["window"] == 2, "{figures:#}");
+    ensure!(figures["callbacks"] == callbacks && figures["last_failure"] == Value::Null, "{figures:#}");
+    let metrics = appliance.metrics()?;
+    let metric = |name: &str| metrics.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+    let name = "switchyard_plugin_peer_callbacks_total{peer=\"upstream\",result=\"refused\"}";
+    ensure!(metric(name) == Some(3.0), "{metrics:?}");
     Ok(())
 }
 

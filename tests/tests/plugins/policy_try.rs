@@ -208,6 +208,29 @@ fn archived_messages_are_tried_with_the_recorded_answers() -> Result<()> {
         Some(&request),
     )?;
     ensure!(refused.status == 403, "{}", refused.status);
+
+    // The same messages as cases, which pass, and in a profile.
+    let refused = operator.ask("POST", "/v1/hooks/router/cases", Some(&request))?;
+    ensure!(refused.status == 403, "{}", refused.status);
+    let folder = fixture.folder();
+    std::fs::write(folder.join("least_cost.wasm"), fixture.component("least_cost")?)?;
+    let run = |arguments: &[&str]| -> Result<String> {
+        let output = fixture.command(&appliance).current_dir(folder).args(arguments).output()?;
+        let printed = String::from_utf8([output.stdout, output.stderr].concat())?;
+        ensure!(output.status.success(), "{arguments:?}: {printed}");
+        Ok(printed)
+    };
+    let printed = run(&["plugin", "case", "router", "--last", "100", "--append", "cases.toml"])?;
+    ensure!(printed.contains("2 cases of messages appended"), "{printed}");
+    let cases = std::fs::read_to_string(folder.join("cases.toml"))?;
+    ensure!(cases.contains("8613012345678") && cases.contains("text = \"hi\""), "{cases}");
+    ensure!(cases.contains("upstream = { links = 1") || cases.contains("upstream.links = 1"), "{cases}");
+    let printed = run(&["plugin", "test", "least_cost.wasm"])?;
+    ensure!(printed.contains("2 cases, all right"), "{printed}{cases}");
+    let printed = run(&["plugin", "profile", "least_cost.wasm", "--replay", "2", "--samples", "50"])?;
+    ensure!(printed.contains(" of 2 cases\n") && printed.contains("LeastCost"), "{printed}");
+    let audit = appliance.get("/v1/audit")?.to_string();
+    ensure!(audit.contains("2 cases"), "{audit}");
     sink.stop()?;
     Ok(())
 }

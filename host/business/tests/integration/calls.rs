@@ -446,6 +446,7 @@ fn push_to(url: &str, format: PushFormat, window: usize) -> PushOptions {
         secret: "key".to_owned(),
         window,
         timeout: Duration::from_secs(5),
+        dlr_urls: Vec::new(),
     }
 }
 

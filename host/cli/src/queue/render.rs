@@ -48,19 +48,24 @@ pub(super) fn print_pace_buckets(output: &Output, buckets: &[PaceBucketView]) ->
         return output.document(&buckets);
     }
     if buckets.is_empty() {
-        return output.line("no pace bucket is configured");
+        return output.line("there is no pace bucket");
     }
     let row = |bucket: &PaceBucketView| {
         vec![
             value_text(&bucket.name),
             count(&bucket.amount),
+            value_text(&bucket.counts),
             count(&bucket.tokens),
             count(&bucket.waiting),
             timestamp(&bucket.next_token),
+            if bucket.by_plugin { "a plugin" } else { "the configuration" }.to_owned(),
         ]
     };
     let rows: Vec<Vec<String>> = buckets.iter().map(row).collect();
-    output.write(&table(&["BUCKET", "AMOUNT", "TOKENS", "WAITING", "NEXT TOKEN"], &rows))
+    output.write(&table(
+        &["BUCKET", "AMOUNT", "COUNTS", "TOKENS", "WAITING", "NEXT TOKEN", "DEFINED BY"],
+        &rows,
+    ))
 }
 
 /// The scope of a queue action and its target, in a few words.

@@ -1,6 +1,6 @@
 //! Whole batches round-trip, have the same octets on every machine, and no octets make the decoder panic.
 
-use crate::generators::{dlr_state, ended, handed, message, peer_id, progress};
+use crate::generators::{definition, dlr_state, ended, handed, message, peer_id, progress};
 use codec::{decode_batch, encode_batch};
 use model::{
     Balance, Batch, Dlr, IdempotencyKey, IdempotencyKeyRecord, JournalEntry, JournalPart, LedgerChange,
@@ -112,11 +112,13 @@ fn settlement() -> impl Strategy<Value = Settlement> {
 }
 
 fn pace_day() -> impl Strategy<Value = PaceDay> {
-    (account(), any::<(u64, u64, u64)>()).prop_map(|(bucket, (start, end, taken))| PaceDay {
+    let day = (account(), any::<(u64, u64, u64)>(), option::of(definition()));
+    day.prop_map(|(bucket, (start, end, taken), defined)| PaceDay {
         bucket,
         start: Timestamp(start),
         end: Timestamp(end),
         taken,
+        defined,
     })
 }
 

@@ -2,11 +2,13 @@
 
 use bytes::Bytes;
 use model::{
-    Address, AddressBytes, AdminActionKind, Charge, DlrContent, DlrRequest, DlrState, DroppedAs, EarlierLeg,
-    FinalRecord, FinalState, Hook, Imsi, Leg, Lookup, LookupResult, Message, MessageChanges, MessageId,
-    MessageKind, MessageProgress, PeerId, PeerMessageId, PluginVersion, PoolName, PoolNumber, Priority,
-    QueueActionId, Quote, RejectReason, RoutingDecision, ScreenVerdict, Screening, SenderFallback,
-    SenderRequest, Step, StepKind, SubmitAttempt, SubmittedSegment, Text, Timestamp, Verdict, WaitState,
+    Address, AddressBytes, AdminActionKind, Charge, DefinedPeriod, DlrContent, DlrRequest, DlrState,
+    DroppedAs, EarlierLeg, FinalRecord, FinalState, Hook, Imsi, Leg, Lookup, LookupResult, Message,
+    MessageChanges, MessageId, MessageKind, MessageProgress, PaceBucketDefinition, PaceBucketUse, PaceUnit,
+    PeerId, PeerMessageId, PluginVersion, PoolName, PoolNumber, Priority, QueueActionId, Quote, RejectReason,
+    RoutingDecision, ScreenVerdict, Screening, SendHours, SendWindowDefinition, SendWindowUse,
+    SenderFallback, SenderRequest, Step, StepKind, SubmitAttempt, SubmittedSegment, Text, Timestamp, Verdict,
+    WaitState,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -124,13 +126,16 @@ fn screening() -> impl Strategy<Value = Screening> {
 fn lookup() -> impl Strategy<Value = Lookup> {
     let attribute = ("[a-z.-]{1,64}", "\\PC{0,60}").prop_map(|(name, value)| (name.into(), value.into()));
     let result = select(&LookupResult::ALL[..]);
-    (result, vec(attribute, 0..4), "\\PC{0,64}", option::of("\\PC{0,200}"), any::<bool>()).prop_map(
-        |(result, attributes, plugin, note, cached)| Lookup {
+    let host_calls = option::of(octets(90).prop_map(Vec::into_boxed_slice));
+    let note = option::of("\\PC{0,200}");
+    (result, vec(attribute, 0..4), "\\PC{0,64}", note, any::<bool>(), host_calls).prop_map(
+        |(result, attributes, plugin, note, cached, host_calls)| Lookup {
             result,
             attributes,
             by: Arc::new(PluginVersion { plugin, version: "0123456789ab".to_owned() }),
             note: note.map(String::into_boxed_str),
             cached,
+            host_calls,
         },
     )
 }
@@ -159,10 +164,44 @@ fn routed() -> impl Strategy<Value = RoutingDecision> {
         )
 }
 
+pub(crate) fn definition() -> impl Strategy<Value = PaceBucketDefinition> {
+    let per = prop_oneof![
+        any::<u64>().prop_map(|ms| DefinedPeriod::Time(Duration::from_millis(ms))),
+        "[A-Z][a-z]{2,9}/[A-Z][a-z]{2,9}".prop_map(|zone| DefinedPeriod::Day(zone.into())),
+    ];
+    let counts = select(vec![PaceUnit::Messages, PaceUnit::Segments]);
+    (any::<u64>(), per, counts).prop_map(|(amount, per, counts)| PaceBucketDefinition { amount, per, counts })
+}
+
+fn pace_bucket() -> impl Strategy<Value = PaceBucketUse> {
+    ("[a-z.-]{1,64}", option::of(definition()))
+        .prop_map(|(name, defined)| PaceBucketUse { name: name.into(), defined })
+}
+
+fn send_window() -> impl Strategy<Value = SendWindowUse> {
+    let hours = (any::<[bool; 7]>(), 0_u16..1440, 0_u16..=1440).prop_map(|(days, opens, closes)| SendHours {
+        days,
+        opens,
+        closes,
+    });
+    let defined = ("[A-Z]{3}", vec(hours, 1..4))
+        .prop_map(|(zone, hours)| SendWindowDefinition { zone: zone.into(), hours });
+    ("[a-z.-]{1,64}", option::of(defined))
+        .prop_map(|(name, defined)| SendWindowUse { name: name.into(), defined })
+}
+
 fn message_changes() -> impl Strategy<Value = MessageChanges> {
     let tlv = (any::<u16>(), option::of(octets(40).prop_map(Vec::into_boxed_slice)));
     let attribute = ("[a-z.-]{1,64}", "\\PC{0,60}").prop_map(|(name, value)| (name.into(), value.into()));
-    (vec(tlv, 0..4), vec(attribute, 0..4)).prop_map(|(tlvs, attributes)| MessageChanges { tlvs, attributes })
+    let pace = (vec(pace_bucket(), 0..3), vec(send_window(), 0..3));
+    (vec(tlv, 0..4), vec(attribute, 0..4), pace).prop_map(
+        |(tlvs, attributes, (pace_buckets, send_windows))| MessageChanges {
+            tlvs,
+            attributes,
+            pace_buckets,
+            send_windows,
+        },
+    )
 }
 
 fn pool() -> impl Strategy<Value = PoolName> {

@@ -2,9 +2,11 @@
 
 use crate::api_caller::encode_segment;
 use crate::format::{plural, state_badge, time_tag, version_tag};
+use crate::pages::fault_case;
 use crate::table::table;
 use api::{Binding, FaultyVersion, HookStateView};
 use maud::{Markup, html};
+use model::Hook;
 
 /// Whether a version is live, on trial or not in use.
 fn version_state(found: &HookStateView, one: &FaultyVersion) -> Markup {
@@ -20,8 +22,9 @@ fn version_state(found: &HookStateView, one: &FaultyVersion) -> Markup {
     }
 }
 
-/// The versions of a hook with faults, the most recent first.
-pub(crate) fn faults(found: &HookStateView) -> Markup {
+/// The versions of a hook with faults, the most recent first. With `cases`, the user may read the case of each fault, which has the
+/// text of the message.
+pub(crate) fn faults(found: &HookStateView, cases: bool) -> Markup {
     html! {
         @if found.faults.is_empty() {
             p { "There are no faults since the start." }
@@ -34,13 +37,13 @@ pub(crate) fn faults(found: &HookStateView) -> Markup {
                     (plural(one.faults, "fault", "faults")) " since the start"
                     @if one.faults > shown { ". The last " (shown) ":" } @else { ":" }
                 }
-                (examples(one))
+                (examples(one, cases.then_some(found.hook)))
             }
         }
     }
 }
 
-fn examples(faulty: &FaultyVersion) -> Markup {
+fn examples(faulty: &FaultyVersion, cases_of: Option<Hook>) -> Markup {
     let rows: Vec<_> = faulty
         .examples
         .iter()
@@ -61,10 +64,16 @@ fn examples(faulty: &FaultyVersion) -> Markup {
                 },
                 html! { (one.question) },
                 message(one.message.as_deref(), "not accepted"),
+                html! {
+                    @match cases_of {
+                        Some(hook) => { a href=(fault_case::path(hook.name(), one.id)) { "Make it a case" } }
+                        None => { span.muted { "needs the right to read texts" } }
+                    }
+                },
             ]
         })
         .collect();
-    table("Faults, newest first", &["When", "Kind", "Description", "Call", "Trace"], &rows, &html! {})
+    table("Faults, newest first", &["When", "Kind", "Description", "Call", "Trace", "Case"], &rows, &html! {})
 }
 
 /// A link to the trace of a message, if it has one.
@@ -81,7 +90,7 @@ pub(crate) fn message(id: Option<&str>, otherwise: &str) -> Markup {
 mod tests {
     use super::*;
     use api::{BindingChange, BindingRecord, FaultExample, StackFrame};
-    use model::{Hook, Timestamp};
+    use model::Timestamp;
 
     #[test]
     fn an_example_links_to_its_trace_and_shows_the_state_of_its_version() {
@@ -120,17 +129,19 @@ mod tests {
             unknown: Vec::new(),
             history: None,
         };
-        let html_text = faults(&found).into_string();
+        let html_text = faults(&found, true).into_string();
         assert!(
             html_text.contains("href=\"/messages/1000000007\"") && html_text.contains("not accepted"),
             "{html_text}"
         );
         assert!(html_text.contains("1 fault since") && html_text.contains("12 faults since"), "{html_text}");
+        assert!(html_text.contains("href=\"/plugins/router/faults/1/case\""), "{html_text}");
+        assert!(!faults(&found, false).into_string().contains("/case\""));
         let (old, live) = html_text.split_once("aaaa").unwrap();
         assert!(old.contains("not in use") && live.contains(">live<"), "{html_text}");
         assert!(html_text.contains("&lt;unreachable&gt;"), "{html_text}");
         assert!(html_text.contains("no &lt;rule&gt;") && html_text.contains("router::choose"), "{html_text}");
         found.faults.clear();
-        assert!(faults(&found).into_string().contains("no faults since the start"));
+        assert!(faults(&found, true).into_string().contains("no faults since the start"));
     }
 }

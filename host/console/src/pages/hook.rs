@@ -27,7 +27,7 @@ pub(crate) async fn regions(context: &RequestContext, hook: &str) -> Result<Vec<
     let state: HookStateView = context.get(&format!("/v1/hooks/{}", encode_segment(hook))).await?;
     Ok(vec![
         ("now", live_binding_list(&state)),
-        ("faults", faults(&state)),
+        ("faults", faults(&state, context.may_read_bodies())),
         ("trial", trial(&state)),
         ("events", events(&state)),
     ])
@@ -74,7 +74,7 @@ async fn page_body(
         }
         @if let Some(error) = error { (error_notice(error)) }
         section.card { h2 { "Live" } div #now { (live_binding_list(&found)) } @if manages { (live_actions(context, &found)) } }
-        section.card { h2 { "Faults" } div #faults { (faults(&found)) } }
+        section.card { h2 { "Faults" } div #faults { (faults(&found, context.may_read_bodies())) } }
         section.card { h2 { "Candidate" } div #trial { (trial(&found)) } @if manages && found.candidate.is_some() { (trial_actions(context, &found)) } }
         @if manages { (version_form(context, &found, &versions, query)) }
         section.card { h2 { "Events" } div #events { (events(&found)) } }

@@ -1,6 +1,6 @@
 //! Lists of peers, gateways and accounts, with their state.
 
-use crate::api_caller::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::form::Form;
 use crate::format::{ago, count, state_badge, with_readable_times};
 use crate::layout::page;
@@ -8,7 +8,7 @@ use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{Pagination, table};
-use api::{LinkView, Permission, QueueView};
+use api::{LinkView, Permission, PluginPeerView, QueueView};
 use axum::extract::Query;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -73,12 +73,19 @@ pub(crate) async fn accounts(context: RequestContext, Query(query): QueryParams)
 }
 
 async fn list(context: &RequestContext, kind: &ListKind, query: &Form) -> Result<Markup, ApiError> {
-    let (document, queues, links) = tokio::join!(
+    let plugin_peers = async {
+        match kind.list {
+            "peer" => context.get::<Vec<PluginPeerView>>("/v1/plugin-peers").await,
+            _ => Ok(Vec::new()),
+        }
+    };
+    let (document, queues, links, plugin_peers) = tokio::join!(
         context.console.configuration.cached(context),
         context.get::<Vec<QueueView>>("/v1/queues"),
         context.get::<Vec<LinkView>>("/v1/links"),
+        plugin_peers,
     );
-    let (document, queues, links) = (document?, queues?, links?);
+    let (document, queues, links, plugin_peers) = (document?, queues?, links?, plugin_peers?);
     let queues: HashMap<&str, &QueueView> = queues.iter().map(|queue| (queue.peer.as_str(), queue)).collect();
     let mut by_peer: HashMap<&str, Vec<&LinkView>> = HashMap::new();
     for link in &links {
@@ -140,8 +147,49 @@ async fn list(context: &RequestContext, kind: &ListKind, query: &Form) -> Result
             p.actions { button type="submit" { "Filter" } }
         }
         section.card { (table(kind.title, heads, &rows, &empty)) }
+        @if !plugin_peers.is_empty() { (plugin_peers_section(&plugin_peers)) }
         (shown.links(kind.path, &[("q", query.text("q")), ("state", status_filter)]))
     })
+}
+
+/// The peers whose protocol a plugin speaks.
+fn plugin_peers_section(peers: &[PluginPeerView]) -> Markup {
+    let rows: Vec<_> = peers.iter().map(plugin_peer_row).collect();
+    let heads = &[
+        "Name",
+        "Plugin",
+        "In flight",
+        "Accepted",
+        "Refused",
+        "Uncertain",
+        "Mean time",
+        "Callbacks",
+        "Last failure",
+    ];
+    html! {
+        section.card #plugin-peers {
+            h2 { "Peers by plugins" }
+            p.muted { "Since the start of the daemon. Their plugins are those of the hook " a href="/plugins/peer" { "peer" } "." }
+            (table("Peers by plugins", heads, &rows, &html! {}))
+        }
+    }
+}
+
+fn plugin_peer_row(peer: &PluginPeerView) -> Vec<Markup> {
+    let attempts = peer.accepted + peer.refused + peer.uncertain;
+    let callbacks = &peer.callbacks;
+    let lost = callbacks.refused + callbacks.failed + callbacks.limited;
+    vec![
+        html! { a href=(with_query("/messages", &[("peer", &peer.peer)])) { (peer.peer) } },
+        html! { @match (&peer.plugin, &peer.version) { (Some(plugin), Some(version)) => { (plugin) " " span.muted { (version) } } _ => { (state_badge("not bound")) } } },
+        html! { (peer.in_flight) " of " (peer.window) },
+        html! { (count(peer.accepted)) },
+        html! { (count(peer.refused)) },
+        html! { @if peer.uncertain > 0 { a href="/uncertain" { (count(peer.uncertain)) } } @else { "0" } },
+        html! { @match peer.busy_ms.checked_div(attempts) { Some(ms) => { (ms) " ms" } None => { "—" } } },
+        html! { (count(callbacks.accepted)) @if lost > 0 { " " span.muted { (count(lost)) " not accepted" } } },
+        html! { @match &peer.last_failure { Some(why) => { (why) " " span.muted { (ago(peer.last_failure_at.unwrap_or_default())) } } None => { "—" } } },
+    ]
 }
 
 fn row(

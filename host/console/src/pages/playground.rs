@@ -2,12 +2,12 @@
 
 use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
-use crate::format::{money, plural};
+use crate::format::{money, plural, version_tag};
 use crate::request_context::RequestContext;
 use crate::table::table;
 use api::{
-    ActivationRequest, ExplainRequest, PolicyTryRequest, PolicyTryView, TriedDecisionView, TriedHostCallView,
-    TriedMessageView,
+    ActivationRequest, ExplainRequest, MessageCase, PolicyTryRequest, PolicyTryView, TriedDecisionView,
+    TriedHostCallView, TriedMessageView,
 };
 use axum::http::Method;
 use maud::{Markup, html};
@@ -21,8 +21,14 @@ pub(crate) fn is_for(hook: &str) -> bool {
     matches!(hook, "screen" | "router" | "biller")
 }
 
-/// The fields of a typed message, and the buttons. They are part of the form with the document.
-pub(crate) fn fields(form: &Form) -> Markup {
+/// Whether cases can be made of decisions of this hook.
+pub(crate) fn makes_cases(hook: &str) -> bool {
+    matches!(hook, "screen" | "router")
+}
+
+/// The fields of a typed message, and the buttons. They are part of the form with the document. With `cases`, a message can be kept as
+/// a case.
+pub(crate) fn fields(form: &Form, cases: bool) -> Markup {
     html! {
         fieldset.wide #playground {
             legend { "Playground" }
@@ -33,6 +39,7 @@ pub(crate) fn fields(form: &Form) -> Markup {
             p { label for="try-text" { "Text" } input #try-text name="try-text" value=(form.text("try-text")) autocomplete="off"; }
             p.actions {
                 button type="submit" name="do" value="try-message" { "Try this message" }
+                @if cases { button.quiet type="submit" name="do" value="make-case" { "Make it a case" } }
                 button type="submit" name="do" value="try-last" { "Try the last " (LAST) " messages" }
             }
         }
@@ -47,24 +54,53 @@ pub(crate) async fn run(
     activation: ActivationRequest,
 ) -> Result<PolicyTryView, ApiError> {
     let typed = form.text("do") == "try-message";
-    if typed && (form.text("try-account").is_empty() || form.text("try-to").is_empty()) {
-        return Err(ApiError::bad_request(
-            "To try a message, fill in the account and the number that it goes to.",
-        ));
-    }
-    let message = ExplainRequest {
-        origin: form.text("try-account").to_owned(),
-        source: form.text("try-from").to_owned(),
-        destination: form.text("try-to").to_owned(),
-        text: form.text("try-text").to_owned(),
-    };
     let request = PolicyTryRequest {
-        messages: typed.then(|| vec![message]),
+        messages: typed.then(|| typed_message(form)).transpose()?.map(|message| vec![message]),
         last: (!typed).then_some(LAST),
         activation,
     };
     let path = format!("/v1/hooks/{}/try", encode_segment(hook));
     context.send(Method::POST, &path, form, Some(&json!(request))).await?.read()
+}
+
+/// Makes a case of the message of the form, as the document decides it.
+pub(crate) async fn make_case(
+    context: &RequestContext,
+    form: &Form,
+    hook: &str,
+    activation: ActivationRequest,
+) -> Result<Option<MessageCase>, ApiError> {
+    let messages = Some(vec![typed_message(form)?]);
+    let request = PolicyTryRequest { messages, last: None, activation };
+    let path = format!("/v1/hooks/{}/cases", encode_segment(hook));
+    let answer = context.send(Method::POST, &path, form, Some(&json!(request))).await?;
+    Ok(answer.read::<Vec<MessageCase>>()?.pop())
+}
+
+/// The message of the form.
+fn typed_message(form: &Form) -> Result<ExplainRequest, ApiError> {
+    if form.text("try-account").is_empty() || form.text("try-to").is_empty() {
+        return Err(ApiError::bad_request(
+            "To try a message, fill in the account and the number that it goes to.",
+        ));
+    }
+    Ok(ExplainRequest {
+        origin: form.text("try-account").to_owned(),
+        source: form.text("try-from").to_owned(),
+        destination: form.text("try-to").to_owned(),
+        text: form.text("try-text").to_owned(),
+    })
+}
+
+/// The case of a message.
+pub(crate) fn case(made: &MessageCase) -> Markup {
+    html! {
+        section.card #case role="status" {
+            h2 { "Case" }
+            p { "The message, the document, the time and the host's answers, with the decision of " (made.plugin) " " (version_tag(&made.version)) ". Append it to " code { "cases.toml" } " of the plugin." }
+            pre tabindex="0" aria-label="The case" { (made.case.trim()) }
+        }
+    }
 }
 
 /// The decisions.

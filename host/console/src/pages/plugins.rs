@@ -4,6 +4,7 @@ use crate::api_caller::{ApiError, ApiRequest, encode_segment};
 use crate::format::{count, octets, state_badge, version_tag};
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;
+use crate::pages::plugin_pull::{self, origin_cell};
 use crate::request_context::RequestContext;
 use crate::table::table;
 use api::{HookStateView, Permission, PluginVersionView};
@@ -48,6 +49,7 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
                 html! { @if is_live(one) { (state_badge("live")) } @else { "stored" } },
                 html! { (octets(one.size)) },
                 html! { @match &one.signed_by { Some(who) => { (who) } None => { span.muted { "nobody" } } } },
+                origin_cell(one),
                 html! { @if one.imports.is_empty() { "—" } @for import in &one.imports { code { (import) } " " } },
             ]
         })
@@ -73,13 +75,16 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
         p { "A plugin is a WebAssembly component. " code { "switchyard plugin new" } " creates a project, in four languages." }
     };
     Ok(html! {
-        h1 { "Plugins" }
+        div.heading {
+            h1 { "Plugins" }
+            @if context.has_permission(Permission::ManagePlugins) { a.button.quiet href=(plugin_pull::PATH) { "Pull from a source" } }
+        }
         @if let Some(error) = error { (error_notice(error)) }
         section.card { h2 { "Hooks" } (table("Hooks", &["Hook", "Live", "Candidate", "Calls"], &served, &html! { p { "There are no hooks." } })) }
         @if context.has_permission(Permission::ManagePlugins) { (upload_form(context)) }
         section.card {
             h2 { "Stored versions" }
-            (table("Versions", &["Plugin", "Version", "Hook", "State", "Size", "Signed by", "Uses"], &versions, &empty))
+            (table("Versions", &["Plugin", "Version", "Hook", "State", "Size", "Signed by", "From", "Uses"], &versions, &empty))
         }
     })
 }

@@ -10,8 +10,8 @@ use crate::pages::{QueryParams, hook, playground};
 use crate::request_context::RequestContext;
 use crate::table::table;
 use api::{
-    ActivationRequest, Binding, HookStateView, Permission, PolicyTryView, ReplayHook, ReplayReport,
-    ReplayRequest, ReplayStart, ReplayStateView,
+    ActivationRequest, Binding, HookStateView, MessageCase, Permission, PolicyTryView, ReplayHook,
+    ReplayReport, ReplayRequest, ReplayStart, ReplayStateView,
 };
 use axum::extract::{Path, Query};
 use axum::http::{Method, StatusCode};
@@ -67,6 +67,8 @@ struct PolicyPageState<'a> {
     untried: Option<&'a ApiError>,
     /// The decisions of the playground.
     tried: Option<&'a PolicyTryView>,
+    /// The case of the playground's message.
+    case: Option<&'a MessageCase>,
     /// The submitted form, for the fields of the playground.
     form: Option<&'a Form>,
 }
@@ -137,6 +139,7 @@ fn page_body(
         @if let Some(untried) = page_state.untried { div.notice.warn role="status" { strong { "The policy was not replayed" } p { (untried.detail) } } }
         @if let Some(report) = page_state.report { (replay_report(report)) }
         @if let Some(tried) = page_state.tried { (playground::results(tried)) }
+        @if let Some(case) = page_state.case { (playground::case(case)) }
         @if page_state.text.is_some() && shown != live { section.card { h2 { "Differences" } (difference(live, shown)) } }
         section.card {
             form.fields method="post" action=(format!("/policies/{}", encode_segment(hook))) {
@@ -162,7 +165,7 @@ fn page_body(
                     p.muted { "A check replays the last " (count(REPLAY_MESSAGES)) " messages of the archive, and changes nothing. An invalid policy is never applied." }
                 }
                 @if tries_documents { script src="/assets/policy-editor.js" defer {} }
-                @if tries { (playground::fields(page_state.form.unwrap_or(&Form::default()))) }
+                @if tries { (playground::fields(page_state.form.unwrap_or(&Form::default()), context.may_read_bodies() && playground::makes_cases(hook))) }
             }
         }
     }
@@ -275,6 +278,14 @@ pub(crate) async fn change(context: RequestContext, Path(hook): Path<String>, fo
             }
         };
     }
+    if form.text("do") == "make-case" {
+        let made = playground::make_case(&context, &form, &hook, request).await;
+        let page_state = match &made {
+            Ok(made) => PolicyPageState { case: made.as_ref(), ..page_state(&policy) },
+            Err(error) => PolicyPageState { error: Some(error), ..page_state(&policy) },
+        };
+        return render(&context, &hook, plugin, &page_state).await;
+    }
     if form.text("do").starts_with("try-") {
         let tried = playground::run(&context, &form, &hook, request).await;
         let page_state = match &tried {
@@ -313,7 +324,7 @@ async fn run_replay(
     activation: ActivationRequest,
 ) -> Result<ReplayReport, ApiError> {
     let hook = ReplayHook::named(hook).ok_or_else(|| {
-        ApiError::bad_request("Only policies of screens, routers and billers can be replayed.")
+        ApiError::bad_request("Only policies of screens, lookups, routers and billers can be replayed.")
     })?;
     let request = json!(ReplayRequest {
         hook: Some(hook),

@@ -2,7 +2,7 @@
 
 use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
-use crate::format::{ago, count, plural, with_readable_times};
+use crate::format::{ago, count, plural, time_tag, with_readable_times};
 use crate::layout::live_page;
 use crate::live::Region;
 use crate::nav::NavItem;
@@ -10,7 +10,7 @@ use crate::pages::QueryParams;
 use crate::pages::queue_actions::{self, QueuesPageState};
 use crate::request_context::RequestContext;
 use crate::table::table;
-use api::{Permission, QueueView};
+use api::{PaceBucketView, Permission, QueueView};
 use axum::extract::Query;
 use axum::response::Response;
 use maud::html;
@@ -37,6 +37,7 @@ pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, Api
         "Oldest",
         "Blocked by",
     ];
+    let buckets: Vec<PaceBucketView> = context.get("/v1/pace-buckets").await?;
     Ok(vec![(
         "queues",
         html! {
@@ -46,8 +47,33 @@ pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, Api
                 @if busy > MAX_QUEUES { "And " (count((busy - MAX_QUEUES) as u64)) " more. " }
                 @if empty > 0 && busy > 0 { (plural(empty as u64, "other is empty.", "others are empty.")) }
             }
+            (pace_buckets(buckets))
         },
     )])
+}
+
+/// The pace buckets for which most messages wait; nothing without a bucket.
+fn pace_buckets(mut buckets: Vec<PaceBucketView>) -> maud::Markup {
+    if buckets.is_empty() {
+        return html! {};
+    }
+    buckets.sort_by_key(|bucket| (std::cmp::Reverse(bucket.waiting), bucket.by_plugin));
+    let row = |bucket: &PaceBucketView| {
+        vec![
+            html! { (bucket.name) @if bucket.by_plugin { " " span.badge { "plugin" } } },
+            html! { (count(bucket.amount)) " " (bucket.counts) },
+            html! { (count(bucket.tokens)) },
+            html! { (count(bucket.waiting)) },
+            html! { @match bucket.next_token { Some(at) => (time_tag(at)), None => "—" } },
+        ]
+    };
+    let rows: Vec<_> = buckets.iter().take(MAX_QUEUES).map(row).collect();
+    let heads = &["Bucket", "Amount", "Tokens", "Waiting", "Next token"];
+    html! {
+        h2 { "Pace buckets" }
+        (table("Pace buckets, the busiest first", heads, &rows, &html! {}))
+        @if buckets.len() > MAX_QUEUES { p.muted { "And " (count((buckets.len() - MAX_QUEUES) as u64)) " more." } }
+    }
 }
 
 fn row(queue: &QueueView) -> Vec<maud::Markup> {

@@ -72,6 +72,8 @@ const PAGES: &[&str] = &[
     "/accounts/acme",
     "/accounts/new",
     "/plugins",
+    "/plugins/pull",
+    "/plugins/pull?source=carrier&plugin=router",
     "/plugins/router",
     "/plugins/biller",
     "/policies",
@@ -404,6 +406,13 @@ async fn a_policy_is_tried_before_it_is_applied() {
     let page =
         post_form(&console, "/policies/router", "operator", "plugin=router&policy=a&do=try-message").await;
     assert_eq!(page.status, StatusCode::BAD_REQUEST);
+    let page = post_form(&console, "/policies/router", "admin", &format!("{form}make-case")).await;
+    assert!(page.text.contains("[[case]]\nname = &quot;acme to &lt;491&gt;&quot;"), "{}", page.text);
+    assert!(
+        page.text.contains("value=\"+4917\"") && page.text.contains("value=\"make-case\""),
+        "{}",
+        page.text
+    );
     let wrong = "plugin=router&policy=a%0Ab%0Ac%0Ad%0Awrong&do=try-last";
     let page = post_form(&console, "/policies/router", "operator", wrong).await;
     assert!(page.text.contains("<li class=\"invalid\" id=\"line-5\">"), "{}", page.text);
@@ -605,4 +614,63 @@ async fn every_page_of_the_manual_is_shown_and_its_links_lead_somewhere() {
     assert!(pages >= 30, "only {pages} pages of the manual");
     assert_eq!(get(&console, "/help/guide/nothing", "admin").await.status, StatusCode::NOT_FOUND);
     assert_eq!(get(&console, "/help/adr/README", "admin").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_plugin_is_pulled_from_a_source() {
+    let console = console::router(FakeApi::appliance(2, 2).router());
+    let plugins = get(&console, "/plugins", "admin").await.text;
+    assert!(
+        plugins.contains("href=\"/plugins/pull\"") && plugins.contains("carrier/router:1.4"),
+        "{plugins}"
+    );
+    assert!(
+        plugins.contains("/v1/plugins/router/4f0c2d91aa17/sbom\" download=\"router.sbom.json\""),
+        "{plugins}"
+    );
+    let first = get(&console, "/plugins/pull", "admin").await.text;
+    assert!(first.contains("carrier: oci://registry.example/plugins"), "{first}");
+    assert!(!first.contains("name=\"tag\""), "{first}");
+    // The newest tag is offered first.
+    let page = get(&console, "/plugins/pull?source=carrier&plugin=router", "admin").await;
+    let options: Vec<_> = page.text.match_indices("<option value=\"1.").map(|(_, found)| found).collect();
+    assert_eq!((page.status, options.len()), (StatusCode::OK, 2), "{}", page.text);
+    assert!(page.text.find("\"1.5\"") < page.text.find("\"1.4\""), "{}", page.text);
+    // Without a list of tags, a digest can be given.
+    let page = get(&console, "/plugins/pull?source=carrier&plugin=other", "admin").await;
+    assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        page.text.contains("&lt;other&gt;: the registry wants") && page.text.contains("name=\"digest\""),
+        "{}",
+        page.text
+    );
+
+    let pulled = post_form(&console, "/plugins/pull", "admin", "source=carrier&plugin=router&tag=1.4").await;
+    assert_eq!(pulled.status, StatusCode::SEE_OTHER, "{}", pulled.text);
+    let refused = post_form(&console, "/plugins/pull", "admin", "source=carrier&plugin=router&tag=2.0").await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        refused.text.contains("&lt;blob&gt; is damaged") && refused.text.contains("value=\"router\""),
+        "{}",
+        refused.text
+    );
+}
+
+#[tokio::test]
+async fn a_fault_is_made_a_case() {
+    let console = console::router(FakeApi::appliance(2, 2).router());
+    let hook = get(&console, "/plugins/router", "admin").await;
+    let path = "/plugins/router/faults/61000/case";
+    assert!(hook.text.contains(&format!("href=\"{path}\"")), "{}", hook.text);
+    let page = get(&console, path, "admin").await;
+    assert_eq!(page.status, StatusCode::OK);
+    assert!(page.text.contains("[[case]]") && page.text.contains("&lt;fault&gt;"), "{}", page.text);
+    assert!(page.text.contains("href=\"/plugins/router/faults/61000/case.toml\""), "{}", page.text);
+    let file = get(&console, "/plugins/router/faults/61000/case.toml", "admin").await;
+    assert_eq!((file.status, &*file.text), (StatusCode::OK, "\n# A case.\n[[case]]\nname = \"<fault>\"\n"));
+    for gone in ["/plugins/router/faults/2/case", "/plugins/router/faults/2/case.toml"] {
+        let page = get(&console, gone, "admin").await;
+        assert_eq!(page.status, StatusCode::NOT_FOUND, "{gone}");
+        assert!(page.text.contains("not kept any more"), "{}", page.text);
+    }
 }

@@ -22,6 +22,7 @@ impl CachedLookups {
             by,
             note: None,
             cached: false,
+            host_calls: None,
         };
         let numbers = fixture.messages.iter().filter_map(|message| LookupNumber::of(&message.destination));
         numbers.for_each(|number| {

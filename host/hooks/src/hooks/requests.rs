@@ -3,9 +3,9 @@
 use super::{Hooks, describe_fault};
 use crate::chain::ChainOutcome;
 use crate::fault_examples::LazyMessageId;
-use crate::front_end_calls::{FrontEndOutcome, FrontEndReading, FrontEndRequest, FrontEndResponse};
+use crate::front_end_calls::{FrontEndOutcome, FrontEndReading, FrontEndRequest};
 use crate::host_call_log::HostCallLog;
-use crate::worlds::{FrontEndAnswer, FrontEndCall, FrontEndQuestion};
+use crate::worlds::{FrontEndAnswer, FrontEndCall, FrontEndQuestion, PluginResponse};
 use model::Timestamp;
 
 impl Hooks {
@@ -42,7 +42,7 @@ impl Hooks {
         request: &FrontEndRequest,
         outcome: &FrontEndOutcome,
         now: Timestamp,
-    ) -> Result<FrontEndResponse, String> {
+    ) -> Result<PluginResponse, String> {
         match self.front_end.ask_generation(&call.0, FrontEndQuestion::Reply(request, outcome), now) {
             ChainOutcome::Decided(FrontEndAnswer::Replied(response), _) => Ok(response),
             ChainOutcome::Fault(fault, _) | ChainOutcome::Undecided { fault: Some(fault), .. } => {

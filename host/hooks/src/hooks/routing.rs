@@ -95,8 +95,10 @@ impl Hooks {
     /// does not pass it on is a failed lookup. `None` if no lookup is bound.
     #[must_use]
     pub fn look_up(&self, number: &LookupNumber, now: Timestamp) -> Option<(Lookup, Duration)> {
-        let outcome = self.lookup.ask(number, now, &mut HostCallLog::Off, &LazyMessageId::default());
-        conclude_lookup(outcome)
+        let mut call_log = self.new_call_log();
+        let outcome = self.lookup.ask(number, now, &mut call_log, &LazyMessageId::default());
+        let (lookup, lifetime) = conclude_lookup(outcome)?;
+        Some((Lookup { host_calls: call_log.into_record(), ..lookup }, lifetime))
     }
 
     /// Asks the lookups about a number, without effects: the result of each, up to the one that knows the number, and the
@@ -235,6 +237,7 @@ fn conclude_lookup(outcome: ChainOutcome<LookupWorld>) -> Option<(Lookup, Durati
         by,
         note: fault.map(describe_fault),
         cached: false,
+        host_calls: None,
     };
     let (answer, by) = match outcome {
         ChainOutcome::Decided(answer, generation) => (answer, generation.by.clone()),
@@ -252,5 +255,5 @@ fn conclude_lookup(outcome: ChainOutcome<LookupWorld>) -> Option<(Lookup, Durati
         }
     };
     let NumberAnswer { result, attributes, lifetime, note } = answer;
-    Some((Lookup { result, attributes, by, note, cached: false }, lifetime))
+    Some((Lookup { result, attributes, by, note, cached: false, host_calls: None }, lifetime))
 }

@@ -1,5 +1,6 @@
-use super::{HostInterface, InstanceState};
+use super::{HostInterface, InstanceState, recorded_answers};
 use crate::bindings::host::switchyard::hooks::dns::{Failure, Host, Naptr, Naptrs, Texts};
+use crate::host_call_log::HostCallKind;
 use capabilities::{DnsAnswer, DnsFailure, DnsRecord, DnsRecordType};
 
 /// Maximum number of queries in one call.
@@ -17,14 +18,27 @@ impl InstanceState {
             )));
         }
         self.dns_queries_left -= 1;
+        let kind: &[u8] = match record_type {
+            DnsRecordType::Naptr => b"NAPTR",
+            DnsRecordType::Txt => b"TXT",
+        };
+        if let Some(recorded) = self.call_log.recall(HostCallKind::Dns, &[kind, name.as_bytes()]) {
+            return recorded_answers::read_dns(&recorded);
+        }
+        if self.call_log.is_replay() {
+            return Err(Failure::NotNow);
+        }
         let services = self.services.clone();
         let grant = self.context.grants.dns.clone().unwrap_or_default();
-        services.dns.query(&grant, name, record_type).map_err(|failure| match failure {
+        let result = services.dns.query(&grant, name, record_type).map_err(|failure| match failure {
             DnsFailure::NotAllowed(why) => Failure::NotAllowed(why),
             DnsFailure::None { ttl } => Failure::None(ttl),
             DnsFailure::TimedOut => Failure::TimedOut,
             DnsFailure::Failed(why) => Failure::Failed(why),
-        })
+        });
+        let recorded = recorded_answers::write_dns(&result);
+        self.call_log.append(HostCallKind::Dns, &[kind, name.as_bytes()], &recorded);
+        result
     }
 }
 

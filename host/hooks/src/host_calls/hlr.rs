@@ -1,5 +1,6 @@
 use super::{HostInterface, InstanceState};
 use crate::bindings::host::switchyard::hooks::hlr::{Failure, Host, Subscriber};
+use crate::host_call_log::HostCallKind;
 use capabilities::HlrFailure;
 
 impl Host for InstanceState {
@@ -12,6 +13,10 @@ impl Host for InstanceState {
             return Err(Failure::Unreachable);
         }
         if self.is_host_time_over() {
+            return Err(Failure::Unreachable);
+        }
+        if self.call_log.is_replay() {
+            self.call_log.recall(HostCallKind::Hlr, &[msisdn.as_bytes()]);
             return Err(Failure::Unreachable);
         }
         let services = self.services.clone();

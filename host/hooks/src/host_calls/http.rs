@@ -1,5 +1,6 @@
-use super::{HostInterface, InstanceState};
+use super::{HostInterface, InstanceState, recorded_answers};
 use crate::bindings::host::switchyard::hooks::http::{Failure, Host, Request, Response};
+use crate::host_call_log::HostCallKind;
 use capabilities::FetchFailure;
 
 /// Maximum number of requests in one call.
@@ -17,6 +18,13 @@ impl Host for InstanceState {
             )));
         }
         self.fetches_left -= 1;
+        let key = recorded_answers::request_key(&request);
+        if let Some(recorded) = self.call_log.recall(HostCallKind::Http, &[&key]) {
+            return recorded_answers::read_response(&recorded);
+        }
+        if self.call_log.is_replay() {
+            return Err(Failure::NotNow);
+        }
         let request = capabilities::FetchRequest {
             method: request.method,
             url: request.url,
@@ -28,7 +36,7 @@ impl Host for InstanceState {
             matches!(&result, Err(FetchFailure::NotAllowed(_) | FetchFailure::NotConnected(_)));
         self.has_sent_request |= !was_not_sent;
         self.has_unanswered_request |= !was_not_sent && result.is_err();
-        match result {
+        let result = match result {
             Ok(answer) => Ok(Response { status: answer.status, headers: answer.headers, body: answer.body }),
             Err(FetchFailure::NotAllowed(why)) => Err(Failure::NotAllowed(why)),
             Err(FetchFailure::TimedOut) => Err(Failure::TimedOut),
@@ -36,6 +44,8 @@ impl Host for InstanceState {
             Err(FetchFailure::NotConnected(why) | FetchFailure::Unreachable(why)) => {
                 Err(Failure::Unreachable(why))
             }
-        }
+        };
+        self.call_log.append(HostCallKind::Http, &[&key], &recorded_answers::write_response(&result));
+        result
     }
 }

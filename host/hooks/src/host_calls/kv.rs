@@ -1,6 +1,6 @@
 use super::{HostInterface, InstanceState};
 use crate::bindings::host::switchyard::hooks::kv::Host;
-use crate::host_call_log::HostCallLog;
+use crate::host_call_log::{HostCallKind, HostCallLog};
 use capabilities::{Error, KvStore, KvUsage, MemoryKvStore};
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -83,6 +83,8 @@ impl Host for InstanceState {
         if !self.has_kv_grant() {
             return None;
         }
+        // A replay counts the message, and goes on with the value that the plugin has now.
+        self.call_log.recall(HostCallKind::Value, &[key.as_bytes()]);
         let store = self.kv_store();
         let plugin = self.context.plugin.clone();
         match self.measure_disk_wait(|| store.get(&plugin, &key)) {

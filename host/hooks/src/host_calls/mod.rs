@@ -15,6 +15,7 @@ pub(crate) mod numbers;
 pub(crate) mod peers;
 pub(crate) mod previous;
 pub(crate) mod quality;
+mod recorded_answers;
 mod secrets;
 pub(crate) mod tables;
 mod wasi_host;

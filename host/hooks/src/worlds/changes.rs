@@ -1,8 +1,9 @@
 //! What screens, lookups and routers say in the same words: changes of a message, and reasons to refuse it.
 
+use super::pace::{add_pace_bucket, add_send_window};
 use crate::bindings::guest::switchyard::hooks::types as wit;
 use crate::fault::Fault;
-use model::{MessageChanges, RejectReason};
+use model::{Directory, MessageChanges, RejectReason};
 
 /// The reason in host types.
 pub(crate) fn reject_reason(reason: wit::RejectReason) -> RejectReason {
@@ -17,7 +18,10 @@ pub(crate) fn reject_reason(reason: wit::RejectReason) -> RejectReason {
 }
 
 /// The changes in host types; `None` if there are none.
-pub(crate) fn convert_changes(changes: Vec<wit::Change>) -> Result<Option<Box<MessageChanges>>, Fault> {
+pub(crate) fn convert_changes(
+    changes: Vec<wit::Change>,
+    directory: &Directory,
+) -> Result<Option<Box<MessageChanges>>, Fault> {
     if changes.is_empty() {
         return Ok(None);
     }
@@ -42,6 +46,8 @@ pub(crate) fn convert_changes(changes: Vec<wit::Change>) -> Result<Option<Box<Me
             }
             wit::Change::RemoveTlv(tag) => converted.change_tlv(tag, None),
             wit::Change::SetAttribute(attribute) => add_attribute(&mut converted, attribute)?,
+            wit::Change::UsePaceBucket(bucket) => add_pace_bucket(&mut converted, bucket, directory)?,
+            wit::Change::UseSendWindow(window) => add_send_window(&mut converted, window, directory)?,
         }
         if converted.len() > MessageChanges::MAX {
             return Err(Fault::verdict(format!("more than {} changes of a message", MessageChanges::MAX)));

@@ -1,11 +1,12 @@
 //! The front-end hook: translates the requests of another product's HTTP API into submissions, and their results into responses.
 
+use super::http_messages::{PluginResponse, decode_response, header_params};
 use super::{World, canary_bucket};
 use crate::bindings::guest::exports::switchyard::hooks::translation as wit;
 use crate::fault::Fault;
 use crate::fault_examples::FailedQuestion;
 use crate::front_end_calls::{
-    FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest, FrontEndResponse, FrontEndResult,
+    FrontEndDlrPush, FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest, FrontEndResult,
     FrontEndSubmission, FrontEndSubmit, RefusalReason,
 };
 use crate::generation::{Generation, Instance};
@@ -17,8 +18,6 @@ use std::sync::Arc;
 
 /// Maximum number of submissions of a request.
 const MAX_SUBMISSIONS: usize = 1_000;
-/// Maximum number of headers of a response.
-const MAX_HEADERS: usize = 50;
 
 /// A request that a front end has read. The same version writes its response.
 pub struct FrontEndCall(pub(crate) Arc<Generation<FrontEnd>>);
@@ -50,7 +49,7 @@ impl<'a> FrontEndQuestion<'a> {
 #[derive(Debug, Clone)]
 pub(crate) enum FrontEndAnswer {
     Read(Box<FrontEndReading>),
-    Replied(FrontEndResponse),
+    Replied(PluginResponse),
 }
 
 pub(crate) struct Read;
@@ -106,8 +105,7 @@ impl World for FrontEnd {
         question: FrontEndQuestion<'_>,
     ) -> wasmtime::Result<Result<FrontEndAnswer, Fault>> {
         let FrontEndRequest { method, path, query, headers, body, .. } = question.request();
-        let headers: Vec<wit::HeaderParam<'_>> =
-            headers.iter().map(|(name, value)| wit::HeaderParam { name, value }).collect();
+        let headers = header_params(headers);
         let request = wit::Request { method, path, query, headers: &headers, body };
         match question {
             FrontEndQuestion::Read(_) => {
@@ -192,7 +190,7 @@ impl World for FrontEnd {
     }
 }
 
-fn describe_response(response: &FrontEndResponse) -> String {
+fn describe_response(response: &PluginResponse) -> String {
     format!("respond with status {}, {} octets", response.status, response.body.len())
 }
 
@@ -277,18 +275,25 @@ fn decode_submission(submission: wit::Submission) -> FrontEndSubmission {
             .into_iter()
             .map(|tlv| (format!("{:04x}", tlv.tag), model::hex(&tlv.value)))
             .collect(),
+        dlr_push: submission.dlr_push.map(decode_dlr_push),
     }
 }
 
-fn decode_response(response: wit::Response) -> Result<FrontEndResponse, Fault> {
-    let wit::Response { status, headers, body } = response;
-    if !(200..600).contains(&status) {
-        return Err(Fault::verdict(format!("the response has status {status}: it is 200 to 599")));
+fn decode_dlr_push(push: wit::DlrPush) -> FrontEndDlrPush {
+    let words = [
+        ("enroute", push.words.enroute),
+        ("delivered", push.words.delivered),
+        ("expired", push.words.expired),
+        ("deleted", push.words.deleted),
+        ("undeliverable", push.words.undeliverable),
+        ("accepted", push.words.accepted),
+        ("unknown", push.words.unknown),
+        ("rejected", push.words.rejected),
+    ];
+    FrontEndDlrPush {
+        url: push.url,
+        body: push.body,
+        words: words.into_iter().filter_map(|(state, word)| Some((state.to_owned(), word?))).collect(),
+        acknowledgement: push.acknowledgement,
     }
-    if headers.len() > MAX_HEADERS {
-        let count = headers.len();
-        return Err(Fault::verdict(format!("the response has {count} headers: at most {MAX_HEADERS}")));
-    }
-    let headers = headers.into_iter().map(|header| (header.name, header.value)).collect();
-    Ok(FrontEndResponse { status, headers, body })
 }

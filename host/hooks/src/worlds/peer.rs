@@ -1,5 +1,6 @@
 //! The peer hook: submits messages to a peer with a protocol of its own, and reads the peer's callbacks.
 
+use super::http_messages::{decode_response, header_params};
 use super::{MessageTexts, World, accepted_id, address, canary_bucket, masked_route, message_record};
 use crate::bindings::guest::exports::switchyard::hooks::peering as wit;
 use crate::fault::Fault;
@@ -54,7 +55,7 @@ pub(crate) struct Callback;
 
 impl Signature for Callback {
     const NAME: &'static str = "callback";
-    type Arguments<'a> = (wit::Request<'a>,);
+    type Arguments<'a> = (&'a str, wit::Request<'a>);
     type Answer = wit::Called;
 }
 
@@ -117,17 +118,15 @@ impl World for Peer {
         match question {
             PeerQuestion::Submit(submission) => submit(generation, instance, submission),
             PeerQuestion::Callback(request) => {
-                let headers: Vec<wit::HeaderParam<'_>> =
-                    request.headers.iter().map(|(name, value)| wit::HeaderParam { name, value }).collect();
+                let headers = header_params(&request.headers);
                 let question = wit::Request {
-                    peer: &request.peer,
                     method: &request.method,
                     path: &request.path,
                     query: &request.query,
                     headers: &headers,
                     body: &request.body,
                 };
-                let called = instance.guest.callback.call(&mut instance.store, (question,))?;
+                let called = instance.guest.callback.call(&mut instance.store, (&*request.peer, question))?;
                 Ok(decode_called(called).map(|answer| PeerAnswer::Called(Box::new(answer))))
             }
         }
@@ -275,10 +274,7 @@ pub(crate) fn unsure() -> Outcome {
 }
 
 fn decode_called(called: wit::Called) -> Result<CallbackAnswer, Fault> {
-    let wit::Response { status, headers, body } = called.response;
-    if !(200..600).contains(&status) {
-        return Err(Fault::verdict(format!("the response has status {status}: it is 200 to 599")));
-    }
+    let response = decode_response(called.response)?;
     let (receipts, messages) = (called.receipts.len(), called.messages.len());
     if receipts > MAX_RECEIPTS || messages > MAX_MESSAGES {
         return Err(Fault::verdict(format!(
@@ -307,9 +303,7 @@ fn decode_called(called: wit::Called) -> Result<CallbackAnswer, Fault> {
         text: message.text,
     });
     Ok(CallbackAnswer {
-        status,
-        headers: headers.into_iter().map(|header| (header.name, header.value)).collect(),
-        body,
+        response,
         receipts: receipts.collect::<Result<_, _>>()?,
         messages: messages.collect(),
         note: truncate_note(called.note),

@@ -300,7 +300,7 @@ fn decode_answer(
         wit::Verdict::Hold(until) => Some(Verdict::Hold(Timestamp(until).min(MAX_HOLD_TIME))),
         wit::Verdict::Reject(reason) => Some(Verdict::Reject(reject_reason(reason))),
     };
-    let changes = convert_changes(decision.changes)?;
+    let changes = convert_changes(decision.changes, directory)?;
     Ok(Decision { verdict, sender: None, changes, note: truncate_note(decision.note) })
 }
 

@@ -87,7 +87,7 @@ impl World for Screen {
         question.length = u32::try_from(text.octets.len()).unwrap_or(u32::MAX);
         question.parts = text.segment_count();
         let decision = instance.guest.call(&mut instance.store, (question,))?;
-        Ok(decode_answer(instance.store.data(), decision))
+        Ok(decode_answer(instance.store.data(), &directory, decision))
     }
 
     fn own_question(message: &Message) -> Message {
@@ -140,7 +140,11 @@ impl World for Screen {
     }
 }
 
-fn decode_answer(state: &InstanceState, decision: wit::Decision) -> Result<ScreenDecision, Fault> {
+fn decode_answer(
+    state: &InstanceState,
+    directory: &Directory,
+    decision: wit::Decision,
+) -> Result<ScreenDecision, Fault> {
     let verdict = match decision.verdict {
         wit::Verdict::Pass => ScreenVerdict::Pass,
         wit::Verdict::Reject(reason) => ScreenVerdict::Reject(reject_reason(reason)),
@@ -151,7 +155,7 @@ fn decode_answer(state: &InstanceState, decision: wit::Decision) -> Result<Scree
             wit::DroppedAs::Rejected => DroppedAs::Rejected,
         }),
     };
-    let changes = convert_changes(decision.changes)?;
+    let changes = convert_changes(decision.changes, directory)?;
     let text = match decision.text {
         None => None,
         Some(characters) => {

@@ -1,9 +1,11 @@
 //! Lookups: chains, trials, what routers see of a number, and questions to the domain name system.
 
-use crate::support::{HooksFixture, NOW, message, with_long_deadline};
-use hooks::{Binding, OnFault, TrialMode};
+use crate::support::{HooksFixture, NOW, message, options, with_long_deadline};
+use capabilities::{Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants};
+use hooks::{Binding, HooksOptions, OnFault, TrialMode};
 use model::{Address, Hook, Lookup, LookupNumber, LookupResult};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::time::Duration;
 
 const GOOD: &str = "8613012345678";
@@ -111,7 +113,7 @@ fn the_domain_name_system_is_asked_within_the_grant() {
             .activate(Hook::Lookup, NOW, vec![one], None)
             .map(|_| asked(&fixture).0.note.unwrap_or_default())
     };
-    assert!(ask(None).unwrap().contains("in no granted zone"));
+    assert!(ask(None).unwrap_err().to_string().contains("does not grant dns"));
     assert!(ask(Some("example.org")).unwrap().contains("in no granted zone"));
     assert!(
         ask(Some("e164.arpa")).unwrap().starts_with("Err(Failure::Failed("),
@@ -128,4 +130,44 @@ fn a_number_that_takes_no_time_is_not_cached() {
     bind(&fixture, &["unknown 0"]);
     let (lookup, lifetime) = fixture.hooks.look_up(&number(), NOW).unwrap();
     assert_eq!((lookup.result, lifetime), (LookupResult::Unknown, Duration::ZERO));
+}
+
+/// Responds with its number of requests so far as the status, from 200 on.
+#[derive(Default)]
+struct CountingFetch(AtomicU16);
+
+impl Fetch for CountingFetch {
+    fn fetch(&self, _: &str, _: &HttpGrants, _: FetchRequest) -> Result<FetchResponse, FetchFailure> {
+        let status = 200 + self.0.fetch_add(1, Relaxed);
+        Ok(FetchResponse { status, headers: Vec::new(), body: vec![0xff; 40] })
+    }
+}
+
+#[test]
+fn the_answers_of_other_systems_are_recorded_and_repeated() {
+    let fetch = Arc::new(CountingFetch::default());
+    let fixture =
+        HooksFixture::with_fetch_and_options(HooksOptions { record: true, ..options() }, fetch.clone());
+    let url = "http://peer.example/";
+    let candidate = |line: &str| fixture.hooks.dry_run(Hook::Lookup, &[binding(&fixture, line)]).unwrap();
+    for (line, missing) in [
+        (format!("http {url}"), "an HTTP response"),
+        ("dns x.peer.example".to_owned(), "an answer of the domain name system"),
+    ] {
+        bind(&fixture, &[&line]);
+        let (lookup, _) = asked(&fixture);
+        let record = lookup.host_calls.clone().unwrap();
+        assert!(!String::from_utf8_lossy(&record).contains(url), "a URL may have a secret");
+        let requests = fetch.0.load(Relaxed);
+        let replayed = candidate(&line).look_up_again(&number(), NOW, &record);
+        assert_eq!((replayed.answer.unwrap().note, replayed.missing), (lookup.note, None));
+        let other = candidate(&line).look_up_again(&number(), NOW, &[]);
+        assert_eq!(other.missing, Some(missing));
+        assert!(other.answer.unwrap().note.unwrap().contains("NotNow"));
+        assert_eq!(fetch.0.load(Relaxed), requests, "a replay asks nobody");
+    }
+    // Without records, nothing is kept.
+    let fixture = HooksFixture::with_fetch(fetch);
+    bind(&fixture, &[&format!("http {url}")]);
+    assert_eq!(asked(&fixture).0.host_calls, None);
 }

@@ -208,6 +208,13 @@ impl HooksFixture {
             // They import it.
             binding.grants.http = vec!["http://peer.example/".to_owned()];
         }
+        if guest_name == "test_moody_lookup" {
+            binding.grants.dns = Some(api::DnsGrant {
+                servers: vec!["127.0.0.1:53".to_owned()],
+                zones: vec!["peer.example".to_owned()],
+                ..api::DnsGrant::default()
+            });
+        }
         binding
     }
 

@@ -68,10 +68,14 @@ impl RegistryClient {
             request = request.header(header::AUTHORIZATION, value);
         }
         let answer = match body {
-            Some(octets) => {
-                request.body(octets).map_err(ureq::Error::from).and_then(|request| self.agent.run(request))
-            }
-            None => request.body(()).map_err(ureq::Error::from).and_then(|request| self.agent.run(request)),
+            Some(octets) => request.body(octets).map_err(ureq::Error::from).and_then(|request| {
+                let timed = self.agent.configure_request(request).timeout_global(Some(self.timeout()));
+                self.agent.run(timed.build())
+            }),
+            None => request.body(()).map_err(ureq::Error::from).and_then(|request| {
+                let timed = self.agent.configure_request(request).timeout_global(Some(self.timeout()));
+                self.agent.run(timed.build())
+            }),
         };
         answer.map_err(|error| {
             unreachable(match error {
@@ -171,7 +175,8 @@ impl RegistryClient {
     /// A token from the token server.
     fn token(&self, realm: &str, service: Option<&str>, scope: &str) -> Result<String, OciError> {
         self.check_scheme(realm, "the URL of its token server")?;
-        let mut request = self.agent.get(realm).query("scope", scope);
+        let timed = self.agent.get(realm).config().timeout_global(Some(self.timeout()));
+        let mut request = timed.build().query("scope", scope);
         if let Some(service) = service {
             request = request.query("service", service);
         }
@@ -213,7 +218,11 @@ impl RegistryClient {
         if fits {
             return Ok(());
         }
-        Err(OciError::malformed(&self.location, content, &"it is not a URL with TLS; see --plain-http"))
+        Err(OciError::malformed(
+            &self.location,
+            content,
+            &"it is not a URL with TLS, and plain HTTP is not allowed",
+        ))
     }
 
     /// The body of a small answer that must be a success.

@@ -173,6 +173,11 @@ impl Repository {
                 Some(referrers) => FakeAnswer::new(200).body(&self.list(referrers.get(subject))),
                 None => missing(),
             },
+            ("GET", Some(("tags", _))) => {
+                let tags: Vec<_> = self.manifests.keys().filter(|name| !name.contains(':')).collect();
+                let list = serde_json::json!({ "name": "sms/first", "tags": tags });
+                FakeAnswer::new(200).body(list.to_string().as_bytes())
+            }
             (_, Some(("blobs", digest))) => {
                 self.blobs.get(digest).map_or_else(missing, |octets| FakeAnswer::new(200).body(octets))
             }

@@ -53,6 +53,8 @@ fn a_tag_moves_and_what_had_it_stays_bound_by_its_digest() {
     push_to(top.path(), &another(), Some("2.0")).unwrap();
     assert_eq!(pull_from(top.path(), ":2.0").unwrap(), pull_from(top.path(), ":stable").unwrap());
     assert_eq!(pull_from(top.path(), &format!("@{second}")).unwrap().digest, second);
+    let listed = store(&location(top.path(), ""), None).tags().unwrap();
+    assert_eq!((listed.tags.join(" ").as_str(), listed.is_complete), ("2.0 stable", true));
 }
 
 #[test]
@@ -104,6 +106,7 @@ proptest! {
         for index in [&damaged, &index] {
             std::fs::write(&path, index).unwrap();
             let _ = pull_from(top.path(), ":1.0");
+            let _ = store(&location(top.path(), ""), None).tags();
         }
         std::fs::write(top.path().join("oci-layout"), mark).unwrap();
         prop_assert!(pull_from(top.path(), ":1.0").is_err());

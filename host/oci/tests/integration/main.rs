@@ -35,7 +35,7 @@ fn store(location: &str, credentials: Option<RegistryCredentials>) -> Box<dyn Co
     match location.parse().unwrap() {
         ArtifactLocation::Registry(reference) => {
             let roots = ureq::tls::RootCerts::WebPki;
-            let options = RegistryOptions { credentials, plain_http: false, roots };
+            let options = RegistryOptions { credentials, plain_http: false, roots, time_limit: None };
             Box::new(RegistryClient::new(reference, options))
         }
         ArtifactLocation::Layout(reference) => Box::new(ImageLayout::new(reference)),

@@ -1,8 +1,12 @@
 use crate::fake_registry::{FakeAnswer, FakeRequest, FakeServer, Repository};
 use crate::{artifact, description, store};
-use oci::{ContentDigest, OciError, PulledArtifact, RegistryCredentials, pull, push};
+use oci::{
+    ArtifactLocation, ContentDigest, ContentStore as _, OciError, PulledArtifact, RegistryClient,
+    RegistryCredentials, RegistryOptions, pull, push,
+};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A registry with this repository.
 fn start(repository: Repository) -> (FakeServer, Arc<Mutex<Repository>>) {
@@ -257,11 +261,61 @@ proptest! {
         let mut answers = statuses.into_iter().zip(bodies);
         let server = FakeServer::start(move |_| {
             let (status, body) = answers.next().unwrap_or((200, Vec::new()));
-            let headers = ["location", "www-authenticate", "docker-content-digest"];
+            let headers = ["location", "www-authenticate", "docker-content-digest", "link"];
             headers.into_iter().fold(FakeAnswer::new(status).body(&body), |answer, name| answer.header(name, &header))
         });
         prop_assert!(pull_from(&server, ":1.0").is_err());
         let target = store(&location(&server, ":1.0"), None);
+        let _ = target.tags();
         let _ = push(&*target, &artifact(), &description(), Some("1.0"));
     }
+}
+
+#[test]
+fn tags_are_listed_page_by_page() {
+    let (server, _) = start(Repository::default());
+    push_first(&server);
+    // The second tag is that of the list of referrers.
+    let listed = store(&location(&server, ""), None).tags().unwrap();
+    assert_eq!((listed.tags, listed.is_complete), (vec!["1.0".to_owned()], true));
+
+    let page =
+        |tags: &str| FakeAnswer::new(200).body(format!(r#"{{"name":"sms/first","tags":{tags}}}"#).as_bytes());
+    let server = FakeServer::start(move |request| match request.target.split_once("/tags/list?") {
+        Some((_, "n=1000")) => page(r#"["1.0","1.1"]"#).header("link", "<http://elsewhere/>; rel=\"next\""),
+        Some((_, "n=1000&last=1.1")) => page(r#"["2.0"]"#),
+        _ => FakeAnswer::new(404),
+    });
+    let listed = store(&location(&server, ""), None).tags().unwrap();
+    assert_eq!((listed.tags.join(" ").as_str(), listed.is_complete), ("1.0 1.1 2.0", true));
+
+    // A registry whose list has no end, one without tags, and one without the repository.
+    let server = FakeServer::start(move |_| page(r#"["1.0"]"#).header("link", "</>; rel=\"next\""));
+    let listed = store(&location(&server, ""), None).tags().unwrap();
+    assert_eq!((listed.tags.len(), listed.is_complete), (1, false));
+    let server = FakeServer::start(move |_| page("null"));
+    assert!(store(&location(&server, ""), None).tags().unwrap().tags.is_empty());
+    let server = FakeServer::start(|_| FakeAnswer::new(404));
+    assert!(matches!(store(&location(&server, ""), None).tags(), Err(OciError::NotFound { .. })));
+}
+
+#[test]
+fn a_registry_that_does_not_answer_ends_with_the_time_limit() {
+    // The system accepts the connection, and nobody reads from it.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let ArtifactLocation::Registry(reference) =
+        format!("oci://{}/sms/first:1.0", listener.local_addr().unwrap()).parse().unwrap()
+    else {
+        panic!("a registry");
+    };
+    let options = RegistryOptions {
+        credentials: None,
+        plain_http: false,
+        roots: ureq::tls::RootCerts::WebPki,
+        time_limit: Some(Duration::from_millis(50)),
+    };
+    let silent = RegistryClient::new(reference, options);
+    assert!(matches!(pull(&silent), Err(OciError::Unreachable { .. })));
+    // No time is left for another request.
+    assert!(matches!(silent.tags(), Err(OciError::Unreachable { .. })));
 }

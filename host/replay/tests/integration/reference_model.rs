@@ -38,7 +38,8 @@ impl PlainVerdict {
         }
         if let Some(changes) = changes {
             let becomes = if changes.tlvs[0].1.is_some() { "set" } else { "removed" };
-            self.text += &format!(", TLV 0x1401 {becomes}, attribute brand set");
+            let bucket = &changes.pace_buckets[0].name;
+            self.text += &format!(", TLV 0x1401 {becomes}, attribute brand set, pace bucket {bucket}");
         }
         self
     }

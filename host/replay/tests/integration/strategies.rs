@@ -2,8 +2,8 @@
 
 use archive::{ArchivedMessage, ArchivedPrice, MissingData};
 use model::{
-    Address, DlrRequest, Leg, MessageChanges, MessageId, PluginVersion, PriceState, RejectReason,
-    SenderFallback, SenderRequest, Timestamp, Verdict,
+    Address, DlrRequest, Leg, MessageChanges, MessageId, PaceBucketUse, PluginVersion, PriceState,
+    RejectReason, SenderFallback, SenderRequest, Timestamp, Verdict,
 };
 use proptest::prelude::*;
 use proptest::{collection::vec, option, sample::select};
@@ -122,10 +122,15 @@ fn sender() -> impl Strategy<Value = Option<Box<SenderRequest>>> {
 
 /// Changes that differ in what is shown, and in values, which are not.
 fn changes() -> impl Strategy<Value = Option<Box<MessageChanges>>> {
-    let changes = (any::<bool>(), select(vec!["one", "two"])).prop_map(|(removes, brand)| MessageChanges {
-        tlvs: vec![(0x1401, (!removes).then(|| b"x"[..].into()))],
-        attributes: vec![("brand".into(), brand.into())],
-    });
+    let bucket = |name: &str| PaceBucketUse { name: name.into(), defined: None };
+    let changes = (any::<bool>(), select(vec!["one", "two"]), select(vec!["c1", "c2"])).prop_map(
+        move |(removes, brand, campaign)| MessageChanges {
+            tlvs: vec![(0x1401, (!removes).then(|| b"x"[..].into()))],
+            attributes: vec![("brand".into(), brand.into())],
+            pace_buckets: vec![bucket(campaign)],
+            ..MessageChanges::default()
+        },
+    );
     option::weighted(0.15, changes.prop_map(Box::new))
 }
 

@@ -9,11 +9,13 @@ mod pace;
 #[cfg(test)]
 mod pace_tests;
 mod peers;
+mod plugin_sources;
 mod plugins;
 #[cfg(test)]
 mod pool_tests;
 #[cfg(test)]
 mod reference;
+mod unique_names;
 
 use self::daemon::{
     ApplianceKeys, ArchiveSettings, EngineKeys, ManagementKeys, Numbering, PoolKeys, PoolLimitKeys,
@@ -24,9 +26,11 @@ use self::http::{BusinessListener, CallbackListener, HttpKeys};
 use self::pace::{PaceBucketKeys, SendWindowKeys};
 use self::peers::{Account, Gateway, Network, RedisListener, SHELL, ShellSettings, UNASSIGNED_PEER};
 pub(crate) use self::peers::{Peer, PluginPeer, SHELL as SHELL_PEER};
+pub(crate) use self::plugin_sources::{PluginSource, SourceError};
 pub(crate) use self::plugins::FirstBinding;
 use self::plugins::{BindingKeys, HomeKeys, LookupKeys, RouterKeys};
 pub(crate) use self::plugins::{OnLookupFailure, PluginKeys};
+use self::unique_names::check_unique;
 use crate::logging::LogSettings;
 use crate::opt_out::OptOutKeywords;
 use crate::telemetry::TelemetrySettings;
@@ -463,7 +467,11 @@ impl Config {
 
     /// Assigns peer ids: known names keep theirs, new names get one from the store.
     pub(crate) fn assign_peer_ids(&mut self, store: &Store) -> Result<Directory, StoreError> {
-        let directory = store.directory(&self.names())?;
+        let mut directory = store.directory(&self.names())?;
+        directory.set_pace_names(
+            self.pace_buckets.iter().map(|bucket| bucket.name.as_str().into()),
+            self.send_windows.iter().map(|window| window.name.as_str().into()),
+        );
         let number = |name: &str| directory.id(name).unwrap_or(UNASSIGNED_PEER);
         let assign = |name: &str, peer: &mut PeerId, queue: &mut PeerSettings| {
             *peer = number(name);
@@ -502,16 +510,6 @@ impl Config {
             }
         }
         Ok(directory)
-    }
-}
-
-/// Checks that the names of the items of a list are unique.
-fn check_unique<'a>(sections: &[Section<'_>], names: impl Iterator<Item = &'a str>, kind: &str) {
-    let mut known: HashMap<&str, ()> = HashMap::new();
-    for (section, name) in sections.iter().zip(names) {
-        if !name.is_empty() && known.insert(name, ()).is_some() {
-            section.error("name", format!("{name:?} is also the name of another {kind}"));
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 use calendar::{WeeklyWindow, WeeklyWindowError, Zone};
 use configuration::{KeyFormat, KeyItem, Keys, Section, Shape, Word, Words};
 use engine::{PaceBucketSettings, PaceNames, PacePeriod, SendWindowSettings};
+use model::{PaceUnit, parse_minute_of_day};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub(crate) struct PaceBucketKeys {
     /// The bucket's name: 1 to 64 of a-z, 0-9, dot, hyphen and underscore.
     #[key(example = "campaign-c1", check = check_name)]
     pub(crate) name: String,
-    /// Messages in the period, and the most that the bucket holds.
+    /// Messages or segments in the period, and the most that the bucket holds.
     #[key(example = 2000)]
     amount: u64,
     /// The time in which the bucket fills, evenly; it is empty after a start. A bucket without `per` is full at the
@@ -32,6 +33,9 @@ pub(crate) struct PaceBucketKeys {
     /// The time zone of the days, by IANA name.
     #[key(default = "UTC")]
     zone: String,
+    /// What the bucket counts: submit attempts of messages, or their segments on the air.
+    #[key(default = "messages")]
+    counts: BucketUnit,
     #[key(skip)]
     pub(crate) settings: Option<PaceBucketSettings>,
 }
@@ -56,8 +60,30 @@ impl PaceBucketKeys {
                 None => return,
             },
         };
-        self.settings =
-            Some(PaceBucketSettings { name: self.name.as_str().into(), amount: self.amount.max(1), per });
+        self.settings = Some(PaceBucketSettings {
+            name: self.name.as_str().into(),
+            amount: self.amount.max(1),
+            per,
+            counts: self.counts.unit(),
+        });
+    }
+}
+
+/// What a pace bucket counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
+pub(crate) enum BucketUnit {
+    /// Submit attempts.
+    Messages,
+    /// Segments on the air.
+    Segments,
+}
+
+impl BucketUnit {
+    fn unit(self) -> PaceUnit {
+        match self {
+            Self::Messages => PaceUnit::Messages,
+            Self::Segments => PaceUnit::Segments,
+        }
     }
 }
 
@@ -117,7 +143,7 @@ pub(crate) struct SendWindowKeys {
 impl SendWindowKeys {
     fn complete(&mut self, section: &Section<'_>) {
         let minutes = |key, text: &str| {
-            let minutes = minutes_of(text);
+            let minutes = parse_minute_of_day(text);
             if minutes.is_none() && section.has(key) {
                 section.error(key, format!("is {text:?}; write a time of the day such as \"08:00\""));
             }
@@ -152,18 +178,6 @@ fn zone(section: &Section<'_>, name: &str) -> Option<Zone> {
         section.error("zone", Zone::unknown(name));
     }
     zone
-}
-
-/// The minutes of `HH:MM`, at most 24:00.
-fn minutes_of(text: &str) -> Option<u16> {
-    let (hours, minutes) = text.split_once(':')?;
-    let digits = |text: &str| text.len() == 2 && text.bytes().all(|octet| octet.is_ascii_digit());
-    if !digits(hours) || !digits(minutes) {
-        return None;
-    }
-    let (hours, minutes): (u16, u16) = (hours.parse().ok()?, minutes.parse().ok()?);
-    let all = hours * 60 + minutes;
-    (minutes < 60 && all <= calendar::MINUTES_OF_A_DAY).then_some(all)
 }
 
 fn check_name(name: &str) -> Result<(), String> {

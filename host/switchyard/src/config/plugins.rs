@@ -1,5 +1,7 @@
 //! `[plugins]` and the initial bindings of hooks.
 
+use super::plugin_sources::PluginSource;
+use super::unique_names::check_unique;
 use capabilities::{CounterGrant, CounterWindow, DnsGrant, QualityGrant};
 use configuration::{KeyFormat, Keys, Section, Shape};
 use hooks::{Binding, Grants, InstanceUse, LookupCacheOptions, OnFault, Tolerance, Trust, TrustedKey};
@@ -40,6 +42,15 @@ pub(crate) struct PluginKeys {
     /// Number of threads that call lookups.
     #[key(range = 1..=256, default = 16)]
     pub(crate) lookup_threads: usize,
+    /// Registries and folders from which the appliance pulls plugins.
+    #[key(
+        named,
+        default_as = "none",
+        live = "applies to the next pull",
+        added = "plugins can be pulled from it",
+        removed = "plugins that were pulled from it stay"
+    )]
+    pub(crate) sources: Vec<PluginSource>,
 }
 
 impl PluginKeys {
@@ -48,6 +59,8 @@ impl PluginKeys {
             let what = "needs a key in trusted-keys; otherwise all plugins would be rejected";
             section.error("require-signature", what);
         }
+        let names = self.sources.iter().map(|source| &*source.name);
+        check_unique(&section.sections("sources"), names, "source");
     }
 
     pub(crate) fn trust(&self) -> Trust {

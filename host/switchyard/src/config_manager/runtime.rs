@@ -1,6 +1,6 @@
 //! Applies configuration changes while traffic flows. Only differences are touched.
 
-use crate::config::{Config, Peer};
+use crate::config::{Config, Peer, PluginSource};
 use crate::core_loop::{self, CoreHandle};
 use crate::logging::LogControl;
 use crate::opt_out::KeywordRules;
@@ -31,6 +31,7 @@ pub(crate) struct TunableSettings {
     free_space_watermark: AtomicU64,
     retention_ms: AtomicU64,
     attention: Mutex<AttentionLimits>,
+    plugin_sources: Mutex<Arc<[PluginSource]>>,
 }
 
 impl TunableSettings {
@@ -45,6 +46,7 @@ impl TunableSettings {
         let retention = u64::try_from(config.engine.finished_retention.as_millis()).unwrap_or(u64::MAX);
         self.retention_ms.store(retention, Relaxed);
         *self.attention.lock() = config.attention;
+        *self.plugin_sources.lock() = config.plugins.sources.as_slice().into();
     }
 
     /// Minimum free disk space in octets; below it, submissions are refused.
@@ -55,6 +57,11 @@ impl TunableSettings {
     /// Thresholds of `GET /v1/attention`.
     pub(crate) fn attention(&self) -> AttentionLimits {
         *self.attention.lock()
+    }
+
+    /// The sources of plugins.
+    pub(crate) fn plugin_sources(&self) -> Arc<[PluginSource]> {
+        self.plugin_sources.lock().clone()
     }
 
     /// How long finished messages are kept without an archive.

@@ -91,11 +91,18 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/log", live(|| LogLevelView { level: "info,links=debug".to_owned() }).put(|Json(level): Json<LogLevelView>| async move { Json(level) }))
         .route("/v1/hooks", live(|| Hook::ALL.map(|hook| plugins::hook(hook, false)).to_vec()))
         .route("/v1/hooks/{hook}", get(|Path(hook): Path<Hook>| async move { Json(plugins::hook(hook, true)) }).delete(made(|| plugins::record(8, &[], BindingChange::Unbound))))
+        .route("/v1/hooks/{hook}/faults/{id}/case", get(|Path((_, id)): Path<(Hook, u64)>| async move { plugins::fault_case(id) }))
         .route("/v1/hooks/{hook}/try", post(plugins::try_policy))
+        .route("/v1/hooks/{hook}/cases", post(plugins::message_cases))
         .route("/v1/plugins/{name}/{version}/policy-schema", live(plugins::policy_schema))
         .route("/v1/hooks/{hook}/{act}", post(|Path((_, act)): Path<(String, String)>| async move { plugins::changed_hook(&act) }).delete(nothing))
         .route("/v1/plugins", live(|| plugins::versions().to_vec()))
         .route("/v1/plugins/{name}", put(plugins::upload))
+        .route("/v1/plugins/sources", live(|| plugins::sources().to_vec()))
+        .route("/v1/plugins/sources/{source}/{plugin}/tags", get(plugins::tags))
+        .route("/v1/plugins/outdated", live(|| plugins::outdated().to_vec()))
+        .route("/v1/plugins/pull", post(plugins::pull))
+        .route("/v1/plugins/{name}/{version}/sbom", live(|| serde_json::json!({ "spdxVersion": "SPDX-2.3" })))
         .route("/v1/replays", post(plugins::start_replay))
         .route("/v1/replays/{id}", live(plugins::replay).delete(nothing))
         .route("/v1/messages", live(messages::messages).post(created(accepted)))
@@ -114,6 +121,7 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/pools/{pool}/numbers", live(ledger_and_pools::numbers))
         .route("/v1/pools/{pool}/history", live(ledger_and_pools::journal))
         .route("/v1/gsm", live(operation::core_networks))
+        .route("/v1/plugin-peers", live(operation::plugin_peers))
         .route("/v1/subscribers/{subscriber}", get(|Path(name): Path<String>| async move { messages::subscriber(&name) }))
         .route("/v1/subscribers/{subscriber}/wake", post(made(|| SubscriberWakeResult { messages: 1 })))
         .route("/v1/subscribers/{subscriber}/silent-sms", post(created(accepted)))
@@ -186,6 +194,13 @@ mod tests {
         ("GET", "/v1/plugins", ""),
         ("PUT", "/v1/plugins/router", "\0asm"),
         ("PUT", "/v1/plugins/router", "text"),
+        ("GET", "/v1/plugins/sources", ""),
+        ("GET", "/v1/plugins/sources/carrier/router/tags", ""),
+        ("GET", "/v1/plugins/sources/carrier/other/tags", ""),
+        ("GET", "/v1/plugins/outdated", ""),
+        ("POST", "/v1/plugins/pull", r#"{"source":"carrier","plugin":"router","tag":"1.4"}"#),
+        ("POST", "/v1/plugins/pull", r#"{"source":"carrier","plugin":"router","tag":"2.0"}"#),
+        ("GET", "/v1/plugins/router/4f0c2d91aa17/sbom", ""),
         ("POST", "/v1/hooks/router/try", r#"{"last":1}"#),
         ("POST", "/v1/hooks/router/try", r#"{"messages":[],"policy":"wrong"}"#),
         ("GET", "/v1/plugins/router/4f0c2d91aa17/policy-schema", ""),
@@ -233,6 +248,7 @@ mod tests {
         ("GET", "/v1/archive", ""),
         ("GET", "/v1/statistics?by=day", ""),
         ("GET", "/v1/dlrs/orphans", ""),
+        ("GET", "/v1/plugin-peers", ""),
         ("GET", "/v1/peers/north/quality", ""),
         ("POST", "/v1/conversions", r#"{"messages":["1","2","2"]}"#),
         ("POST", "/v1/peers/north/dial", ""),

@@ -91,7 +91,7 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<BuildOutput, Workbench
 }
 
 /// The file in a plugin's folder with the JSON Schema of its policy document.
-const POLICY_SCHEMA_FILE: &str = "policy.schema.json";
+pub(crate) const POLICY_SCHEMA_FILE: &str = "policy.schema.json";
 
 /// The component with the schema of the folder, if the folder has one.
 fn with_policy_schema(folder: &Path, component: Vec<u8>) -> Result<Vec<u8>, WorkbenchError> {

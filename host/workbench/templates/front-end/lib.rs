@@ -4,11 +4,12 @@
 wit_bindgen::generate!({ path: "wit", world: "front-end" });
 
 use exports::switchyard::hooks::translation::{
-    Coding, Content, Credentials, Guest, Header, Outcome, Reading, Refusal, RefusalReason, Request, Response,
+    Coding, Content, Credentials, Guest, Outcome, Reading, Refusal, RefusalReason, Request, Response,
     Submission, SubmissionResult, Submit, WantedReceipts,
 };
 use std::cell::RefCell;
 use switchyard::hooks::fault;
+use switchyard::hooks::types::HttpHeader;
 
 struct Policy {
     accepted: String,
@@ -70,6 +71,7 @@ impl Guest for Plugin {
                 receipts: WantedReceipts::None,
                 reference: None,
                 tlvs: Vec::new(),
+                dlr_push: None,
             }],
             idempotency_key: None,
         })
@@ -105,7 +107,7 @@ fn refused(status: u16, detail: &str) -> Response {
 }
 
 fn respond(status: u16, word: &str, detail: &str) -> Response {
-    let header = Header { name: "content-type".to_owned(), value: "text/plain".to_owned() };
+    let header = HttpHeader { name: "content-type".to_owned(), value: "text/plain".to_owned() };
     Response { status, headers: vec![header], body: format!("{word} {detail}").into_bytes() }
 }
 

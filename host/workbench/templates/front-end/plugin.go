@@ -9,6 +9,7 @@ import (
 
 	"go.bytecodealliance.org/pkg/wit/types"
 	translation "wit_component/switchyard_hooks_translation"
+	hooks "wit_component/switchyard_hooks_types"
 )
 
 // The first word of a response.
@@ -34,7 +35,7 @@ func Configure(document string) types.Result[types.Unit, string] {
 }
 
 // Read reads a request.
-func Read(request translation.Request) translation.Reading {
+func Read(request hooks.HttpRequest) translation.Reading {
 	form := request.Query
 	if request.Method == "POST" {
 		form = string(request.Body)
@@ -82,7 +83,7 @@ func decode(value string) string {
 }
 
 // Reply writes the response to a request whose submissions have this outcome.
-func Reply(_ translation.Request, outcome translation.Outcome) translation.Response {
+func Reply(_ hooks.HttpRequest, outcome translation.Outcome) hooks.HttpResponse {
 	if outcome.Tag() == translation.OutcomeRefused {
 		return respondRefused(outcome.Refused())
 	}
@@ -94,7 +95,7 @@ func Reply(_ translation.Request, outcome translation.Outcome) translation.Respo
 	return respondRefused(result.Refused())
 }
 
-func respondRefused(refusal translation.Refusal) translation.Response {
+func respondRefused(refusal translation.Refusal) hooks.HttpResponse {
 	status := uint16(422)
 	switch refusal.Reason {
 	case translation.RefusalReasonUnauthenticated:
@@ -109,7 +110,7 @@ func respondRefused(refusal translation.Refusal) translation.Response {
 	return respond(status, refused, refusal.Detail)
 }
 
-func respond(status uint16, word, detail string) translation.Response {
-	header := translation.Header{Name: "content-type", Value: "text/plain"}
-	return translation.Response{Status: status, Headers: []translation.Header{header}, Body: []byte(word + " " + detail)}
+func respond(status uint16, word, detail string) hooks.HttpResponse {
+	header := hooks.HttpHeader{Name: "content-type", Value: "text/plain"}
+	return hooks.HttpResponse{Status: status, Headers: []hooks.HttpHeader{header}, Body: []byte(word + " " + detail)}
 }

@@ -9,17 +9,16 @@ from wit_world.exports.translation import (
     Coding,
     Content_Text,
     Credentials,
-    Header,
     Outcome_Refused,
     Reading_Respond,
     Reading_Submit,
     RefusalReason,
-    Response,
     Submission,
     SubmissionResult_Accepted,
     Submit,
     WantedReceipts,
 )
+from wit_world.imports.types import HttpHeader, HttpResponse
 
 accepted = "OK"
 refused = "ERROR"
@@ -33,7 +32,7 @@ STATUS = {
 
 
 def respond(status, word, detail):
-    return Response(status, [Header("content-type", "text/plain")], f"{word} {detail}".encode())
+    return HttpResponse(status, [HttpHeader("content-type", "text/plain")], f"{word} {detail}".encode())
 
 
 class Translation(exports.Translation):
@@ -76,6 +75,7 @@ class Translation(exports.Translation):
             receipts=WantedReceipts.NONE,
             reference=None,
             tlvs=[],
+            dlr_push=None,
         )
         return Reading_Submit(Submit(Credentials(parameters["login"], parameters["password"]), [submission], None))
 

@@ -52,7 +52,7 @@ impl Guest for Plugin {
         }
     }
 
-    fn callback(request: Request) -> Called {
+    fn callback(_peer: String, request: Request) -> Called {
         let key = secrets::get("callback");
         if key.is_none() || field(&request.query, "key") != key.as_deref() {
             return called(403, Vec::new());

@@ -150,7 +150,7 @@ static bool has_secret(const peer_string_t *query) {
   return same;
 }
 
-void exports_switchyard_hooks_peering_callback(request_t *request, called_t *ret) {
+void exports_switchyard_hooks_peering_callback(peer_string_t *peer, request_t *request, called_t *ret) {
   memset(ret, 0, sizeof *ret);
   peer_string_t id, status;
   if (!has_secret(&request->query)) {
@@ -167,5 +167,6 @@ void exports_switchyard_hooks_peering_callback(request_t *request, called_t *ret
     ret->receipts.len = 1;
     ret->response.status = 204;
   }
+  peer_string_free(peer);
   exports_switchyard_hooks_peering_request_free(request);
 }

@@ -72,7 +72,7 @@ func Submit(message hooks.Message, _ peering.Attempt) peering.Submitted {
 }
 
 // Callback reads a request of the peer.
-func Callback(request peering.Request) peering.Called {
+func Callback(_ string, request hooks.HttpRequest) peering.Called {
 	key := secrets.Get("callback")
 	given, found := field(request.Query, "key")
 	if key.IsNone() || !found || given != key.Some() {
@@ -101,7 +101,7 @@ func refused(class peering.RefusalClass, code uint32, note string) peering.Submi
 }
 
 func called(status uint16) peering.Called {
-	return peering.Called{Response: peering.Response{Status: status}}
+	return peering.Called{Response: hooks.HttpResponse{Status: status}}
 }
 
 // A text in a form: all but unreserved characters as percent signs and hexadecimal digits.

@@ -68,7 +68,7 @@ export const peering = {
     return refused('temporary', status, 'the API fails');
   },
 
-  callback(request) {
+  callback(peer, request) {
     const key = secret('callback');
     if (key == null || field(request.query, 'key') !== key) return called(403, []);
     const id = field(request.query, 'id');

@@ -3,9 +3,10 @@
 from componentize_py_types import Err
 from wit_world import exports
 from wit_world.exports.peering import (
-    Called, Outcome_Accepted, Outcome_Refused, Receipt, ReceiptState, Refusal, RefusalClass, Response, Submitted
+    Called, Outcome_Accepted, Outcome_Refused, Receipt, ReceiptState, Refusal, RefusalClass, Submitted
 )
 from wit_world.imports import details, http, secrets
+from wit_world.imports.types import HttpResponse
 
 # The address of the API.
 url = ""
@@ -33,7 +34,7 @@ def refused(reason, code, note, retry_after=None):
 
 
 def called(status, receipts):
-    return Called(Response(status, [], b""), receipts, [], None)
+    return Called(HttpResponse(status, [], b""), receipts, [], None)
 
 
 class Peering(exports.Peering):
@@ -75,7 +76,7 @@ class Peering(exports.Peering):
             return refused(RefusalClass.PERMANENT, answer.status, "refused by the API")
         return refused(RefusalClass.TEMPORARY, answer.status, "the API fails")
 
-    def callback(self, request):
+    def callback(self, peer, request):
         key = secrets.get("callback")
         if key is None or field(request.query, "key") != key:
             return called(403, [])

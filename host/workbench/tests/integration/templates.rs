@@ -11,6 +11,8 @@ fn worlds(language: &str, worlds: &[&str]) {
         new.args(["new", "--lang", language, "--world", world, "--folder"]).arg(&made).arg("first");
         run(&mut new).unwrap_or_else(|error_output| panic!("{world} in {language}: {error_output}"));
         passes_cases(&made, &made.join("cases.toml"));
+        let schema = run(plugin_command().arg("schema").arg(made.join("first.wasm"))).unwrap();
+        assert!(schema.contains("x-switchyard-lines"), "{world} in {language}: {schema}");
     }
 }
 

@@ -1,19 +1,20 @@
 //! Reads status callbacks and incoming messages.
 
-use crate::{AUTH_TOKEN, Twilio, form};
+use crate::{AUTH_TOKEN, Twilio};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac};
 use sha1::Sha1;
+use switchyard_sdk::form::Form;
 use switchyard_sdk::peer::{Called, Header, Incoming, Receipt, ReceiptState, Request, respond};
 use switchyard_sdk::secrets;
 
 pub(crate) fn read(twilio: &Twilio, request: &Request) -> Called {
-    let fields = form::parse(&String::from_utf8_lossy(&request.body));
-    if !is_signed(twilio, request, &fields) {
+    let form = Form::read(&request.body);
+    if !is_signed(twilio, request, &form.fields()) {
         return respond(403).because("a callback without Twilio's signature");
     }
-    let field = |name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let field = |name: &str| form.text(name);
     if let Some(status) = field("MessageStatus").filter(|status| status != "received") {
         let state = match status.as_str() {
             "delivered" | "read" => ReceiptState::Delivered,

@@ -4,7 +4,6 @@
 //! <https://www.twilio.com/docs/usage/security#validating-requests>
 
 mod callback;
-mod form;
 mod submission;
 
 use switchyard_sdk::peer::{Attempt, Called, Request, Submitted};
@@ -49,7 +48,7 @@ impl Peer for Twilio {
         submission::submit(self, message, attempt)
     }
 
-    fn callback(&self, request: &Request) -> Called {
+    fn callback(&self, _peer: &str, request: &Request) -> Called {
         callback::read(self, request)
     }
 }

@@ -1,11 +1,11 @@
 //! Submits a message.
 
-use crate::form::escape;
 use crate::{AUTH_TOKEN, Twilio};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::time::Duration;
+use switchyard_sdk::form::percent_encode;
 use switchyard_sdk::peer::{Attempt, RefusalClass, Submitted, accepted, refused, throttled, unsure};
 use switchyard_sdk::{Message, details, http, secrets};
 
@@ -24,10 +24,11 @@ pub(crate) fn submit(twilio: &Twilio, message: &Message, attempt: &Attempt) -> S
         1 => format!("+{}", digits(&message.source.value)),
         _ => message.source.value.clone(),
     };
-    let mut body = format!("To={}&From={}&Body={}", escape(&to), escape(&from), escape(&text));
+    let mut body =
+        format!("To={}&From={}&Body={}", percent_encode(&to), percent_encode(&from), percent_encode(&text));
     if attempt.wants_receipts {
         let callback = format!("{}/v1/peers/{}/callback", twilio.public, attempt.peer);
-        body.push_str(&format!("&StatusCallback={}", escape(&callback)));
+        body.push_str(&format!("&StatusCallback={}", percent_encode(&callback)));
     }
     let sent = http::fetch(&http::Request {
         method: "POST".to_owned(),

@@ -1,9 +1,10 @@
 //! A test guest: a router that notes the details of a message which its document names, and changes what the document says.
-//! Lines: `note DETAIL [ARGUMENT]`, `set-tlv TAG TEXT`, `remove-tlv TAG`, `attribute NAME VALUE`, `panic WORDS`, `when NAME VALUE PEER` (forward if
+//! Lines: `note DETAIL [ARGUMENT]`, `set-tlv TAG TEXT`, `remove-tlv TAG`, `attribute NAME VALUE`, `bucket NAME [AMOUNT ZONE]`, `segments NAME AMOUNT ZONE`,
+//! `window NAME [ZONE OPENS CLOSES]` (in minutes of the day), `panic WORDS`, `when NAME VALUE PEER` (forward if
 //! the attribute has the value), and last
 //! `pass` or `forward PEER`. Tags are in hexadecimal.
 
-use switchyard_sdk::{Decision, Message, Router, details, forward, leg, pass, quality};
+use switchyard_sdk::{Decision, Message, Router, details, forward, leg, pace, pass, quality};
 
 struct Examiner {
     lines: Vec<Vec<String>>,
@@ -76,6 +77,21 @@ impl Router for Examiner {
                 ["set-tlv", number, value] => decision.set_tlv(tag(number), value.as_bytes()),
                 ["remove-tlv", number] => decision.remove_tlv(tag(number)),
                 ["attribute", name, value] => decision.set_attribute(name, value),
+                ["bucket", name] => decision.use_pace_bucket(pace::configured(name)),
+                ["bucket", name, amount, zone] => {
+                    let amount = amount.parse().unwrap_or_default();
+                    decision.use_pace_bucket(pace::per_day(name, amount, zone))
+                }
+                ["segments", name, amount, zone] => {
+                    let amount = amount.parse().unwrap_or_default();
+                    decision.use_pace_bucket(pace::per_day(name, amount, zone).counting_segments())
+                }
+                ["window", name] => decision.use_send_window(pace::configured_window(name)),
+                ["window", name, zone, opens, closes] => {
+                    let minute = |text: &str| text.parse().unwrap_or_default();
+                    let hours = vec![pace::hours(minute(opens), minute(closes))];
+                    decision.use_send_window(pace::window(name, zone, hours))
+                }
                 // The self-check has this origin.
                 ["panic", ..] if message.origin == "self-check" => decision,
                 ["panic", ref words @ ..] => return fail(&words.join(" ")),

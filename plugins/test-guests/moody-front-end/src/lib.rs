@@ -1,8 +1,9 @@
 //! A test guest: a front end whose document has its mood. A request with `bad=read` meets it in `read`, one with `bad=reply` in
 //! `reply`; others submit `text` from `login` with `password` to `to`.
 
+use switchyard_sdk::form::Form;
 use switchyard_sdk::front_end::{
-    Content, Credentials, Form, Outcome, Reading, Request, Response, Submission, SubmissionResult, Submit,
+    Content, Credentials, Outcome, Reading, Request, Response, Submission, SubmissionResult, Submit,
     WantedReceipts, response, submission,
 };
 use switchyard_sdk::{FrontEnd, clock};

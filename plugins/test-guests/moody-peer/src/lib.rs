@@ -51,7 +51,7 @@ impl Peer for Guest {
         }
     }
 
-    fn callback(&self, request: &Request) -> Called {
+    fn callback(&self, _peer: &str, request: &Request) -> Called {
         let id = String::from_utf8_lossy(&request.body).into_owned();
         let mut called = respond(200);
         let id = if id.starts_with("666") { self.misbehave().unwrap_or(id) } else { id };

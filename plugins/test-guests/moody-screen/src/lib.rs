@@ -6,11 +6,14 @@
 //! | `note text`, `note length`, `note attribute NAME`, `note count`, `note time` | adds a detail to the note |
 //! | `tag NAME VALUE` | sets an attribute |
 //! | `set-tlv TAG VALUE`, `remove-tlv TAG` | changes a TLV; the tag is in hexadecimal |
+//! | `bucket NAME [AMOUNT ZONE]`, `window NAME` | names a pace bucket of a day, or a send window |
 //! | `text WORDS...` | replaces the text |
 //! | `reject`, `quarantine`, `drop delivered`, `drop undeliverable`, `drop rejected` | the decision; default: pass |
 
 use switchyard_sdk::screen::{Decision, drop_as, pass, quarantine, reject};
-use switchyard_sdk::{Attribute, Change, DroppedAs, Message, RejectReason, Screen, clock, counters, details};
+use switchyard_sdk::{
+    Attribute, Change, DroppedAs, Message, RejectReason, Screen, clock, counters, details, pace,
+};
 use test_mood::{Document, Mood, bad_utf8, is_bad};
 
 /// The window of its counter, in milliseconds.
@@ -60,6 +63,11 @@ impl Guest {
                 ["tag", name, value] => decision.tag(name, value),
                 ["set-tlv", number, value] => decision.set_tlv(tag(number), value.as_bytes()),
                 ["remove-tlv", number] => decision.remove_tlv(tag(number)),
+                ["bucket", name] => decision.use_pace_bucket(pace::configured(name)),
+                ["bucket", name, amount, zone] => {
+                    decision.use_pace_bucket(pace::per_day(name, amount.parse().unwrap_or_default(), zone))
+                }
+                ["window", name] => decision.use_send_window(pace::configured_window(name)),
                 ["text", ref words @ ..] => decision.with_text(words.join(" ")),
                 ref words => Decision { verdict: verdict(words).verdict, ..decision },
             };

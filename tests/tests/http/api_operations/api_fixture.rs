@@ -8,6 +8,8 @@ use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, free_port};
 use behaviour_tests::{Fixture, POLICY, until, upload};
 use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -28,12 +30,26 @@ pub(crate) struct ApiFixture {
     _fixture: Fixture,
 }
 
+/// A folder with the plugin `prefix-router`, tag 1.0, and its bill of materials.
+fn stick(fixture: &Fixture) -> Result<PathBuf> {
+    let component = fixture.folder().join("prefix-router.wasm");
+    std::fs::copy(fixture.guest("prefix_router"), &component)?;
+    std::fs::write(component.with_extension("sbom.json"), r#"{"spdxVersion":"SPDX-2.3"}"#)?;
+    let stick = fixture.folder().join("stick");
+    let location = format!("oci-layout:{}/prefix-router:1.0", stick.display());
+    let output =
+        Command::new(fixture.binary()).args(["plugin", "push"]).arg(component).arg(location).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(stick)
+}
+
 impl ApiFixture {
     pub(crate) fn start() -> Result<Self> {
         let fixture = Fixture::new()?;
         let tally = Arc::new(Tally::new(1_000));
         let sink = Sink::start(SinkOptions::default(), &tally)?;
         let hlr = SimulatedHlr::start(HlrOptions::new(Subscribers::new(1, "1")))?;
+        let stick = stick(&fixture)?;
         let mut config = fixture.config()?;
         config
             .account("acme", "")
@@ -41,15 +57,18 @@ impl ApiFixture {
             .archive(&format!("sqlite:{}", fixture.folder().join("archive.db").display()))
             .tables(&format!(
                 "[[gsm]]\nname = \"phones\"\nhlr = \"{}\"\nctrl = \"{}\"\nlisten = \"127.0.0.1:{}\"\n\
-                 service-centre = \"19990014444\"\n",
+                 service-centre = \"19990014444\"\n[[plugins.sources]]\nname = \"stick\"\nurl = \"oci-layout:{}\"\n",
                 hlr.gsup(),
                 hlr.ctrl(),
-                free_port()?
+                free_port()?,
+                stick.display()
             ))
             .environment("SWITCHYARD_OPERATE", FakeImageService::start(fixture.folder())?.socket());
         let appliance = config.start()?;
         let component = fixture.component("prefix_router")?;
         let version = upload(&appliance, "prefix-router", &component)?;
+        let pulled = json!({ "source": "stick", "plugin": "prefix-router", "tag": "1.0" });
+        appliance.ask("POST", "/v1/plugins/pull", pulled.to_string().as_bytes())?;
 
         let mut probe = Probe::bind(appliance.smpp(), "acme", PASSWORD, "4917", false)?;
         let mut submit =

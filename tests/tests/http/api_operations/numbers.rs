@@ -21,8 +21,10 @@ const WITH_NUMBERS: [&str; 8] = [
 /// Properties of answers that are numbers of subscribers, if they are texts.
 const NUMBER_PROPERTIES: [&str; 6] = ["source", "destination", "msisdn", "imsi", "sender", "subscriber"];
 
-/// Schemas with such properties that are no numbers of an answer: requests, and the place of a stack frame in its source.
-const EXEMPT: [&str; 3] = ["ExplainRequest", "OptOutChange", "StackFrame"];
+/// Schemas with such properties that are no numbers of an answer: requests, the place of a stack frame in its source, and sources of
+/// plugins.
+const EXEMPT: [&str; 6] =
+    ["ExplainRequest", "OptOutChange", "OutdatedPlugin", "PluginOrigin", "PluginPullRequest", "StackFrame"];
 
 const STOPPED: &str = "491700000099";
 

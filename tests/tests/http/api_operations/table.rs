@@ -37,6 +37,7 @@ fn overview() -> Vec<Row> {
         "/v1/pace-buckets",
         "/v1/links",
         "/v1/business",
+        "/v1/plugin-peers",
         "/v1/gsm",
         "/v1/metrics/recent",
         "/metrics",
@@ -101,6 +102,19 @@ fn plugins() -> Vec<Row> {
     let hook = |method, path, at| with_history(Row::new(method, path, at));
     vec![
         Row::get("/v1/plugins", "/v1/plugins"),
+        Row::get("/v1/plugins/sources", "/v1/plugins/sources"),
+        Row::get(
+            "/v1/plugins/sources/{source}/{plugin}/tags",
+            "/v1/plugins/sources/stick/prefix-router/tags",
+        ),
+        Row::new("POST", "/v1/plugins/pull", "/v1/plugins/pull")
+            .body(r#"{"source":"stick","plugin":"prefix-router","tag":"1.0"}"#)
+            .bad(br#"{"source":"stick","plugin":"prefix-router"}"#, 422)
+            .bad(br#"{"source":"stick","plugin":"prefix-router","tag":"2.0"}"#, 404)
+            // One pull at a time; but the first may have ended before the second begins.
+            .at_once(ConcurrentOutcome::Either(409)),
+        Row::get("/v1/plugins/outdated", "/v1/plugins/outdated"),
+        Row::get("/v1/plugins/{name}/{version}/sbom", "/v1/plugins/prefix-router/$VERSION/sbom"),
         Row::new("PUT", "/v1/plugins/{name}", "/v1/plugins/prefix-router")
             .body("$COMPONENT")
             .bad(b"this is no component", 422),
@@ -124,6 +138,11 @@ fn plugins() -> Vec<Row> {
             .bad(br#"{"plugin":"prefix-router","expected":-1}"#, 422)
             .at_once(ConcurrentOutcome::One(409)),
         Row::new("POST", "/v1/hooks/{hook}/try", "/v1/hooks/router/try")
+            .body(
+                r#"{"plugin":"prefix-router","messages":[{"origin":"acme","source":"100","destination":"491"}]}"#,
+            )
+            .bad(br#"{"plugin":"prefix-router"}"#, 422),
+        hook("POST", "/v1/hooks/{hook}/cases", "/v1/hooks/router/cases")
             .body(
                 r#"{"plugin":"prefix-router","messages":[{"origin":"acme","source":"100","destination":"491"}]}"#,
             )

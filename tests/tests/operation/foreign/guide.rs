@@ -11,6 +11,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use testkit::docker_registry::{DockerRegistry, RegistryAccess};
 use testkit::osmocom::Hlr;
 
 fn read_walk(paths: &[&str]) -> Result<Vec<ManualPage>> {
@@ -100,6 +101,11 @@ fn the_guide_does_what_it_says() -> Result<()> {
     substitutions.put("switchyard sms ", &format!("switchyard sms --socket {run}/sms.sock "));
     // As it prints for people.
     substitutions.put("redis-cli ", &format!("redis-cli --no-raw -p {redis} "));
+
+    let registry = DockerRegistry::start(&fixture.folder().join("registry"), &RegistryAccess::Open)?;
+    substitutions
+        .put("registry.example", &registry.address().to_string())
+        .put("/media/stick", &format!("{run}/stick"));
 
     let sample = "host/switchyard/switchyard.toml";
     let mut configuration = std::fs::read_to_string(workspace::root().join(sample))?;

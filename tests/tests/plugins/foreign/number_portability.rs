@@ -39,19 +39,12 @@ fn config(fixture: &Fixture, lookup: &str) -> Result<TestDaemonConfig> {
     Ok(config)
 }
 
-/// Binds the lookup, with this timeout of the DNS server. It imports `http`, which the document does not use: that takes force.
+/// Binds the lookup, with this timeout of the DNS server. It imports `http`, which the document does not use and the binding does not grant.
 fn bind_plugins(fixture: &Fixture, appliance: &TestDaemon, port: u16, timeout_ms: u64) -> Result<()> {
     let lookup = fixture.component("number_portability")?;
     let dns =
         json!({ "servers": [format!("127.0.0.1:{port}")], "zones": ["e164.arpa"], "timeout-ms": timeout_ms });
-    bind(
-        appliance,
-        "lookup",
-        "number-portability",
-        &lookup,
-        POLICY,
-        &json!({ "grants": { "dns": dns }, "force": true }),
-    )?;
+    bind(appliance, "lookup", "number-portability", &lookup, POLICY, &json!({ "grants": { "dns": dns } }))?;
     bind(appliance, "router", "examiner", &fixture.component("test_examiner")?, ROUTES, &json!({}))?;
     Ok(())
 }
@@ -233,5 +226,52 @@ fn without_an_answer_a_message_is_routed_without_attributes_or_rejected() -> Res
         trace["state"] == "rejected" && trace.to_string().contains("could not be looked up"),
         "{trace:#}"
     );
+    Ok(())
+}
+
+#[test]
+fn a_replay_repeats_lookups_without_the_server() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let (server, port) = server()?;
+    let appliance = config(&fixture, "timeout = \"60s\"")?.start()?;
+    bind_plugins(&fixture, &appliance, port, 5_000)?;
+    let mut esme = connect(&appliance, "acme")?;
+    let (mut north, mut south) = (connect(&appliance, "north")?, connect(&appliance, "south")?);
+    let mut ids = Vec::new();
+    // The second message to the ported number has the cached answer, which is that of the first.
+    for (sequence, to, link) in [(2, PORTED, &mut south), (3, OWN, &mut north)] {
+        ids.push(submit(&mut esme, sequence, to, "a text")?);
+        take(link)?;
+    }
+    ids.push(submit(&mut esme, 4, PORTED, "again")?);
+    take(&mut south)?;
+    ids.push(submit(&mut esme, 5, ABSENT, "absent")?);
+    take(&mut north)?;
+    for id in &ids {
+        finished(&appliance, id)?;
+    }
+    until("all messages are archived", || {
+        let archive = appliance.get("/v1/archive")?;
+        Ok(archive["archived"].as_u64() >= Some(4) && archive["backlog"] == 0)
+    })?;
+    drop(server);
+
+    let binding = appliance.get("/v1/hooks/lookup")?["live"]["chain"][0].clone();
+    let replay = |policy: &str| -> Result<Value> {
+        let request = json!({
+            "hook": "lookup", "plugin": "number-portability", "version": binding["version"], "policy": policy,
+            "grants": binding["grants"],
+        });
+        let started = appliance.ask("POST", "/v1/replays", request.to_string().as_bytes())?;
+        let path = format!("/v1/replays/{}", started["id"].as_str().context("no id")?);
+        until("the replay has ended", || Ok(appliance.get(&path)?["state"] != "running"))?;
+        Ok(appliance.get(&path)?["report"].clone())
+    };
+    let same = replay(POLICY)?;
+    ensure!(same["messages"] == 3 && same["same"] == 3 && same["exact"] == 3, "{same:#}");
+    let other = replay(&POLICY.replace("line-type = \"mobile\"\n", ""))?;
+    ensure!(other["messages"] == 3 && other["same"] == 2 && other["exact"] == 3, "{other:#}");
+    let elsewhere = replay(&POLICY.replace("e164.arpa", "e164.example"))?;
+    ensure!(elsewhere["exact"] == 0, "no answer of that tree is recorded: {elsewhere:#}");
     Ok(())
 }

@@ -214,7 +214,13 @@ impl EngineFixture {
         for id in batch.queue_actions_done {
             self.queue_actions.remove(&id);
         }
-        self.pace_days.extend(batch.pace_days.into_iter().map(|day| (day.bucket.clone(), day)));
+        for day in batch.pace_days {
+            if day.taken == 0 {
+                self.pace_days.remove(&day.bucket);
+            } else {
+                self.pace_days.insert(day.bucket.clone(), day);
+            }
+        }
         for (opt_out, stop) in batch.opt_outs {
             self.stopped.retain(|other| *other != opt_out);
             self.stopped.extend(stop.then_some(opt_out));

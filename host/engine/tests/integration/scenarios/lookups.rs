@@ -38,7 +38,14 @@ fn fixtures() -> [EngineFixture; 2] {
 fn answer(fixture: &mut EngineFixture, number: LookupNumber, result: LookupResult) {
     let attributes =
         if result == LookupResult::Found { vec![("mnc".into(), "07".into())] } else { Vec::new() };
-    let lookup = Lookup { result, attributes, by: by(), note: Some("because".into()), cached: false };
+    let lookup = Lookup {
+        result,
+        attributes,
+        by: by(),
+        note: Some("because".into()),
+        cached: false,
+        host_calls: None,
+    };
     fixture.run([Event::LookedUp { number, lookup: Arc::new(lookup) }]);
 }
 

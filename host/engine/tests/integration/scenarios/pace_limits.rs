@@ -6,7 +6,7 @@ use engine::{
     BlockedBy, Event, MessageState, PaceBucketSettings, PaceNames, PacePeriod, PaceSettings,
     SendWindowSettings, Settings,
 };
-use model::{ErrorClass, FinalState, Leg, MessageId, Outcome, PeerId, Priority};
+use model::{ErrorClass, FinalState, Leg, MessageId, Outcome, PaceUnit, PeerId, Priority};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +20,21 @@ fn zone(name: &str) -> Zone {
 }
 
 fn per_day(name: &str, amount: u64) -> PaceBucketSettings {
-    PaceBucketSettings { name: name.into(), amount, per: PacePeriod::Day(zone(ZONE)) }
+    PaceBucketSettings {
+        name: name.into(),
+        amount,
+        per: PacePeriod::Day(zone(ZONE)),
+        counts: PaceUnit::Messages,
+    }
 }
 
 fn per_time(name: &str, amount: u64, period: Duration) -> PaceBucketSettings {
-    PaceBucketSettings { name: name.into(), amount, per: PacePeriod::Time(period) }
+    PaceBucketSettings {
+        name: name.into(),
+        amount,
+        per: PacePeriod::Time(period),
+        counts: PaceUnit::Messages,
+    }
 }
 
 /// Open every day between two minutes of the day, in UTC.
@@ -217,6 +227,7 @@ fn live_through_days(start: u64, seed: u64) {
         name: "brand".into(),
         amount: AMOUNT as u64,
         per: PacePeriod::Day(berlin.clone()),
+        counts: PaceUnit::Messages,
     };
     let hours = SendWindowSettings { name: "hours".into(), window: open.clone() };
     let mut random = model::Random::new(seed);

@@ -1,5 +1,6 @@
 use crate::pool_disk::PoolDisk;
 use crate::simulation::ledger::ExpectedLedger;
+use crate::simulation::pace_limits;
 use model::{
     Balance, Batch, FinalRecord, IdempotencyKeyRecord, Message, MessageId, MessageKind, MessageProgress,
     OperationRecord, OptOut, OrphanDlrRecord, PaceDay, QueueAction, QueueActionId, RecoveredRecord,
@@ -24,6 +25,7 @@ pub(crate) struct Disk {
     pub(crate) stopped: HashSet<OptOut>,
     pub(crate) queue_actions: BTreeMap<QueueActionId, QueueAction>,
     pub(crate) pace_days: BTreeMap<Arc<str>, PaceDay>,
+    pub(crate) pace: pace_limits::Witness,
     pub(crate) balances: BTreeMap<Arc<str>, Balance>,
     pub(crate) operations: BTreeMap<u64, OperationRecord>,
     pub(crate) settlements: BTreeMap<u64, Settlement>,
@@ -39,6 +41,7 @@ pub(crate) struct Disk {
 
 impl Disk {
     pub(crate) fn commit(&mut self, batch: Batch) {
+        self.pace.committed(&batch);
         let wrote_ids = !batch.accepted.is_empty() || !batch.submit_attempts.is_empty();
         for message in &batch.accepted {
             if let MessageKind::Dlr(dlr) = &message.kind
@@ -100,7 +103,11 @@ impl Disk {
             self.queue_actions.remove(&id);
         }
         for day in batch.pace_days {
-            self.pace_days.insert(day.bucket.clone(), day);
+            if day.taken == 0 {
+                self.pace_days.remove(&day.bucket);
+            } else {
+                self.pace_days.insert(day.bucket.clone(), day);
+            }
         }
         for (account, balance) in batch.balances {
             self.balances.insert(account, balance);

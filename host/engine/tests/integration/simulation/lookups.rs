@@ -42,6 +42,7 @@ fn answer(result: LookupResult) -> Arc<Lookup> {
         by: Arc::new(PluginVersion { plugin: "sim".to_owned(), version: "1".to_owned() }),
         note: None,
         cached: false,
+        host_calls: None,
     })
 }
 

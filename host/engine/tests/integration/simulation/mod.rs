@@ -27,6 +27,8 @@
 //!   twice except in doubt;
 //! * every trace is a possible one;
 //! * no answered DLR is lost: peers repeat unanswered ones after a crash;
+//! * no message is sent outside its send windows; each attempt takes a token of each day's bucket of the configuration and of
+//!   its decision, in the batch that has the attempt, and no day has more than its amount;
 //! * two nodes over one log never both append to one place of it, and the tables of the follower are those of the leader.
 //!
 //! A failure prints its seed and plan: `SEED=n cargo test -p engine simulation::` runs that seed only, and
@@ -37,6 +39,7 @@ mod disk;
 mod journal;
 mod ledger;
 mod lookups;
+mod pace_limits;
 mod plugins;
 mod queue_actions;
 mod receipts;
@@ -94,6 +97,8 @@ pub(crate) struct Plan {
     pub(crate) receipts: bool,
     /// Some numbers are looked up before messages to them are routed.
     pub(crate) lookups: bool,
+    /// Peers, accounts and decisions name pace buckets and send windows.
+    pub(crate) pace: bool,
     /// Two nodes share a log: a crash is also a take-over, and appends have unknown outcomes.
     pub(crate) cluster: bool,
     /// A single crash at this commit, counted from 0: before its commands leave, or after.
@@ -157,6 +162,7 @@ const CALM: Plan = Plan {
     screens: false,
     receipts: false,
     lookups: false,
+    pace: false,
     cluster: false,
     crash_at: None,
 };
@@ -460,6 +466,55 @@ fn a_take_over_at_every_commit_loses_nothing() {
     for seed in seeds_of(8) {
         for crash_before_leaving in [false, true] {
             let plan = Plan { ledger: seed % 2 == 0, senders: seed % 4 < 2, crashes: false, ..CLUSTER };
+            let commits = live(seed, plan, STEPS);
+            assert!(commits > STEPS / 12, "{commits}");
+            for commit in 0..commits {
+                live(seed, Plan { crash_at: Some((commit, crash_before_leaving)), ..plan }, STEPS);
+            }
+        }
+    }
+}
+
+/// Most messages have pace limits.
+const PACE: Plan = Plan { pace: true, ..CALM };
+
+#[test]
+fn pace_limits_hold() {
+    for body_cache in [0, 1 << 20] {
+        let plan = Plan { body_cache, ..PACE };
+        let mut exhausted_days = 0;
+        for seed in seeds_of(20) {
+            let _told = FailureReport(seed, plan);
+            let mut world = World::new(seed, plan);
+            (0..400).for_each(|_| world.step());
+            world.finish();
+            exhausted_days += world.exhausted_days();
+        }
+        assert!(exhausted_days > 0, "no bucket was exhausted");
+        run(Plan { ledger: true, drops: true, silence: true, screens: true, ..plan }, 5);
+        run(Plan { serial: true, ..plan }, 6);
+    }
+}
+
+#[test]
+fn pace_limits_hold_through_crashes_and_take_overs() {
+    for uncertainty in [UncertainPolicy::SendAgain, UncertainPolicy::AwaitDlr] {
+        for body_cache in [0, 1 << 20] {
+            let plan = Plan { crashes: true, uncertainty, body_cache, ..PACE };
+            run(plan, 6);
+            run(Plan { drops: true, silence: true, disk_faults: true, ..plan }, 4);
+            run(Plan { cluster: true, ..plan }, 5);
+        }
+    }
+}
+
+#[test]
+fn pace_limits_hold_with_a_crash_at_every_commit() {
+    const STEPS: usize = 60;
+    for seed in seeds_of(2) {
+        for crash_before_leaving in [false, true] {
+            let body_cache = if seed % 2 == 0 { 0 } else { 1 << 20 };
+            let plan = Plan { body_cache, ..PACE };
             let commits = live(seed, plan, STEPS);
             assert!(commits > STEPS / 12, "{commits}");
             for commit in 0..commits {

@@ -10,7 +10,7 @@ use crate::simulation::receipts::Receipts;
 use crate::simulation::sender_numbers;
 use crate::simulation::serial_delivery::Witness;
 use crate::simulation::{Plan, Random};
-use crate::simulation::{lookups, queue_actions, screens};
+use crate::simulation::{lookups, pace_limits, queue_actions, screens};
 use engine::{
     Engine, EngineAnswer, EngineCommand, Event, Output, PeerSettings, ReplyTo, Settings, UncertainPolicy,
 };
@@ -204,11 +204,17 @@ impl World {
         self.plugins.unbind_all();
         self.receipts.crashed();
         self.lookups.crashed();
+        if self.plan.pace {
+            self.apply(Event::Pace(pace_limits::settings()));
+        }
         let mut account = PeerSettings::new(ACCOUNT);
         account.addressee = true;
         account.sends_dlrs = false;
         account.uncertainty = UncertainPolicy::SendAgain;
         account.retry = vec![Duration::from_secs(2)];
+        if self.plan.pace {
+            account.submit_pace = pace_limits::of_account();
+        }
         self.apply(Event::Peer(account));
         for peer in PEERS {
             let mut settings = PeerSettings::new(peer);
@@ -221,6 +227,9 @@ impl World {
             settings.serial = self.plan.serial && peer == SERIAL;
             settings.rate = (peer == PEERS[1]).then_some(50.0);
             settings.group = 7;
+            if self.plan.pace {
+                settings.send_pace = pace_limits::of_peer(peer);
+            }
             settings.max_attempts = if peer == PEERS[1] { 4 } else { 0 };
             self.apply(Event::Peer(settings));
         }
@@ -587,6 +596,11 @@ impl World {
                 self.wants_final.insert(*id);
             }
         }
+    }
+
+    /// The number of days on which a pace bucket was exhausted.
+    pub(crate) fn exhausted_days(&self) -> usize {
+        self.disk.pace.exhausted()
     }
 
     pub(crate) fn finish(&mut self) {

@@ -265,7 +265,9 @@ impl Reference {
             bucket: format!("bucket-{bucket}").into(),
             start: Timestamp(start),
             end: Timestamp(start.saturating_add(86_400_000)),
-            taken,
+            // 0 removes the row.
+            taken: taken % 3,
+            defined: None,
         };
         batch.pace_days = side_tables.pace_days.into_iter().map(pace_day).collect();
         batch.queue_actions_done = side_tables.queue_actions_done.into_iter().map(QueueActionId).collect();
@@ -294,7 +296,12 @@ impl Reference {
                 self.stopped.remove(opt_out);
             }
         }
-        self.pace_days.extend(batch.pace_days.iter().map(|day| (day.bucket.clone(), day.clone())));
+        for day in &batch.pace_days {
+            self.pace_days.insert(day.bucket.clone(), day.clone());
+            if day.taken == 0 {
+                self.pace_days.remove(&day.bucket);
+            }
+        }
         for order in &batch.queue_actions {
             self.queue_actions.insert(order.id.0, order.clone());
         }

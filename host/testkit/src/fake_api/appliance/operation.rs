@@ -8,9 +8,10 @@ use api::{
     ClusterNodeView, ClusterRole, ClusterView, CoreConnectionView, CoreNetworkFaultKind,
     CoreNetworkFaultView, CoreNetworkMo, CoreNetworkMt, CoreNetworkRole, CoreNetworkView, DrainStateView,
     EtcdMemberView, HlrQuestions, LatencyView, LinkBlocker, LinkPhase, LinkRole, LinkView, MetricsSampleView,
-    PeerFiguresView, PeerTestView, PumpState, QueueView, RecentMetricsView, RefusalCountView, RefusalsView,
-    RefusedAttempts, RefusedSubmissionView, RemainingMessagesView, SpanView, StatisticsCountsView,
-    StatisticsView, StatusTotals, StatusView, TestStepKind, TestStepView,
+    PeerCallbacksView, PeerFiguresView, PeerTestView, PluginPeerView, PumpState, QueueView,
+    RecentMetricsView, RefusalCountView, RefusalsView, RefusedAttempts, RefusedSubmissionView,
+    RemainingMessagesView, SpanView, StatisticsCountsView, StatisticsView, StatusTotals, StatusView,
+    TestStepKind, TestStepView,
 };
 use axum::extract::Path;
 use axum::http::StatusCode;
@@ -272,6 +273,29 @@ pub(super) fn core_networks() -> Vec<CoreNetworkView> {
     }]
 }
 
+pub(super) fn plugin_peers() -> Vec<PluginPeerView> {
+    vec![PluginPeerView {
+        peer: "aggregator".to_owned(),
+        plugin: Some("http-peer".to_owned()),
+        version: Some("0a1b2c3d4e5f".to_owned()),
+        window: 8,
+        in_flight: 3,
+        accepted: 4_012,
+        refused: 12,
+        uncertain: 1,
+        busy_ms: 861_000,
+        callbacks: PeerCallbacksView {
+            accepted: 3_998,
+            refused: 2,
+            receipts: 4_001,
+            ..PeerCallbacksView::default()
+        },
+        last_failure: Some("refused with code 402: no credit <b>".to_owned()),
+        last_failure_at: Some(1_764_000_000_000),
+        ..PluginPeerView::default()
+    }]
+}
+
 pub(super) fn peer_figures() -> PeerFiguresView {
     PeerFiguresView {
         window_ms: 300_000,
@@ -359,12 +383,14 @@ pub(super) async fn dial(Path(name): Path<String>) -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
-/// Two pace buckets, one of them exhausted.
+/// Two pace buckets: an exhausted one of the configuration, and one of a plugin.
 pub(super) fn pace_buckets() -> Vec<api::PaceBucketView> {
     let now = now();
     let bucket = |name: &str, tokens| api::PaceBucketView {
         name: name.to_owned(),
+        by_plugin: tokens > 0,
         amount: 2_000,
+        counts: "messages".to_owned(),
         tokens,
         day_ends: Some(now + 3_600_000),
         waiting: u64::from(tokens == 0) * 120,

@@ -4,15 +4,17 @@ use super::{now, problem};
 use admin::ProblemKind;
 use api::{
     AnswerDifference, Binding, BindingChange, BindingRecord, CandidateRecordView, CandidateStateView,
-    Comparison, DifferenceExample, DifferenceGroup, FaultExample, FaultyVersion, HookEvent, HookStateView,
-    LongestKeyView, OnFault, PluginCountsView, PluginFaultCounts, PluginVersionName, PluginVersionView,
-    PolicyTryRequest, PolicyTryView, RemainingGroups, ReplayOutcome, ReplayPhase, ReplayProgress,
-    ReplayReport, ReplayRequest, ReplayStart, ReplayStateView, StackFrame, TableKind, TableLookUpView,
-    TableView, Throughput, TrialModeView, TriedDecisionView, TriedHostCallView, TriedLegView,
-    TriedMessageView,
+    Comparison, DifferenceExample, DifferenceGroup, FaultCase, FaultExample, FaultyVersion, HookEvent,
+    HookStateView, LongestKeyView, MessageCase, OnFault, OutdatedPluginView, PluginCountsView,
+    PluginFaultCounts, PluginOrigin, PluginPullRequest, PluginSourceView, PluginTagsView, PluginVersionName,
+    PluginVersionView, PolicyTryRequest, PolicyTryView, RemainingGroups, ReplayOutcome, ReplayPhase,
+    ReplayProgress, ReplayReport, ReplayRequest, ReplayStart, ReplayStateView, StackFrame, TableKind,
+    TableLookUpView, TableView, Throughput, TrialModeView, TriedDecisionView, TriedHostCallView,
+    TriedLegView, TriedMessageView,
 };
 use axum::Json;
 use axum::body::Bytes;
+use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use model::{Hook, MessageId, Timestamp};
 
@@ -201,6 +203,14 @@ pub(super) fn versions() -> [PluginVersionView; 3] {
         signed_by: signed_by.map(str::to_owned),
         policy_schema: true,
         debug_info: signed_by.is_some(),
+        sbom: signed_by.is_some(),
+        origin: signed_by.map(|_| PluginOrigin {
+            source: "carrier".to_owned(),
+            plugin: "router".to_owned(),
+            tag: Some("1.4".to_owned()),
+            location: "oci://registry.example/plugins/router".to_owned(),
+            digest: format!("sha256:{}", "0d".repeat(32)),
+        }),
     };
     [
         version(FORMER, 211_802, &["counters"], None),
@@ -258,6 +268,18 @@ pub(super) async fn try_policy(Json(request): Json<PolicyTryRequest>) -> Respons
         complete: true,
     };
     Json(view).into_response()
+}
+
+pub(super) async fn message_cases(Json(request): Json<PolicyTryRequest>) -> Response {
+    let typed = request.messages.unwrap_or_default().pop();
+    let case = MessageCase {
+        id: typed.is_none().then(|| "1".to_owned()),
+        plugin: "router".to_owned(),
+        version: LIVE.to_owned(),
+        case: "\n[[case]]\nname = \"acme to <491>\"\nexpect = \"pass\"\n".to_owned(),
+        inexact: None,
+    };
+    Json([case]).into_response()
 }
 
 pub(super) async fn start_replay(Json(request): Json<ReplayRequest>) -> Response {
@@ -342,11 +364,56 @@ pub(super) fn look_up() -> TableLookUpView {
     TableLookUpView { exact: None, longest: Some(LongestKeyView { length: 3, value: "<north>".to_owned() }) }
 }
 
+pub(super) fn fault_case(id: u64) -> Response {
+    if id != 61_000 {
+        return problem(ProblemKind::NotFound, "the fault is not kept any more");
+    }
+    let case = "\n# A case.\n[[case]]\nname = \"<fault>\"\n".to_owned();
+    Json(FaultCase { plugin: "router".to_owned(), version: LIVE.to_owned(), case }).into_response()
+}
+
 pub(super) async fn upload(body: Bytes) -> Response {
     let [.., uploaded] = versions();
     if body.starts_with(b"\0asm") {
         Json(uploaded).into_response()
     } else {
         problem(ProblemKind::Unprocessable, "this is no component")
+    }
+}
+
+pub(super) fn sources() -> [PluginSourceView; 2] {
+    let source = |name: &str, url: &str| PluginSourceView { name: name.to_owned(), url: url.to_owned() };
+    [source("carrier", "oci://registry.example/plugins"), source("stick", "oci-layout:/media/stick")]
+}
+
+pub(super) async fn tags(Path((_, plugin)): Path<(String, String)>) -> Response {
+    if plugin == "router" {
+        let tags = ["1.4", "1.5"].map(str::to_owned).into();
+        Json(PluginTagsView { tags, complete: true }).into_response()
+    } else {
+        problem(
+            ProblemKind::Unprocessable,
+            "oci://registry.example/plugins/<other>: the registry wants credentials",
+        )
+    }
+}
+
+pub(super) fn outdated() -> [OutdatedPluginView; 1] {
+    [OutdatedPluginView {
+        source: "carrier".to_owned(),
+        plugin: "router".to_owned(),
+        tag: "1.4".to_owned(),
+        stored: vec![format!("router@{LIVE}")],
+        digest: Some(format!("sha256:{}", "1e".repeat(32))),
+        problem: None,
+    }]
+}
+
+pub(super) async fn pull(Json(request): Json<PluginPullRequest>) -> Response {
+    let [.., pulled] = versions();
+    if request.tag.as_deref() == Some("1.4") {
+        Json(pulled).into_response()
+    } else {
+        problem(ProblemKind::Unprocessable, "oci://registry.example/plugins/router: <blob> is damaged")
     }
 }

@@ -278,6 +278,7 @@ async fn every_page_is_usable_at_desktop_and_phone_width() -> Result<()> {
         "/accounts",
         "/accounts/acme",
         "/plugins",
+        "/plugins/pull",
         "/plugins/router",
         "/policies",
         "/policies/router",

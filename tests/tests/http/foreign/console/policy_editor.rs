@@ -2,6 +2,8 @@
 
 use super::ConsoleFixture;
 use anyhow::{Result, ensure};
+use behaviour_tests::bind;
+use serde_json::json;
 
 /// Keys of WebDriver.
 const ENTER: &str = "\u{e007}";
@@ -34,6 +36,20 @@ async fn a_policy_is_completed_checked_and_tried() -> Result<()> {
     let value = browser.value("policy").await?;
     ensure!(value == "[default]\nreject = \"prohibited\"", "{value:?}");
 
+    // Quoted and dotted keys are completed, too.
+    for (written, typed, expected) in [
+        ("[default]\n", "\"rej", "[default]\n\"reject\" = "),
+        ("default.", "rej", "default.reject = "),
+        ("\"default\".", "'rej", "\"default\".'reject' = "),
+    ] {
+        browser.put("policy", written).await?;
+        browser.append("policy", typed).await?;
+        browser.shows("#completions:not([hidden]) li[aria-selected='true']").await?;
+        browser.append("policy", TAB).await?;
+        let value = browser.value("policy").await?;
+        ensure!(value == expected, "{value:?}");
+    }
+
     // The plugin checks the document while it is edited.
     browser.put("policy", "[default]\nhome = tr").await?;
     browser.append("policy", "x").await?;
@@ -55,5 +71,31 @@ async fn a_policy_is_completed_checked_and_tried() -> Result<()> {
     // Nothing has become live.
     let live = console.appliance.get("/v1/hooks/router")?["live"].to_string();
     ensure!(live.contains("everything upstream"), "{live}");
+    console.browser.close().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_of_lines_is_completed() -> Result<()> {
+    let console = ConsoleFixture::start().await?;
+    let browser = &console.browser;
+    // The schema of the template for routers; any router will do.
+    let schema = std::fs::read_to_string(workspace::root().join("plugins/examples/policy.schema.json"))?;
+    let component = policy_schema::embed(&console.fixture.component("test_moody_router")?, &schema)?;
+    bind(&console.appliance, "router", "lines", &component, "ok upstream", &json!({}))?;
+    console.first_login().await?;
+    browser.go("/policies/router").await?;
+    browser.shows("#policy[data-ready]").await?;
+    for (written, typed, expected) in [
+        ("# Routes\n", "ro", "# Routes\nroute "),
+        ("route 86 ", "ups", "route 86 upstream"),
+        ("reject 900\nsender ACME ", "ups", "reject 900\nsender ACME upstream"),
+    ] {
+        browser.put("policy", written).await?;
+        browser.append("policy", typed).await?;
+        browser.shows("#completions:not([hidden]) li[aria-selected='true']").await?;
+        browser.append("policy", TAB).await?;
+        let value = browser.value("policy").await?;
+        ensure!(value == expected, "{value:?}");
+    }
     console.browser.close().await
 }

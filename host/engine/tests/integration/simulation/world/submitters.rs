@@ -3,7 +3,7 @@
 use super::{ACCOUNT, FEW, PEERS, SERIAL, World};
 use crate::simulation::plugins::Plugins;
 use crate::simulation::sender_numbers;
-use crate::simulation::{lookups, queue_actions, screens};
+use crate::simulation::{lookups, pace_limits, queue_actions, screens};
 use bytes::Bytes;
 use engine::{EngineCommand, Event, ReplyTo};
 use model::{
@@ -102,6 +102,9 @@ impl World {
         }
         if self.plan.lookups {
             message.routed = lookups::look_up(&mut self.random, &message, message.routed.clone());
+        }
+        if self.plan.pace {
+            pace_limits::limit(&mut self.random, &mut message);
         }
         message
     }
@@ -253,6 +256,9 @@ impl World {
             }
             if self.plan.lookups {
                 routed = lookups::look_up(&mut self.random, &message, routed);
+            }
+            if self.plan.pace && matches!(routed.verdict, Verdict::Forward(_)) {
+                routed.changes = pace_limits::changes(&mut self.random);
             }
             self.apply(Event::Rerouted { id: message.id, routed, text: None });
         }

@@ -1,0 +1,255 @@
+//! `[plugins] sources`: plugins that the appliance pulls itself, here from a folder with image layouts.
+
+use anyhow::{Context, Result, ensure};
+use behaviour_tests::test_daemon::{TestDaemon, TestDaemonConfig, free_port};
+use behaviour_tests::{AdminClient, Fixture};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const BILL: &str = r#"{"bomFormat":"CycloneDX","specVersion":"1.6"}"#;
+
+/// A folder with image layouts, and the key that signed its plugins.
+struct Stick {
+    fixture: Fixture,
+    folder: PathBuf,
+    public_key: String,
+}
+
+impl Stick {
+    /// `router:1.0` is signed and has a bill of materials, `unsigned:1.0` neither.
+    fn new() -> Result<Self> {
+        let fixture = Fixture::new()?;
+        let (author, folder) = (fixture.folder().join("author"), fixture.folder().join("stick"));
+        std::fs::create_dir(&author)?;
+        std::fs::create_dir(&folder)?;
+        for (guest, name) in [("prefix_router", "router.wasm"), ("least_cost", "unsigned.wasm")] {
+            std::fs::copy(fixture.guest(guest), author.join(name))?;
+        }
+        std::fs::write(author.join("router.bom.json"), BILL)?;
+        let stick = Self { fixture, folder, public_key: String::new() };
+        stick.plugin(&["keygen", "author.key"])?;
+        stick.push("router.wasm", "router")?;
+        stick.plugin(&["push", "unsigned.wasm", &stick.layout("unsigned")])?;
+        let public_key = std::fs::read_to_string(author.join("author.key.pub"))?.trim().to_owned();
+        Ok(Self { public_key, ..stick })
+    }
+
+    fn layout(&self, plugin: &str) -> String {
+        format!("oci-layout:{}:1.0", self.folder.join(plugin).display())
+    }
+
+    /// Signs a file and pushes it with the tag 1.0.
+    fn push(&self, file: &str, plugin: &str) -> Result<()> {
+        self.plugin(&["sign", "--key", "author.key", file])?;
+        self.plugin(&["push", file, &self.layout(plugin)]).map(drop)
+    }
+
+    /// `switchyard plugin` in the author's folder.
+    fn plugin(&self, arguments: &[&str]) -> Result<String> {
+        let mut command = Command::new(self.fixture.binary());
+        command.arg("plugin").args(arguments).stdin(Stdio::null());
+        let output = command.current_dir(self.fixture.folder().join("author")).output()?;
+        let error = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{arguments:?}: {error}");
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// An appliance that takes signed plugins only, with this folder, and with a registry that does not run.
+    fn appliance(&self) -> Result<TestDaemon> {
+        // Without a router, whose component would have to be signed.
+        let folder = self.fixture.folder().join("appliance");
+        let mut config = TestDaemonConfig::new(self.fixture.binary(), &folder)?;
+        let gone = free_port()?;
+        config.tables(&format!(
+            "[plugins]\nrequire-signature = true\ntrusted-keys = {{ author = {:?} }}\nsources = [\n  \
+             {{ name = \"stick\", url = {:?} }},\n  \
+             {{ name = \"gone\", url = \"oci://127.0.0.1:{gone}/plugins\", user = \"reader\", password = \"hush-hush\" }},\n]\n",
+            self.public_key,
+            format!("oci-layout:{}", self.folder.display()),
+        ));
+        config.start()
+    }
+
+    /// What `switchyard plugin` prints about the appliance.
+    fn ask(&self, appliance: &TestDaemon, arguments: &[&str]) -> Result<String> {
+        let output = self.fixture.command(appliance).arg("plugin").args(arguments).output()?;
+        ensure!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8(output.stdout)?)
+    }
+}
+
+fn pull(appliance: &TestDaemon, request: &Value) -> Result<(u16, Value)> {
+    let (status, text) = appliance.request("POST", "/v1/plugins/pull", request.to_string().as_bytes())?;
+    Ok((status, serde_json::from_str(&text).with_context(|| text.clone())?))
+}
+
+/// The blob of this size in an image layout.
+fn component_blob(layout: &Path, size: u64) -> Result<PathBuf> {
+    for entry in std::fs::read_dir(layout.join("blobs/sha256"))? {
+        let path = entry?.path();
+        if path.metadata()?.len() == size {
+            return Ok(path);
+        }
+    }
+    anyhow::bail!("no blob of {size} octets")
+}
+
+#[test]
+fn an_appliance_pulls_signed_plugins_from_its_sources() -> Result<()> {
+    let stick = Stick::new()?;
+    let appliance = stick.appliance()?;
+    let sources = appliance.get("/v1/plugins/sources")?;
+    assert_eq!((&sources[0]["name"], &sources[1]["name"]), (&json!("stick"), &json!("gone")));
+    ensure!(!sources.to_string().contains("hush-hush"), "{sources}");
+    let configuration = appliance.get("/v1/configuration")?.to_string();
+    ensure!(configuration.contains("reader") && !configuration.contains("hush-hush"), "{configuration}");
+    assert!(stick.ask(&appliance, &["sources"])?.contains("stick   oci-layout:/"));
+    assert_eq!(stick.ask(&appliance, &["tags", "stick/router"])?, "1.0\n");
+
+    let printed = stick.ask(&appliance, &["pull", "--json", "stick/router:1.0"])?;
+    let version: Value = serde_json::from_str(&printed)?;
+    let origin = &version["origin"];
+    assert_eq!((&version["plugin"], &version["signed_by"]), (&json!("router"), &json!("author")));
+    assert_eq!(
+        (&origin["source"], &origin["tag"], &version["sbom"]),
+        (&json!("stick"), &json!("1.0"), &json!(true))
+    );
+    let digest = origin["digest"].as_str().context("no digest")?;
+    assert_eq!(appliance.get("/v1/plugins")?, json!([version]));
+    let number = version["version"].as_str().context("no version")?;
+    assert_eq!(stick.ask(&appliance, &["sbom", &format!("router@{number}")])?.trim(), BILL);
+    let audit = appliance.get("/v1/audit?limit=10")?.to_string();
+    ensure!(
+        audit.contains(&format!("router {number}, signed by author, from stick/router:1.0, {digest}")),
+        "{audit}"
+    );
+
+    // By the digest, and by another name.
+    let request = json!({ "source": "stick", "plugin": "router", "digest": digest, "name": "second" });
+    let (status, second) = pull(&appliance, &request)?;
+    assert_eq!((status, &second["plugin"], &second["sha256"]), (200, &json!("second"), &version["sha256"]));
+    assert_eq!((&second["origin"]["tag"], &second["origin"]["plugin"]), (&Value::Null, &json!("router")));
+
+    // The version is usable, and an upload of the same component and a restart keep its origin.
+    let policy = "[default]\nreject = \"no-route\"\n";
+    let binding =
+        json!({ "plugin": "router", "version": version["sha256"], "policy": policy, "force": true });
+    appliance.ask("POST", "/v1/hooks/router/activate", binding.to_string().as_bytes())?;
+    appliance.ask("PUT", "/v1/plugins/router", &stick.fixture.component("prefix_router")?)?;
+    let appliance = appliance.kill()?.start()?;
+    assert_eq!(appliance.get("/v1/plugins")?[0], version);
+    let (status, _) = appliance.stop()?;
+    ensure!(status.success());
+    Ok(())
+}
+
+#[test]
+fn a_plugin_that_cannot_be_trusted_or_reached_is_not_stored() -> Result<()> {
+    let stick = Stick::new()?;
+    let appliance = stick.appliance()?;
+    let refused = |request: &Value, status: u16, words: &[&str]| -> Result<()> {
+        let (found, problem) = pull(&appliance, request)?;
+        let detail = problem["detail"].as_str().unwrap_or_default();
+        ensure!(found == status, "{request}: {found} {problem}");
+        ensure!(words.iter().all(|word| detail.contains(word)), "{request}: {detail}");
+        ensure!(!problem.to_string().contains("hush-hush"), "{problem}");
+        Ok(())
+    };
+    let named =
+        |source: &str, plugin: &str, tag: &str| json!({ "source": source, "plugin": plugin, "tag": tag });
+    let other = format!("sha256:{}", "0".repeat(64));
+    refused(&named("stick", "unsigned", "1.0"), 422, &["is not signed", "requires signatures"])?;
+    refused(&named("stick", "router", "2.0"), 404, &["has no tag 2.0", "plugin tags stick/router"])?;
+    refused(&named("stick", "missing", "1.0"), 404, &["does not exist", "\"stick\" mounted"])?;
+    refused(&named("stick", "../stick/router", "1.0"), 422, &["cannot be a plugin's name"])?;
+    refused(&named("stick", "router", "x/../../unsigned:1.0"), 422, &["is no tag"])?;
+    refused(&named("elsewhere", "router", "1.0"), 404, &["[plugins] sources", "stick, gone"])?;
+    refused(&named("gone", "router", "1.0"), 503, &["127.0.0.1", "\"gone\"", "plain-http", "is running"])?;
+    let by_digest = |digest: &str| json!({ "source": "stick", "plugin": "router", "digest": digest });
+    refused(&by_digest(&other), 404, &["has no sha256:00"])?;
+    refused(&by_digest("sha256:00"), 422, &["64 hexadecimal digits"])?;
+    refused(&json!({ "source": "stick", "plugin": "router" }), 422, &["a tag or a digest is needed"])?;
+    let both = json!({ "source": "stick", "plugin": "router", "tag": "1.0", "digest": other });
+    refused(&both, 409, &["leads to sha256:", "nothing is stored"])?;
+
+    // One octet of the component is changed, so its digest is another.
+    let size = std::fs::metadata(stick.fixture.guest("prefix_router"))?.len();
+    let blob = component_blob(&stick.folder.join("router"), size)?;
+    let mut octets = std::fs::read(&blob)?;
+    *octets.last_mut().context("empty")? ^= 1;
+    std::fs::write(&blob, octets)?;
+    refused(&named("stick", "router", "1.0"), 422, &["is damaged or was replaced"])?;
+    assert_eq!(appliance.get("/v1/plugins")?, json!([]));
+
+    // A viewer may see the sources, and neither pull nor make the appliance connect to one.
+    let root = AdminClient::root(&appliance)?;
+    let viewer = AdminClient::anonymous(&appliance)
+        .with_token(&root.make_token("viewer", &json!({ "role": "viewer" }))?);
+    let status = |method: &str, path: &str, body: Option<&Value>| -> Result<u16> {
+        Ok(viewer.ask(method, path, body)?.status)
+    };
+    assert_eq!(status("GET", "/v1/plugins/sources", None)?, 200);
+    assert_eq!(status("GET", "/v1/plugins/sources/stick/router/tags", None)?, 403);
+    assert_eq!(status("GET", "/v1/plugins/outdated", None)?, 403);
+    assert_eq!(status("POST", "/v1/plugins/pull", Some(&named("stick", "router", "1.0")))?, 403);
+    Ok(())
+}
+
+#[test]
+fn the_check_of_a_configuration_reports_sources_that_cannot_be_used() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let check = |source: &str| {
+        let mut config = fixture.config()?;
+        config.native("upstream").peer("upstream", ([127, 0, 0, 1], 1).into(), "");
+        config.tables(&format!("[plugins]\nsources = [{source}]\n")).check()
+    };
+    let (valid, printed) = check(r#"{ name = "stick", url = "oci-layout:/media/stick" }"#)?;
+    ensure!(valid, "{printed}");
+    let (valid, printed) =
+        check(r#"{ name = "carrier", url = "oci://user:hush@registry.example/plugins" }"#)?;
+    ensure!(!valid && printed.contains("plugins.sources[0].url: must have no credentials"), "{printed}");
+    ensure!(!printed.contains("hush"), "{printed}");
+    Ok(())
+}
+
+#[test]
+fn a_moved_tag_changes_nothing_until_the_next_pull() -> Result<()> {
+    let stick = Stick::new()?;
+    let appliance = stick.appliance()?;
+    let request = json!({ "source": "stick", "plugin": "router", "tag": "1.0" });
+    let (status, first) = pull(&appliance, &request)?;
+    assert_eq!(status, 200, "{first}");
+    assert_eq!(appliance.get("/v1/plugins/outdated")?, json!([]));
+    assert!(stick.ask(&appliance, &["outdated"])?.starts_with("Each tag"));
+
+    std::fs::copy(stick.fixture.guest("least_cost"), stick.fixture.folder().join("author/next.wasm"))?;
+    stick.push("next.wasm", "router")?;
+    assert_eq!(appliance.get("/v1/plugins")?, json!([first]));
+    let outdated = appliance.get("/v1/plugins/outdated")?;
+    let stored = format!("router@{}", first["version"].as_str().context("no version")?);
+    assert_eq!((&outdated[0]["tag"], &outdated[0]["stored"]), (&json!("1.0"), &json!([stored])));
+    let now = outdated[0]["digest"].as_str().context("no digest")?;
+    assert!(stick.ask(&appliance, &["outdated"])?.contains(now));
+
+    let (status, second) = pull(&appliance, &request)?;
+    assert_eq!((status, &second["origin"]["digest"]), (200, &json!(now)));
+    assert_ne!(second["sha256"], first["sha256"]);
+    assert_eq!(appliance.get("/v1/plugins/outdated")?, json!([]));
+
+    // A source that the configuration does not name any more is not read; its plugins stay.
+    let etag = appliance.get("/v1/configuration")?["version"].as_u64().context("no version")?;
+    let admin = AdminClient::root(&appliance)?.with_header("if-match", &format!("\"{etag}\""));
+    let changed = admin.ask(
+        "PATCH",
+        "/v1/configuration",
+        Some(&json!({ "plugins": { "sources": { "stick": null } } })),
+    )?;
+    ensure!(changed.status == 200, "{}", changed.text);
+    assert_eq!(pull(&appliance, &request)?.0, 404);
+    assert_eq!(appliance.get("/v1/plugins")?.as_array().map(Vec::len), Some(2));
+    let outdated = appliance.get("/v1/plugins/outdated")?;
+    let problem = outdated[0]["problem"].as_str().context("no problem")?;
+    ensure!(problem.contains("is not in [plugins] sources") && outdated[0]["digest"].is_null(), "{outdated}");
+    Ok(())
+}
