@@ -1,21 +1,9 @@
 //! The command line of the admin's commands.
 
-use crate::doctor::ConfigFacts;
+use crate::context::CliContext;
 use crate::output::Streams;
 use clap::Subcommand;
-use std::path::Path;
 use std::process::ExitCode;
-
-/// Functions and data of the daemon's program that the commands need.
-#[derive(Debug, Clone, Copy)]
-pub struct CliContext {
-    /// The whole command line, as clap has it: for completions and man pages.
-    pub command: fn() -> clap::Command,
-    /// The version of the program.
-    pub version: &'static str,
-    /// Reads a configuration file; the error has one line for each problem.
-    pub read: fn(&Path) -> Result<ConfigFacts, String>,
-}
 
 /// The admin's commands, one module each.
 #[derive(Debug, Subcommand)]

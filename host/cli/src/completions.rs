@@ -1,6 +1,6 @@
 //! Completion scripts and manual pages, generated from the command line.
 
-use crate::command::CliContext;
+use crate::context::CliContext;
 use crate::output::{Failure, Output, Streams};
 use clap::{Args, ValueEnum};
 use clap_complete::{Shell, generate};

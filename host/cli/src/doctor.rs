@@ -4,7 +4,7 @@ mod api_checks;
 mod host_checks;
 
 use crate::attention::{Finding, Level};
-use crate::command::CliContext;
+use crate::context::CliContext;
 use crate::format::padded;
 use crate::output::{Failure, Output, Streams};
 use clap::Args;
@@ -27,31 +27,6 @@ Examples:
 
 /// The default path of the configuration file.
 const CONFIGURATION: &str = "/etc/switchyard/switchyard.toml";
-
-/// The parts of a configuration file that the doctor checks.
-#[derive(Debug, Clone)]
-pub struct ConfigFacts {
-    /// A summary of the configuration, in a few words.
-    pub summary: String,
-    /// The data directory.
-    pub data: PathBuf,
-    /// The file with the root token of the API.
-    pub token_file: PathBuf,
-    /// The free octets on the disk below which submissions are refused.
-    pub free_space_watermark: u64,
-    /// All listen addresses, each with the name of its listener.
-    pub listens: Vec<(String, SocketAddr)>,
-    /// The maximum number of connections, incoming and outgoing.
-    pub connections: u64,
-    /// The URL of the API.
-    pub url: String,
-    /// Host and port of the archive's database, if it is reached over the network.
-    pub archive: Option<String>,
-    /// The journal of the data directory in a few words, or why it cannot be read; `None` before the first start.
-    pub journal: Option<Result<String, String>>,
-    /// The tables of the data directory in a few words, or their damage; `None` before the first start.
-    pub tables: Option<Result<String, String>>,
-}
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]

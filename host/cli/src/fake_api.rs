@@ -1,7 +1,7 @@
 //! For tests: a function that runs a command line against a fake of the API.
 
-use crate::command::{CliCommand, CliContext};
-use crate::doctor::ConfigFacts;
+use crate::command::CliCommand;
+use crate::context::{CliContext, ConfigFacts};
 use crate::output::Streams;
 use clap::{CommandFactory, Parser};
 use serde_json::Value;

@@ -8,7 +8,6 @@ use clap::{Args, Subcommand};
 use client::{ApiClient, encode_segment};
 use serde_json::json;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Amounts are in millionths of the currency.
 const MILLIONTHS: u128 = 1_000_000;
@@ -147,6 +146,15 @@ fn path(account: &str) -> String {
     format!("/v1/ledger/{}", encode_segment(account))
 }
 
+/// A key that no other change has.
+fn new_idempotency_key() -> Result<String, Failure> {
+    let random = getrandom::u64().map_err(|error| {
+        let why = format!("the system gives no random number: {error}; name a key with --idempotency-key");
+        Failure::Usage(why)
+    })?;
+    Ok(format!("cli-{random:016x}"))
+}
+
 fn post_change(
     api: &ApiClient,
     output: &Output,
@@ -154,10 +162,10 @@ fn post_change(
     change: LedgerChangeRequest,
     change_args: ChangeArgs,
 ) -> Result<(), Failure> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let key = change_args
-        .idempotency_key
-        .unwrap_or_else(|| format!("cli-{}-{}", since.as_nanos(), std::process::id()));
+    let key = match change_args.idempotency_key {
+        Some(key) => key,
+        None => new_idempotency_key()?,
+    };
     let body = json!(LedgerChangeRequest { reason: Some(change_args.reason), ..change });
     let headers = [("content-type", "application/json"), ("idempotency-key", key.as_str())];
     let changed: BalanceChangeView =

@@ -11,6 +11,7 @@ mod cluster_setup;
 mod command;
 mod completions;
 mod config;
+mod context;
 mod doctor;
 mod drain;
 mod explain;
@@ -42,8 +43,8 @@ mod token;
 mod top;
 mod user;
 
-pub use command::{CliCommand, CliContext};
-pub use doctor::ConfigFacts;
+pub use command::CliCommand;
+pub use context::{CliContext, ConfigFacts};
 
 #[cfg(test)]
 use testkit::fake_api::fixtures;

@@ -134,7 +134,7 @@ impl Streams {
             colour: false,
             stdout_is_terminal: false,
             stderr_is_terminal: false,
-            clock: || crate::fake_api::NOW,
+            clock: || crate::fixtures::NOW,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Checks of the machine: data directory, disk, token file, clock, limits and ports.
 
-use super::ConfigFacts;
 use crate::attention::{Finding, Level};
+use crate::context::ConfigFacts;
 use crate::format::{number, octets, plural};
 use rustix::fs::Access;
 use rustix::process::{Resource, getrlimit};
