@@ -6,13 +6,12 @@ mod update_script;
 
 pub use operate_client::OperateClient;
 
-use crate::backend::SharedBackend;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{Binary, Flag, JsonBody, QueryParams};
+use crate::service::{Provides, Service};
 use api::{FactoryResetRequest, ImageStatusView, OperateResult, ProblemReason, StateRetention};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use operate_client::OperateCommand;
@@ -43,7 +42,7 @@ impl RestartQuery {
     }
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn ApplianceImage>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(image_status))
         .routes(routes!(install_update))
@@ -52,7 +51,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
         .routes(routes!(factory_reset))
 }
 
-fn operate_client(backend: &SharedBackend) -> Result<OperateClient, Problem> {
+fn operate_client(backend: &Service<dyn ApplianceImage>) -> Result<OperateClient, Problem> {
     let other = "this machine is not the appliance image: manage its packages and services with the tools of its system";
     backend.operate_client().ok_or_else(|| {
         Problem::new(ProblemKind::NotFound, other).with_reason(ProblemReason::of("not-the-appliance-image"))
@@ -61,7 +60,7 @@ fn operate_client(backend: &SharedBackend) -> Result<OperateClient, Problem> {
 
 /// Runs an operation and returns its message.
 async fn operate(
-    backend: &SharedBackend,
+    backend: &Service<dyn ApplianceImage>,
     start: RestartQuery,
     command: impl FnOnce(bool) -> OperateCommand,
     body: Option<Body>,
@@ -80,7 +79,7 @@ async fn operate(
         (status = 404, description = "This host does not run the appliance image."),
     )
 )]
-async fn image_status(State(backend): State<SharedBackend>) -> Result<Json<ImageStatusView>, Problem> {
+async fn image_status(backend: Service<dyn ApplianceImage>) -> Result<Json<ImageStatusView>, Problem> {
     operate_client(&backend)?.image_status().await.map(Json)
 }
 
@@ -103,7 +102,7 @@ async fn image_status(State(backend): State<SharedBackend>) -> Result<Json<Image
     )
 )]
 async fn install_update(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn ApplianceImage>,
     QueryParams(start): QueryParams<RestartQuery>,
     body: Body,
 ) -> Result<Json<OperateResult>, Problem> {
@@ -123,7 +122,7 @@ async fn install_update(
     )
 )]
 async fn rollback(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn ApplianceImage>,
     QueryParams(start): QueryParams<RestartQuery>,
 ) -> Result<Json<OperateResult>, Problem> {
     operate(&backend, start, |restarts| OperateCommand::Rollback { restarts }, None).await
@@ -141,7 +140,7 @@ async fn rollback(
         (status = 409, description = "Another operation on the appliance image is running."),
     )
 )]
-async fn support_bundle(State(backend): State<SharedBackend>) -> Result<Response, Problem> {
+async fn support_bundle(backend: Service<dyn ApplianceImage>) -> Result<Response, Problem> {
     let pieces = operate_client(&backend)?.stream_file(OperateCommand::SupportBundle).await?;
     let headers = [
         (header::CONTENT_TYPE, "application/gzip"),
@@ -163,7 +162,7 @@ async fn support_bundle(State(backend): State<SharedBackend>) -> Result<Response
     )
 )]
 async fn factory_reset(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn ApplianceImage>,
     QueryParams(start): QueryParams<RestartQuery>,
     JsonBody(FactoryResetRequest { state }): JsonBody<FactoryResetRequest>,
 ) -> Result<Json<OperateResult>, Problem> {

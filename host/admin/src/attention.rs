@@ -2,11 +2,17 @@
 
 mod rules;
 
-use crate::backend::{ApiBackend, SharedBackend, call_json};
+use crate::cluster::ClusterLeader;
+use crate::configuration::Configuration;
+use crate::operation::Operation;
+use crate::overview::Overview;
+use crate::plugins::Plugins;
 use crate::problem::Problem;
+use crate::quarantine::Quarantine;
+use crate::records::Records;
+use crate::service::{Provides, Service, call_json};
 use api::{AttentionView, NotReady};
 use axum::Json;
-use axum::extract::State;
 use configuration::Keys;
 use model::{NumberDisplay, Timestamp};
 use rules::{Facts, findings};
@@ -49,7 +55,15 @@ pub struct PendingConfiguration {
     pub restart: usize,
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+/// What the attention rules look at.
+pub trait AttentionSource:
+    Operation + Overview + Quarantine + ClusterLeader + Plugins + Records + Configuration
+{
+    /// The limits of the attention rules.
+    fn attention_limits(&self) -> AttentionLimits;
+}
+
+pub(crate) fn routes<S: Provides<dyn AttentionSource>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(attention))
 }
 
@@ -61,12 +75,12 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     path = "/v1/attention",
     responses((status = 200, description = "All findings. The list is empty if nothing needs attention.", body = Vec<AttentionView>))
 )]
-async fn attention(State(backend): State<SharedBackend>) -> Result<Json<Vec<AttentionView>>, Problem> {
+async fn attention(backend: Service<dyn AttentionSource>) -> Result<Json<Vec<AttentionView>>, Problem> {
     call_json(backend, |backend| Ok(findings(&collect_facts(backend)?))).await
 }
 
 /// Collects the facts for the rules. Facts of the core are omitted while the core does not answer.
-fn collect_facts(backend: &dyn ApiBackend) -> Result<Facts, Problem> {
+fn collect_facts(backend: &dyn AttentionSource) -> Result<Facts, Problem> {
     let readiness = backend.readiness();
     let has_core = !readiness
         .reasons

@@ -1,11 +1,11 @@
 //! Backups: a consistent copy of all data of the appliance, taken while traffic flows.
 
-use crate::backend::{Export, SharedBackend, call};
+use crate::export::Export;
 use crate::problem::Problem;
+use crate::service::{Provides, Service, call};
 use access::Caller;
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub trait Backup: Send + Sync + 'static {
     fn backup(&self, by: Arc<str>) -> Result<(String, Export), Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn Backup>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(backup))
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     )
 )]
 async fn backup(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Backup>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Problem> {
     let (name, Export { media_type, chunks }) =

@@ -2,11 +2,11 @@
 
 use crate::authenticator::Authenticator;
 use crate::authz;
-use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::PathParams;
 use crate::request_audit::{AuditedResult, with_audit_detail};
 use crate::security_headers::add_security_headers;
+use crate::service::{Provides, Service, call, call_json};
 use api::{ClusterView, Health, NotReady, ProblemReason, Readiness};
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -41,7 +41,7 @@ pub trait ClusterLeader: Send + Sync + 'static {
     fn publish_shared_state(&self) -> Result<(), Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn ClusterLeader>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(cluster)).routes(routes!(hand_over)).routes(routes!(remove_node))
 }
 
@@ -63,7 +63,7 @@ pub fn no_cluster() -> Problem {
         (status = 404, description = "The appliance belongs to no cluster."),
     )
 )]
-async fn cluster(State(backend): State<SharedBackend>) -> Result<Json<ClusterView>, Problem> {
+async fn cluster(backend: Service<dyn ClusterLeader>) -> Result<Json<ClusterView>, Problem> {
     call_json(backend, |backend| backend.cluster().ok_or_else(no_cluster)).await
 }
 
@@ -78,7 +78,7 @@ async fn cluster(State(backend): State<SharedBackend>) -> Result<Json<ClusterVie
     )
 )]
 async fn hand_over(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn ClusterLeader>,
     axum::Extension(caller): axum::Extension<access::Caller>,
 ) -> AuditedResult<ClusterView> {
     let cluster = call(backend, move |backend| {
@@ -103,7 +103,7 @@ async fn hand_over(
     )
 )]
 async fn remove_node(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn ClusterLeader>,
     axum::Extension(caller): axum::Extension<access::Caller>,
     PathParams(name): PathParams<String>,
 ) -> Result<StatusCode, Problem> {

@@ -1,10 +1,10 @@
 //! The API of the configuration: one document, replaced or patched as a whole, with a version history and rollback.
 
 use crate::attention::PendingConfiguration;
-use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams, QueryParams, RawBody, json, page_limit};
 use crate::request_audit::AuditDetail;
+use crate::service::{Provides, Service, call, call_json};
 use access::Caller;
 use api::{
     ConfigConfirmRequest, ConfigDifferenceView, ConfigRollbackRequest, ConfigVersionPageView,
@@ -12,7 +12,7 @@ use api::{
     ConfigurationDiff, CurrentConfiguration,
 };
 use axum::Json;
-use axum::extract::{Extension, State};
+use axum::extract::Extension;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ pub struct ChangeOptions {
     pub confirm_within: Option<Duration>,
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn Configuration>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(show, put, patch))
         .routes(routes!(validate))
@@ -205,13 +205,13 @@ impl ChangeQuery {
         headers(("ETag" = String, description = "The version in quotes. A change sends it in `If-Match`.")),
     )),
 )]
-async fn show(State(backend): State<SharedBackend>) -> Result<Response, Problem> {
+async fn show(backend: Service<dyn Configuration>) -> Result<Response, Problem> {
     let current = call(backend, Configuration::configuration).await?;
     Ok(with_etag(current.version, current))
 }
 
 async fn change(
-    backend: SharedBackend,
+    backend: Service<dyn Configuration>,
     change: ConfigurationEdit,
     options: ChangeOptions,
 ) -> Result<Response, Problem> {
@@ -250,7 +250,7 @@ fn change_response(applied: ConfigurationChangeResult) -> Response {
     ),
 )]
 async fn put(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Configuration>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     QueryParams(query): QueryParams<ChangeQuery>,
@@ -277,7 +277,7 @@ async fn put(
     ),
 )]
 async fn patch(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Configuration>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     QueryParams(query): QueryParams<ChangeQuery>,
@@ -297,7 +297,7 @@ async fn patch(
     responses((status = 200, description = "All errors, and the changes that would be made.", body = ConfigurationCheck)),
 )]
 async fn validate(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Configuration>,
     headers: HeaderMap,
     RawBody(body): RawBody,
 ) -> Result<Json<ConfigurationCheck>, Problem> {
@@ -328,7 +328,7 @@ struct VersionsQuery {
     responses((status = 200, description = "A page of versions.", body = ConfigVersionPageView)),
 )]
 async fn versions(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Configuration>,
     QueryParams(page): QueryParams<VersionsQuery>,
 ) -> Result<Json<ConfigVersionPageView>, Problem> {
     let most = page_limit(page.limit, 1_000)?;
@@ -350,7 +350,7 @@ async fn versions(
     responses((status = 200, description = "The version.", body = ConfigVersionView)),
 )]
 async fn version(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Configuration>,
     PathParams(version): PathParams<u64>,
 ) -> Result<Json<ConfigVersionView>, Problem> {
     call_json(backend, move |backend| backend.configuration_version(version)).await
@@ -374,7 +374,7 @@ struct DiffQuery {
     responses((status = 200, description = "All differences.", body = ConfigurationDiff)),
 )]
 async fn diff(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Configuration>,
     QueryParams(DiffQuery { from, to }): QueryParams<DiffQuery>,
 ) -> Result<Json<ConfigurationDiff>, Problem> {
     call_json(backend, move |backend| {
@@ -399,7 +399,7 @@ async fn diff(
     ),
 )]
 async fn rollback(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Configuration>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     JsonBody(ConfigRollbackRequest { to, why, confirm_within }): JsonBody<ConfigRollbackRequest>,
@@ -419,7 +419,7 @@ async fn rollback(
     ),
 )]
 async fn confirm(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Configuration>,
     Extension(caller): Extension<Caller>,
     JsonBody(ConfigConfirmRequest { version }): JsonBody<ConfigConfirmRequest>,
 ) -> Result<StatusCode, Problem> {
@@ -437,7 +437,7 @@ async fn confirm(
     ),
 )]
 async fn revert(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Configuration>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Problem> {
     let applied = call(backend, move |backend| backend.revert_configuration(&caller.name)).await?;
@@ -450,7 +450,7 @@ async fn revert(
     path = "/v1/configuration/schema",
     responses((status = 200, description = "The schema.", body = Object, content_type = "application/schema+json")),
 )]
-async fn schema(State(backend): State<SharedBackend>) -> Response {
+async fn schema(backend: Service<dyn Configuration>) -> Response {
     let kind = [(header::CONTENT_TYPE, "application/schema+json")];
     (kind, backend.configuration_schema().to_string()).into_response()
 }
@@ -463,7 +463,7 @@ async fn schema(State(backend): State<SharedBackend>) -> Response {
     path = "/v1/configuration/file",
     responses((status = 200, description = "The file.", body = String, content_type = "application/toml")),
 )]
-async fn file(State(backend): State<SharedBackend>) -> Result<Response, Problem> {
+async fn file(backend: Service<dyn Configuration>) -> Result<Response, Problem> {
     let text = call(backend, Configuration::configuration_file).await?;
     Ok(([(header::CONTENT_TYPE, "application/toml; charset=utf-8")], text).into_response())
 }

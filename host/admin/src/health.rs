@@ -1,12 +1,11 @@
 //! Public operations: health, and the OpenAPI document.
 
-use crate::backend::SharedBackend;
 use api::Health;
 use axum::Json;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(health)).routes(routes!(description))
 }
 

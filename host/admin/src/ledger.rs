@@ -1,12 +1,11 @@
 //! The API of the ledger: balances and operations on them.
 
-use crate::backend::{SharedBackend, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams, QueryParams, page_limit};
 use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
+use crate::service::{Provides, Service, call_json};
 use api::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
 use axum::Json;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -47,7 +46,7 @@ pub trait Ledger: Send + Sync + 'static {
     ) -> Result<Vec<LedgerOperationView>, Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn Ledger>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(balances))
         .routes(routes!(balance, change))
@@ -60,7 +59,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     path = "/v1/ledger",
     responses((status = 200, description = "The accounts, sorted by name.", body = BalancesView)),
 )]
-async fn balances(State(backend): State<SharedBackend>) -> Result<Json<BalancesView>, Problem> {
+async fn balances(backend: Service<dyn Ledger>) -> Result<Json<BalancesView>, Problem> {
     call_json(backend, Ledger::balances).await
 }
 
@@ -72,7 +71,7 @@ async fn balances(State(backend): State<SharedBackend>) -> Result<Json<BalancesV
     responses((status = 200, description = "The account.", body = BalanceView)),
 )]
 async fn balance(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Ledger>,
     PathParams(account): PathParams<String>,
 ) -> Result<Json<BalanceView>, Problem> {
     call_json(backend, move |backend| backend.balance(&account)).await
@@ -135,7 +134,7 @@ struct CreditLimitSchema {
     responses((status = 200, description = "The account after the change.", body = BalanceChangeView)),
 )]
 async fn change(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Ledger>,
     PathParams(account): PathParams<String>,
     headers: HeaderMap,
     JsonBody(request): JsonBody<LedgerChangeRequest>,
@@ -178,7 +177,7 @@ struct OperationsQuery {
     responses((status = 200, description = "A page of operations.", body = Vec<LedgerOperationView>)),
 )]
 async fn operations(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Ledger>,
     PathParams(account): PathParams<String>,
     QueryParams(OperationsQuery { limit, before }): QueryParams<OperationsQuery>,
 ) -> Result<Json<Vec<LedgerOperationView>>, Problem> {

@@ -1,13 +1,12 @@
 //! The API of messages: search, and actions on one message.
 
-use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{PathParams, QueryParams, page_limit};
+use crate::service::{Provides, Service, call, call_json};
 
 use access::Caller;
 use api::Permission;
 use api::name_schemas::{IdText, TimeText};
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use model::NumberDisplay;
@@ -47,7 +46,7 @@ pub trait Messages: Send + Sync + 'static {
     fn apply_message_action(&self, id: &str, action: MessageAction, by: &str) -> Result<(), Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn Messages>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(list_messages))
         .routes(routes!(cancel_message))
@@ -99,7 +98,7 @@ struct MessagesQuery {
     responses((status = 200, description = "A page of messages.", body = api::MessagePageView)),
 )]
 async fn list_messages(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Messages>,
     Extension(caller): Extension<Caller>,
     QueryParams(filter): QueryParams<MessagesQuery>,
 ) -> Result<Json<api::MessagePageView>, Problem> {
@@ -144,7 +143,7 @@ async fn list_messages(
 }
 
 async fn apply_message_action(
-    backend: SharedBackend,
+    backend: Service<dyn Messages>,
     caller: Caller,
     id: String,
     action: MessageAction,
@@ -161,7 +160,7 @@ async fn apply_message_action(
     responses((status = 204, description = "The message has ended.")),
 )]
 async fn cancel_message(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Messages>,
     Extension(caller): Extension<Caller>,
     PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
@@ -176,7 +175,7 @@ async fn cancel_message(
     responses((status = 204, description = "The message is queued again.")),
 )]
 async fn retry_message(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Messages>,
     Extension(caller): Extension<Caller>,
     PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, Problem> {

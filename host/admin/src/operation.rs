@@ -1,12 +1,11 @@
 //! The API of daemon operation: readiness, drain mode, log level.
 
-use crate::backend::{SharedBackend, call_json};
 use crate::problem::Problem;
 use crate::request::{JsonBody, OptionalJsonBody};
 use crate::request_audit::{AuditedResult, with_audit_detail};
+use crate::service::{Provides, Service, call_json};
 use access::Caller;
 use api::{DrainOptions, DrainStateView, LogLevelRequest, LogLevelView, Readiness};
-use axum::extract::State;
 use axum::{Extension, Json};
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
@@ -40,7 +39,7 @@ pub trait Operation: Send + Sync + 'static {
     fn set_log_level(&self, request: LogLevelRequest, by: &str) -> Result<LogLevelView, Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn Operation>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(drain_state, begin_drain, end_drain))
         .routes(routes!(log_level, set_log_level))
@@ -48,7 +47,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
 
 /// Shows the state of drain mode.
 #[utoipa::path(get, path = "/v1/drain", responses((status = 200, description = "The current state.", body = DrainStateView)))]
-async fn drain_state(State(backend): State<SharedBackend>) -> Result<Json<DrainStateView>, Problem> {
+async fn drain_state(backend: Service<dyn Operation>) -> Result<Json<DrainStateView>, Problem> {
     call_json(backend, Operation::drain_state).await
 }
 
@@ -63,7 +62,7 @@ async fn drain_state(State(backend): State<SharedBackend>) -> Result<Json<DrainS
     responses((status = 200, description = "The new state.", body = DrainStateView))
 )]
 async fn begin_drain(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Operation>,
     Extension(caller): Extension<Caller>,
     OptionalJsonBody(how): OptionalJsonBody<DrainOptions>,
 ) -> AuditedResult<DrainStateView> {
@@ -79,7 +78,7 @@ async fn begin_drain(
 /// Without effect if it is off.
 #[utoipa::path(delete, path = "/v1/drain", responses((status = 200, description = "The new state.", body = DrainStateView)))]
 async fn end_drain(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Operation>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<DrainStateView>, Problem> {
     call_json(backend, move |backend| backend.end_drain(&caller.name)).await
@@ -87,14 +86,14 @@ async fn end_drain(
 
 /// Shows the current log level.
 #[utoipa::path(get, path = "/v1/log", responses((status = 200, description = "The current log level.", body = LogLevelView)))]
-async fn log_level(State(backend): State<SharedBackend>) -> Result<Json<LogLevelView>, Problem> {
+async fn log_level(backend: Service<dyn Operation>) -> Result<Json<LogLevelView>, Problem> {
     call_json(backend, |backend| Ok(backend.log_level())).await
 }
 
 /// Sets the log level, at once and until the next start.
 #[utoipa::path(put, path = "/v1/log", request_body = LogLevelRequest, responses((status = 200, description = "The new log level.", body = LogLevelView)))]
 async fn set_log_level(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Operation>,
     Extension(caller): Extension<Caller>,
     JsonBody(request): JsonBody<LogLevelRequest>,
 ) -> AuditedResult<LogLevelView> {

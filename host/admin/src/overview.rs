@@ -1,16 +1,39 @@
 //! The API of the appliance's state: status, queues, links, business systems, core networks, metrics.
 
-use crate::backend::{ApiBackend, SharedBackend, call, call_json};
 use crate::problem::Problem;
+use crate::service::{Provides, Service, call, call_json};
 
 use axum::Json;
-use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+/// The state of the appliance.
+pub trait Overview: Send + Sync + 'static {
+    /// The appliance as a whole.
+    ///
+    /// # Errors
+    /// If the store cannot be read, or the daemon is shutting down.
+    fn status(&self) -> Result<api::StatusView, Problem>;
+    /// All queues.
+    ///
+    /// # Errors
+    /// If the daemon is shutting down.
+    fn queues(&self) -> Result<Vec<api::QueueView>, Problem>;
+    /// All links.
+    fn links(&self) -> Vec<api::LinkView>;
+    /// Business systems: their calls and pushes.
+    fn business(&self) -> Vec<api::BusinessView>;
+    /// Peers whose protocol a plugin speaks: submit attempts and callbacks.
+    fn plugin_peers(&self) -> Vec<api::PluginPeerView>;
+    /// Core networks: connections, MT and MO messages, HLR requests.
+    fn gsm(&self) -> Vec<api::CoreNetworkView>;
+    /// All metrics, in the text format of Prometheus.
+    fn metrics(&self) -> String;
+}
+
+pub(crate) fn routes<S: Provides<dyn Overview>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(status))
         .routes(routes!(queues))
@@ -23,39 +46,37 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
 
 /// Shows the appliance as a whole: version, disk, recovery, totals.
 #[utoipa::path(get, path = "/v1/status", responses((status = 200, description = "The current status.", body = api::StatusView)))]
-async fn status(State(backend): State<SharedBackend>) -> Result<Json<api::StatusView>, Problem> {
-    call_json(backend, ApiBackend::status).await
+async fn status(backend: Service<dyn Overview>) -> Result<Json<api::StatusView>, Problem> {
+    call_json(backend, Overview::status).await
 }
 
 /// Lists the queues of all peers and accounts, with the reason why each is blocked.
 #[utoipa::path(get, path = "/v1/queues", responses((status = 200, description = "All queues.", body = Vec<api::QueueView>)))]
-async fn queues(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::QueueView>>, Problem> {
-    call_json(backend, ApiBackend::queues).await
+async fn queues(backend: Service<dyn Overview>) -> Result<Json<Vec<api::QueueView>>, Problem> {
+    call_json(backend, Overview::queues).await
 }
 
 /// Lists all links, with the reason why each is blocked.
 #[utoipa::path(get, path = "/v1/links", responses((status = 200, description = "All links.", body = Vec<api::LinkView>)))]
-async fn links(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::LinkView>>, Problem> {
+async fn links(backend: Service<dyn Overview>) -> Result<Json<Vec<api::LinkView>>, Problem> {
     call_json(backend, |backend| Ok(backend.links())).await
 }
 
 /// Lists the business systems with their calls and pushes.
 #[utoipa::path(get, path = "/v1/business", responses((status = 200, description = "All business systems.", body = Vec<api::BusinessView>)))]
-async fn business(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::BusinessView>>, Problem> {
+async fn business(backend: Service<dyn Overview>) -> Result<Json<Vec<api::BusinessView>>, Problem> {
     call_json(backend, |backend| Ok(backend.business())).await
 }
 
 /// Lists the peers whose protocol a plugin speaks, with their submit attempts and callbacks.
 #[utoipa::path(get, path = "/v1/plugin-peers", responses((status = 200, description = "All peers with a plugin.", body = Vec<api::PluginPeerView>)))]
-async fn plugin_peers(
-    State(backend): State<SharedBackend>,
-) -> Result<Json<Vec<api::PluginPeerView>>, Problem> {
+async fn plugin_peers(backend: Service<dyn Overview>) -> Result<Json<Vec<api::PluginPeerView>>, Problem> {
     call_json(backend, |backend| Ok(backend.plugin_peers())).await
 }
 
 /// Lists the GSM core networks: connections, MT and MO messages, HLR requests.
 #[utoipa::path(get, path = "/v1/gsm", responses((status = 200, description = "All core networks.", body = Vec<api::CoreNetworkView>)))]
-async fn gsm(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::CoreNetworkView>>, Problem> {
+async fn gsm(backend: Service<dyn Overview>) -> Result<Json<Vec<api::CoreNetworkView>>, Problem> {
     call_json(backend, |backend| Ok(backend.gsm())).await
 }
 
@@ -65,7 +86,7 @@ async fn gsm(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::CoreN
     path = "/metrics",
     responses((status = 200, description = "The metrics, in the Prometheus text format.", body = String, content_type = "text/plain")),
 )]
-async fn metrics(State(backend): State<SharedBackend>) -> Result<impl IntoResponse, Problem> {
+async fn metrics(backend: Service<dyn Overview>) -> Result<impl IntoResponse, Problem> {
     let page = call(backend, |backend| Ok(backend.metrics())).await?;
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page))
 }

@@ -1,9 +1,8 @@
 //! The API of pace buckets.
 
-use crate::backend::{SharedBackend, call_json};
 use crate::problem::Problem;
+use crate::service::{Provides, Service, call_json};
 use axum::Json;
-use axum::extract::State;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -16,15 +15,13 @@ pub trait PaceBuckets: Send + Sync + 'static {
     fn pace_buckets(&self) -> Result<Vec<api::PaceBucketView>, Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn PaceBuckets>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(pace_buckets))
 }
 
 /// Lists the pace buckets with their tokens, and how many messages wait for each: all of the configuration, and at most
 /// 1,000 of plugins.
 #[utoipa::path(get, path = "/v1/pace-buckets", responses((status = 200, description = "All pace buckets.", body = Vec<api::PaceBucketView>)))]
-async fn pace_buckets(
-    State(backend): State<SharedBackend>,
-) -> Result<Json<Vec<api::PaceBucketView>>, Problem> {
+async fn pace_buckets(backend: Service<dyn PaceBuckets>) -> Result<Json<Vec<api::PaceBucketView>>, Problem> {
     call_json(backend, PaceBuckets::pace_buckets).await
 }

@@ -1,12 +1,11 @@
 //! The API of plugin sources: registries and folders from which the appliance pulls plugins.
 
-use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::Problem;
 use crate::request::{JsonContent, PathParams};
 use crate::request_audit::{AuditedResult, with_audit_detail};
+use crate::service::{Provides, Service, call, call_json};
 use api::{OutdatedPluginView, PluginPullRequest, PluginSourceView, PluginTagsView, PluginVersionView};
 use axum::Json;
-use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use utoipa_axum::router::OpenApiRouter;
@@ -38,7 +37,7 @@ pub trait PluginSources: Send + Sync + 'static {
     fn plugin_sbom(&self, name: &str, version: &str) -> Result<Vec<u8>, Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn PluginSources>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(plugin_sources))
         .routes(routes!(plugin_tags))
@@ -53,9 +52,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     path = "/v1/plugins/sources",
     responses((status = 200, description = "The sources of the configuration, `[plugins] sources`.", body = Vec<PluginSourceView>)),
 )]
-async fn plugin_sources(
-    State(backend): State<SharedBackend>,
-) -> Result<Json<Vec<PluginSourceView>>, Problem> {
+async fn plugin_sources(backend: Service<dyn PluginSources>) -> Result<Json<Vec<PluginSourceView>>, Problem> {
     call_json(backend, |backend| Ok(backend.plugin_sources())).await
 }
 
@@ -70,7 +67,7 @@ async fn plugin_sources(
     responses((status = 200, description = "The tags.", body = PluginTagsView)),
 )]
 async fn plugin_tags(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn PluginSources>,
     PathParams((source, plugin)): PathParams<(String, String)>,
 ) -> Result<Json<PluginTagsView>, Problem> {
     call_json(backend, move |backend| backend.plugin_tags(&source, &plugin)).await
@@ -85,7 +82,7 @@ async fn plugin_tags(
     responses((status = 200, description = "The version is stored.", body = PluginVersionView)),
 )]
 async fn pull_plugin(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn PluginSources>,
     JsonContent(request): JsonContent<PluginPullRequest>,
 ) -> AuditedResult<PluginVersionView> {
     let stored = call_json(backend, move |backend| backend.pull_plugin(&request)).await?;
@@ -113,7 +110,7 @@ fn describe_pulled(stored: &PluginVersionView) -> String {
     responses((status = 200, description = "The tags; empty if each leads to a stored version.", body = Vec<OutdatedPluginView>)),
 )]
 async fn outdated_plugins(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn PluginSources>,
 ) -> Result<Json<Vec<OutdatedPluginView>>, Problem> {
     call_json(backend, PluginSources::outdated_plugins).await
 }
@@ -129,7 +126,7 @@ async fn outdated_plugins(
     responses((status = 200, description = "The bill of materials.", body = serde_json::Map<String, serde_json::Value>)),
 )]
 async fn plugin_sbom(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn PluginSources>,
     PathParams((name, version)): PathParams<(String, String)>,
 ) -> Result<impl IntoResponse, Problem> {
     let octets = call(backend, move |backend| backend.plugin_sbom(&name, &version)).await?;

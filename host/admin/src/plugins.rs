@@ -1,16 +1,16 @@
 //! The API of plugins: versions, hooks, candidates and replays.
 
-use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{Binary, JsonContent, OptionalJsonBody, PathParams, RawBody};
 use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
+use crate::service::{Provides, Service, call, call_json};
 
 use access::Caller;
 use api::{
     ActivationRequest, Binding, BindingRecord, CandidateRecordView, FaultCase, HookStateView,
     PluginVersionView,
 };
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use model::NumberDisplay;
@@ -149,7 +149,7 @@ pub trait Plugins: Send + Sync + 'static {
 /// Maximum size of a component, in octets.
 const MAX_COMPONENT_OCTETS: usize = 64 << 20;
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn Plugins>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(plugins))
         .routes(routes!(upload).layer(DefaultBodyLimit::max(MAX_COMPONENT_OCTETS)))
@@ -178,7 +178,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     responses((status = 200, description = "The decisions.", body = api::PolicyTryView)),
 )]
 async fn try_policy(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     Extension(caller): Extension<Caller>,
     PathParams(hook): PathParams<String>,
     JsonContent(request): JsonContent<api::PolicyTryRequest>,
@@ -197,7 +197,7 @@ async fn try_policy(
     responses((status = 200, description = "The cases, oldest message first. After 10 s, no further ones are made.", body = Vec<api::MessageCase>)),
 )]
 async fn message_cases(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams(hook): PathParams<String>,
     JsonContent(request): JsonContent<api::PolicyTryRequest>,
 ) -> AuditedResult<Vec<api::MessageCase>> {
@@ -247,7 +247,7 @@ fn describe_candidate(record: &CandidateRecordView) -> String {
     path = "/v1/plugins",
     responses((status = 200, description = "All plugin versions.", body = Vec<PluginVersionView>)),
 )]
-async fn plugins(State(backend): State<SharedBackend>) -> Answer<Vec<PluginVersionView>> {
+async fn plugins(backend: Service<dyn Plugins>) -> Answer<Vec<PluginVersionView>> {
     call_json(backend, Plugins::plugins).await
 }
 
@@ -263,7 +263,7 @@ async fn plugins(State(backend): State<SharedBackend>) -> Answer<Vec<PluginVersi
     responses((status = 200, description = "The version is stored.", body = PluginVersionView)),
 )]
 async fn upload(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams(name): PathParams<String>,
     headers: HeaderMap,
     RawBody(body): RawBody,
@@ -294,7 +294,7 @@ async fn upload(
     responses((status = 200, description = "The debug information is stored.", body = PluginVersionView)),
 )]
 async fn add_debug_info(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams((name, version)): PathParams<(String, String)>,
     RawBody(body): RawBody,
 ) -> AuditedResult<PluginVersionView> {
@@ -314,7 +314,7 @@ async fn add_debug_info(
     responses((status = 200, description = "The schema.", body = serde_json::Map<String, serde_json::Value>)),
 )]
 async fn policy_schema(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams((name, version)): PathParams<(String, String)>,
 ) -> Answer<serde_json::Value> {
     call_json(backend, move |backend| backend.policy_schema(&name, &version)).await
@@ -326,7 +326,7 @@ async fn policy_schema(
     path = "/v1/hooks",
     responses((status = 200, description = "All hooks.", body = Vec<HookStateView>)),
 )]
-async fn hooks(State(backend): State<SharedBackend>) -> Answer<Vec<HookStateView>> {
+async fn hooks(backend: Service<dyn Plugins>) -> Answer<Vec<HookStateView>> {
     call_json(backend, |backend| Ok(backend.hooks())).await
 }
 
@@ -337,10 +337,7 @@ async fn hooks(State(backend): State<SharedBackend>) -> Answer<Vec<HookStateView
     params(("hook" = String, Path, description = "screen, lookup, router, resolver, delivery-policy, receipt, biller, peer or front-end.")),
     responses((status = 200, description = "The hook.", body = HookStateView)),
 )]
-async fn hook(
-    State(backend): State<SharedBackend>,
-    PathParams(hook): PathParams<String>,
-) -> Answer<HookStateView> {
+async fn hook(backend: Service<dyn Plugins>, PathParams(hook): PathParams<String>) -> Answer<HookStateView> {
     call_json(backend, move |backend| backend.hook(&hook)).await
 }
 
@@ -355,7 +352,7 @@ async fn hook(
     responses((status = 200, description = "The case.", body = FaultCase)),
 )]
 async fn fault_case(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams((hook, id)): PathParams<(String, u64)>,
 ) -> AuditedResult<FaultCase> {
     let case = call_json(backend, move |backend| backend.fault_case(&hook, id)).await?;
@@ -370,7 +367,7 @@ async fn fault_case(
     responses((status = 200, description = "The live chain, now empty.", body = BindingRecord)),
 )]
 async fn unbind(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams(hook): PathParams<String>,
 ) -> AuditedResult<BindingRecord> {
     let live = call_json(backend, move |backend| backend.unbind(&hook)).await?;
@@ -386,7 +383,7 @@ async fn unbind(
     responses((status = 200, description = "The live chain.", body = BindingRecord)),
 )]
 async fn activate(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams(hook): PathParams<String>,
     JsonContent(mut request): JsonContent<ActivationRequest>,
 ) -> AuditedResult<BindingRecord> {
@@ -404,7 +401,7 @@ async fn activate(
     responses((status = 200, description = "The live chain.", body = BindingRecord)),
 )]
 async fn rollback(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams(hook): PathParams<String>,
     OptionalJsonBody(request): OptionalJsonBody<api::HookRollbackRequest>,
 ) -> AuditedResult<BindingRecord> {
@@ -422,7 +419,7 @@ async fn rollback(
     responses((status = 200, description = "The candidate.", body = CandidateRecordView)),
 )]
 async fn start_trial(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams(hook): PathParams<String>,
     JsonContent(mut request): JsonContent<api::TrialRequest>,
 ) -> AuditedResult<CandidateRecordView> {
@@ -439,7 +436,7 @@ async fn start_trial(
     responses((status = 204, description = "The trial has ended.")),
 )]
 async fn end_trial(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams(hook): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
     call(backend, move |backend| backend.end_trial(&hook)).await?;
@@ -455,7 +452,7 @@ async fn end_trial(
     responses((status = 200, description = "The live chain.", body = BindingRecord)),
 )]
 async fn promote(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams(hook): PathParams<String>,
     OptionalJsonBody(request): OptionalJsonBody<api::PromotionRequest>,
 ) -> AuditedResult<BindingRecord> {
@@ -470,7 +467,7 @@ async fn promote(
     path = "/v1/replays",
     responses((status = 200, description = "All replays, newest first.", body = Vec<api::ReplayStateView>)),
 )]
-async fn replays(State(backend): State<SharedBackend>) -> Answer<Vec<api::ReplayStateView>> {
+async fn replays(backend: Service<dyn Plugins>) -> Answer<Vec<api::ReplayStateView>> {
     call_json(backend, |backend| Ok(backend.replays())).await
 }
 
@@ -482,7 +479,7 @@ async fn replays(State(backend): State<SharedBackend>) -> Answer<Vec<api::Replay
     responses((status = 200, description = "The replay has started.", body = api::ReplayStart)),
 )]
 async fn replay(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     JsonContent(mut request): JsonContent<api::ReplayRequest>,
 ) -> Answer<api::ReplayStart> {
     check_reason(request.activation.why.take())?;
@@ -497,7 +494,7 @@ async fn replay(
     responses((status = 200, description = "The replay, with its report if it has ended.", body = api::ReplayStateView)),
 )]
 async fn replay_report(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     Extension(caller): Extension<Caller>,
     PathParams(id): PathParams<String>,
 ) -> Answer<api::ReplayStateView> {
@@ -513,7 +510,7 @@ async fn replay_report(
     responses((status = 204, description = "The replay ends.")),
 )]
 async fn end_replay(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
     call(backend, move |backend| backend.end_replay(&id)).await?;

@@ -5,15 +5,14 @@ mod transfer;
 mod views;
 mod watch;
 
-use crate::backend::{SharedBackend, call};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{Flag, OptionalJsonBody, PathParams, QueryParams, page_limit};
+use crate::service::{Provides, Service, call};
 use api::name_schemas::{NumberStateSchema, PoolNameSchema, PoolNumberSchema};
 use api::{
     PoolHistoryPage, PoolNumberView, PoolNumbersPage, PoolSettingsRequest, PoolView, PoolsView, ProblemReason,
 };
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use futures_util::future::BoxFuture;
 use model::{
@@ -88,7 +87,7 @@ pub struct PoolJournalPage {
     pub next: Option<u64>,
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn Pools>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(list_pools))
         .routes(routes!(get_pool, configure_pool, remove_pool))
@@ -124,7 +123,7 @@ fn number_of(text: &str) -> Result<PoolNumber, Problem> {
     text.parse().map_err(|error: model::ParsePoolNumberError| bad_request(error.to_string()))
 }
 
-async fn summary(backend: &SharedBackend, pool: &PoolName) -> Result<PoolSummary, Problem> {
+async fn summary(backend: &Service<dyn Pools>, pool: &PoolName) -> Result<PoolSummary, Problem> {
     match backend.ask_pool(pool.clone(), PoolRequest::Show).await? {
         PoolAnswer::Pool(summary) => Ok(*summary),
         PoolAnswer::NoPool => Err(no_such_pool(pool)),
@@ -134,7 +133,7 @@ async fn summary(backend: &SharedBackend, pool: &PoolName) -> Result<PoolSummary
 
 /// Lists all number pools.
 #[utoipa::path(get, path = "/v1/pools", responses((status = 200, description = "All number pools.", body = PoolsView)))]
-async fn list_pools(State(backend): State<SharedBackend>) -> Result<Json<PoolsView>, Problem> {
+async fn list_pools(backend: Service<dyn Pools>) -> Result<Json<PoolsView>, Problem> {
     let pools = backend.all_pools().await?;
     Ok(Json(PoolsView { pools: pools.iter().map(views::pool).collect() }))
 }
@@ -147,7 +146,7 @@ async fn list_pools(State(backend): State<SharedBackend>) -> Result<Json<PoolsVi
     responses((status = 200, description = "The pool.", body = PoolView)),
 )]
 async fn get_pool(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Pools>,
     PathParams(pool): PathParams<String>,
 ) -> Result<Json<PoolView>, Problem> {
     Ok(Json(views::pool(&summary(&backend, &name(&pool)?).await?)))
@@ -167,7 +166,7 @@ async fn get_pool(
     ),
 )]
 async fn configure_pool(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Pools>,
     PathParams(pool): PathParams<String>,
     OptionalJsonBody(settings): OptionalJsonBody<PoolSettingsRequest>,
 ) -> Result<Json<PoolView>, Problem> {
@@ -210,7 +209,7 @@ struct RemovePoolQuery {
     ),
 )]
 async fn remove_pool(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Pools>,
     PathParams(pool): PathParams<String>,
     QueryParams(RemovePoolQuery { with_numbers }): QueryParams<RemovePoolQuery>,
 ) -> Result<StatusCode, Problem> {
@@ -257,7 +256,7 @@ struct NumbersQuery {
     responses((status = 200, description = "A page of numbers.", body = PoolNumbersPage)),
 )]
 async fn list_numbers(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Pools>,
     PathParams(pool): PathParams<String>,
     QueryParams(page): QueryParams<NumbersQuery>,
 ) -> Result<Json<PoolNumbersPage>, Problem> {
@@ -296,7 +295,7 @@ async fn list_numbers(
     responses((status = 200, description = "The number.", body = PoolNumberView)),
 )]
 async fn get_number(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Pools>,
     PathParams((pool, number)): PathParams<(String, String)>,
 ) -> Result<Json<PoolNumberView>, Problem> {
     let (pool, number) = (name(&pool)?, number_of(&number)?);
@@ -334,7 +333,7 @@ struct PoolHistoryQuery {
     responses((status = 200, description = "A page of entries.", body = PoolHistoryPage)),
 )]
 async fn list_history(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Pools>,
     PathParams(pool): PathParams<String>,
     QueryParams(page): QueryParams<PoolHistoryQuery>,
 ) -> Result<Json<PoolHistoryPage>, Problem> {
@@ -342,7 +341,7 @@ async fn list_history(
     let number = page.number.as_deref().map(number_of).transpose()?;
     let limit = page_limit(page.limit, 1_000)?;
     let id = summary(&backend, &pool).await?.id;
-    let read = move |backend: &dyn crate::ApiBackend| backend.pool_history(id, page.before, number, limit);
+    let read = move |backend: &dyn Pools| backend.pool_history(id, page.before, number, limit);
     let found = call(backend, read).await?;
     let entries = found.entries.iter().map(|(id, entry)| views::entry(*id, entry)).collect();
     Ok(Json(PoolHistoryPage { entries, next: found.next }))

@@ -1,13 +1,12 @@
 //! The API of messages in quarantine.
 
-use crate::backend::{SharedBackend, call_json};
 use crate::problem::Problem;
 use crate::request::{JsonBody, QueryParams, page_limit};
 use crate::request_audit::{AuditedResult, with_audit_detail};
+use crate::service::{Provides, Service, call_json};
 
 use access::Caller;
 use api::name_schemas::IdText;
-use axum::extract::State;
 use axum::{Extension, Json};
 use model::NumberDisplay;
 use serde::Deserialize;
@@ -49,7 +48,7 @@ pub trait Quarantine: Send + Sync + 'static {
     ) -> Result<api::QuarantineResult, Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn Quarantine>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(list_quarantine))
         .routes(routes!(release_from_quarantine))
@@ -78,7 +77,7 @@ struct QuarantineQuery {
     responses((status = 200, description = "A page of messages.", body = api::QuarantinePageView)),
 )]
 async fn list_quarantine(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Quarantine>,
     Extension(caller): Extension<Caller>,
     QueryParams(page): QueryParams<QuarantineQuery>,
 ) -> Result<Json<api::QuarantinePageView>, Problem> {
@@ -98,7 +97,7 @@ async fn list_quarantine(
     responses((status = 200, description = "The number of released messages.", body = api::QuarantineResult)),
 )]
 async fn release_from_quarantine(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Quarantine>,
     Extension(caller): Extension<Caller>,
     JsonBody(selection): JsonBody<api::QuarantineSelection>,
 ) -> AuditedResult<api::QuarantineResult> {
@@ -113,7 +112,7 @@ async fn release_from_quarantine(
     responses((status = 200, description = "The number of purged messages.", body = api::QuarantineResult)),
 )]
 async fn purge_quarantine(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Quarantine>,
     Extension(caller): Extension<Caller>,
     JsonBody(selection): JsonBody<api::QuarantineSelection>,
 ) -> AuditedResult<api::QuarantineResult> {
@@ -121,7 +120,7 @@ async fn purge_quarantine(
 }
 
 async fn decide(
-    backend: SharedBackend,
+    backend: Service<dyn Quarantine>,
     caller: &Caller,
     selection: api::QuarantineSelection,
     decision: QuarantineDecision,

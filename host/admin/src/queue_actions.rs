@@ -1,13 +1,12 @@
 //! The API of queue actions, and of uncertain messages.
 
-use crate::backend::{SharedBackend, call_json};
 use crate::problem::Problem;
 use crate::request::{JsonBody, PathParams, QueryParams, page_limit};
 use crate::request_audit::{AuditDetail, AuditedResult, append_reason, with_audit_detail};
+use crate::service::{Provides, Service, call_json};
 
 use access::Caller;
 use api::name_schemas::IdText;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use model::NumberDisplay;
@@ -68,7 +67,7 @@ pub trait QueueActions: Send + Sync + 'static {
     ) -> Result<api::SettleUncertainResult, Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn QueueActions>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(queue_actions, create_queue_action))
         .routes(routes!(preview_queue_action))
@@ -80,7 +79,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
 /// Lists the active queue actions and the most recent ended ones, newest first.
 #[utoipa::path(get, path = "/v1/queue-actions", responses((status = 200, description = "The queue actions.", body = Vec<api::QueueActionView>)))]
 async fn queue_actions(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn QueueActions>,
 ) -> Result<Json<Vec<api::QueueActionView>>, Problem> {
     call_json(backend, QueueActions::queue_actions).await
 }
@@ -93,7 +92,7 @@ async fn queue_actions(
     responses((status = 200, description = "The number of messages, and a sample.", body = api::QueueActionPreview)),
 )]
 async fn preview_queue_action(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn QueueActions>,
     Extension(caller): Extension<Caller>,
     JsonBody(request): JsonBody<api::QueueActionRequest>,
 ) -> Result<Json<api::QueueActionPreview>, Problem> {
@@ -111,7 +110,7 @@ async fn preview_queue_action(
     responses((status = 201, description = "The queue action; it is durable.", body = api::QueueActionView)),
 )]
 async fn create_queue_action(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn QueueActions>,
     Extension(caller): Extension<Caller>,
     JsonBody(request): JsonBody<api::QueueActionRequest>,
 ) -> Result<(StatusCode, Extension<AuditDetail>, Json<api::QueueActionView>), Problem> {
@@ -158,7 +157,7 @@ fn describe(queue_action: &api::QueueActionView) -> String {
     responses((status = 200, description = "The queue action.", body = api::QueueActionView)),
 )]
 async fn undo_queue_action(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn QueueActions>,
     Extension(caller): Extension<Caller>,
     PathParams(id): PathParams<u32>,
 ) -> AuditedResult<api::QueueActionView> {
@@ -190,7 +189,7 @@ struct UncertainQuery {
     responses((status = 200, description = "A page of messages.", body = api::UncertainPageView)),
 )]
 async fn list_uncertain(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn QueueActions>,
     Extension(caller): Extension<Caller>,
     QueryParams(page): QueryParams<UncertainQuery>,
 ) -> Result<Json<api::UncertainPageView>, Problem> {
@@ -210,7 +209,7 @@ async fn list_uncertain(
     responses((status = 200, description = "The number of settled messages.", body = api::SettleUncertainResult)),
 )]
 async fn settle_uncertain(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn QueueActions>,
     Extension(caller): Extension<Caller>,
     JsonBody(request): JsonBody<api::SettleUncertainRequest>,
 ) -> AuditedResult<api::SettleUncertainResult> {

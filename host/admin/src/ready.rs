@@ -1,15 +1,15 @@
 //! Readiness, for load balancers and for scripts that wait for a start.
 
-use crate::backend::SharedBackend;
+use crate::operation::Operation;
+use crate::service::{Provides, Service};
 use api::{NotReady, Readiness};
 use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Public: load balancers have no token, and readiness reveals nothing.
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn Operation>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(ready))
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
         (status = 503, description = "The daemon is not ready; `reasons` says why.", body = Readiness),
     )
 )]
-async fn ready(State(backend): State<SharedBackend>) -> (StatusCode, Json<Readiness>) {
+async fn ready(backend: Service<dyn Operation>) -> (StatusCode, Json<Readiness>) {
     // It asks the core and may block.
     let readiness = tokio::task::spawn_blocking(move || backend.readiness()).await;
     let readiness = readiness.unwrap_or_else(|_| Readiness::of(vec![NotReady::CoreStalled]));

@@ -1,7 +1,8 @@
 //! Samples of the last ten minutes, for live charts.
 
-use crate::backend::{ApiBackend, SharedBackend, call};
+use crate::overview::Overview;
 use crate::problem::Problem;
+use crate::service::{Service, call};
 use api::{MetricsSampleView, RecentMetricsView};
 use axum::Json;
 use axum::extract::Extension;
@@ -25,7 +26,7 @@ const LINKS_EVERY_SAMPLES: u64 = 5;
 #[derive(Debug, Default)]
 pub(crate) struct MetricsSampler(Mutex<VecDeque<MetricsSampleView>>);
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(recent_metrics))
 }
 
@@ -38,7 +39,7 @@ async fn recent_metrics(Extension(sampler): Extension<Arc<MetricsSampler>>) -> J
 
 impl MetricsSampler {
     /// Starts the sampler. Without a tokio runtime (in tests of routes) it takes no samples.
-    pub(crate) fn start(backend: &SharedBackend) -> Arc<Self> {
+    pub(crate) fn start(backend: &Arc<dyn Overview>) -> Arc<Self> {
         let sampler = Arc::new(Self::default());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(sample_loop(Arc::downgrade(&sampler), Arc::downgrade(backend)));
@@ -55,7 +56,7 @@ impl MetricsSampler {
     }
 }
 
-async fn sample_loop(sampler: Weak<MetricsSampler>, backend: Weak<dyn ApiBackend>) {
+async fn sample_loop(sampler: Weak<MetricsSampler>, backend: Weak<dyn Overview>) {
     let mut clock = tokio::time::interval(SAMPLE_INTERVAL);
     clock.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut round_trip = None;
@@ -63,7 +64,7 @@ async fn sample_loop(sampler: Weak<MetricsSampler>, backend: Weak<dyn ApiBackend
         clock.tick().await;
         let (Some(sampler), Some(backend)) = (sampler.upgrade(), backend.upgrade()) else { return };
         let with_links = index.is_multiple_of(LINKS_EVERY_SAMPLES);
-        let sampled = call(backend, move |backend| take_sample(backend, with_links)).await;
+        let sampled = call(Service(backend), move |backend| take_sample(backend, with_links)).await;
         // The daemon is shutting down, or the store cannot be read; other code reports that.
         if let Ok((mut sample, answered)) = sampled {
             if with_links {
@@ -76,7 +77,7 @@ async fn sample_loop(sampler: Weak<MetricsSampler>, backend: Weak<dyn ApiBackend
 }
 
 fn take_sample(
-    backend: &dyn ApiBackend,
+    backend: &dyn Overview,
     with_links: bool,
 ) -> Result<(MetricsSampleView, Option<u64>), Problem> {
     let status = backend.status()?;

@@ -1,10 +1,11 @@
 //! The API of finished messages and their records: history, statistics, archive, DLRs, refusals, opt-outs, figures of peers,
 //! conversions.
 
-use crate::backend::{ApiBackend, Export, SharedBackend, call, call_json};
+use crate::export::Export;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{Flag, JsonBody, PathParams, enum_schema};
 use crate::request_audit::{AuditedResult, with_audit_detail};
+use crate::service::{Provides, Service, call, call_json};
 
 use access::Caller;
 use api::name_schemas::{DirectionSchema, FinalStateSchema, TimeText};
@@ -13,18 +14,91 @@ use api::{
     OrphanDlrsView, PeerFiguresView, Permission, ResendDlrsRequest, ResendDlrsResult, Role, StatisticsView,
 };
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::Query;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use model::NumberDisplay;
 use std::collections::HashMap;
+use std::sync::Arc;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+/// Finished messages and their records.
+pub trait Records: Send + Sync + 'static {
+    /// A page of finished messages. Query: number, account, peer, state, direction, from, until, limit, cursor, body, trace.
+    ///
+    /// # Errors
+    /// If the query is invalid, or the archive cannot be read.
+    fn history(
+        &self,
+        query: &HashMap<String, String>,
+        numbers: NumberDisplay,
+    ) -> Result<api::HistoryPageView, Problem>;
+    /// All finished messages that match the query, as a file.
+    ///
+    /// # Errors
+    /// As [`Records::history`].
+    fn export(&self, query: &HashMap<String, String>, numbers: NumberDisplay) -> Result<Export, Problem>;
+    /// Counts by hour or day, account and gateway. Query: by, utc_offset, from, until, account, peer.
+    ///
+    /// # Errors
+    /// As [`Records::history`].
+    fn statistics(&self, query: &HashMap<String, String>) -> Result<Vec<api::StatisticsView>, Problem>;
+    /// The state of the archive's data pump.
+    ///
+    /// # Errors
+    /// If there is no archive.
+    fn archive(&self) -> Result<api::ArchivePumpView, Problem>;
+    /// DLRs from peers that match no message yet.
+    ///
+    /// # Errors
+    /// If the daemon is shutting down.
+    fn orphan_dlrs(&self) -> Result<api::OrphanDlrsView, Problem>;
+    /// Sends the DLRs of a time range again.
+    ///
+    /// # Errors
+    /// If the request is invalid, or a queue is full.
+    fn resend_dlrs(&self, request: api::ResendDlrsRequest) -> Result<api::ResendDlrsResult, Problem>;
+    /// Refused submissions. Query: account, code, since, limit.
+    ///
+    /// # Errors
+    /// If the query is invalid, or there is no such account.
+    fn refusals(
+        &self,
+        query: &HashMap<String, String>,
+        numbers: NumberDisplay,
+    ) -> Result<api::RefusalsView, Problem>;
+    /// The opt-outs of subscribers.
+    ///
+    /// # Errors
+    /// If the daemon is shutting down.
+    fn opt_outs(&self, numbers: NumberDisplay) -> Result<api::OptOutsView, Problem>;
+    /// Adds or removes an opt-out.
+    ///
+    /// # Errors
+    /// If the daemon is shutting down.
+    fn set_opt_out(&self, change: &api::OptOutChange) -> Result<(), Problem>;
+    /// What was observed of a peer lately.
+    ///
+    /// # Errors
+    /// If there is no such peer.
+    fn peer_figures(&self, name: &str) -> Result<api::PeerFiguresView, Problem>;
+    /// Records that messages led to a conversion; with `account`, other accounts' messages are unknown.
+    ///
+    /// # Errors
+    /// If the archive cannot be read, or the daemon is shutting down.
+    fn report_conversions(
+        &self,
+        ids: &[String],
+        account: Option<Arc<str>>,
+    ) -> Result<api::ConversionsResult, Problem>;
+}
+
+pub(crate) fn routes<S: Provides<dyn Records>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(history))
         .routes(routes!(export))
@@ -94,7 +168,7 @@ struct HistoryPageQuery {
     responses((status = 200, description = "A page of messages.", body = HistoryPageView)),
 )]
 async fn history(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Records>,
     Extension(caller): Extension<Caller>,
     Query(query): RawQuery,
 ) -> Result<Json<HistoryPageView>, Problem> {
@@ -134,7 +208,7 @@ struct ExportQuery {
     )),
 )]
 async fn export(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Records>,
     Extension(caller): Extension<Caller>,
     Query(query): RawQuery,
 ) -> Result<Response, Problem> {
@@ -189,7 +263,7 @@ struct StatisticsQuery {
     responses((status = 200, description = "One row for each period, account and gateway.", body = Vec<StatisticsView>)),
 )]
 async fn statistics(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Records>,
     Query(query): RawQuery,
 ) -> Result<Json<Vec<StatisticsView>>, Problem> {
     call_json(backend, move |backend| backend.statistics(&query)).await
@@ -197,8 +271,8 @@ async fn statistics(
 
 /// Shows the archive's data pump: state, backlog, counts, failures.
 #[utoipa::path(get, path = "/v1/archive", responses((status = 200, description = "The current state.", body = ArchivePumpView)))]
-async fn archive(State(backend): State<SharedBackend>) -> Result<Json<ArchivePumpView>, Problem> {
-    call_json(backend, ApiBackend::archive).await
+async fn archive(backend: Service<dyn Records>) -> Result<Json<ArchivePumpView>, Problem> {
+    call_json(backend, Records::archive).await
 }
 
 /// Lists orphan DLRs: DLRs from peers that match no message yet.
@@ -207,8 +281,8 @@ async fn archive(State(backend): State<SharedBackend>) -> Result<Json<ArchivePum
     path = "/v1/dlrs/orphans",
     responses((status = 200, description = "The first DLRs, and their total number.", body = OrphanDlrsView)),
 )]
-async fn orphan_dlrs(State(backend): State<SharedBackend>) -> Result<Json<OrphanDlrsView>, Problem> {
-    call_json(backend, ApiBackend::orphan_dlrs).await
+async fn orphan_dlrs(backend: Service<dyn Records>) -> Result<Json<OrphanDlrsView>, Problem> {
+    call_json(backend, Records::orphan_dlrs).await
 }
 
 #[derive(IntoParams)]
@@ -242,7 +316,7 @@ struct RefusalsQuery {
     ),
 )]
 async fn refusals(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Records>,
     Extension(caller): Extension<Caller>,
     Query(query): RawQuery,
 ) -> Result<Json<api::RefusalsView>, Problem> {
@@ -258,7 +332,7 @@ async fn refusals(
     responses((status = 200, description = "The DLRs are queued.", body = ResendDlrsResult)),
 )]
 async fn resend_dlrs(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Records>,
     JsonBody(request): JsonBody<ResendDlrsRequest>,
 ) -> AuditedResult<ResendDlrsResult> {
     let scope = request.account.as_ref().map(|account| format!(" of account {account}")).unwrap_or_default();
@@ -274,7 +348,7 @@ async fn resend_dlrs(
     responses((status = 200, description = "The first 1,000 opt-outs.", body = OptOutsView)),
 )]
 async fn opt_outs(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Records>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<OptOutsView>, Problem> {
     let numbers = caller.number_display();
@@ -289,7 +363,7 @@ async fn opt_outs(
     responses((status = 204, description = "The change is in force.")),
 )]
 async fn set_opt_out(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Records>,
     JsonBody(request): JsonBody<OptOutChange>,
 ) -> Result<StatusCode, Problem> {
     call(backend, move |backend| backend.set_opt_out(&request)).await?;
@@ -307,7 +381,7 @@ async fn set_opt_out(
     ),
 )]
 async fn peer_figures(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Records>,
     PathParams(name): PathParams<String>,
 ) -> Result<Json<PeerFiguresView>, Problem> {
     call_json(backend, move |backend| backend.peer_figures(&name)).await
@@ -327,7 +401,7 @@ async fn peer_figures(
     ),
 )]
 async fn report_conversions(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Records>,
     Extension(caller): Extension<Caller>,
     JsonBody(request): JsonBody<ConversionsRequest>,
 ) -> AuditedResult<ConversionsResult> {

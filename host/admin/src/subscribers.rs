@@ -1,11 +1,10 @@
 //! The API of GSM subscribers: location, waiting messages, and an admin's actions to reach them.
 
-use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{PathParams, SubscriberText};
+use crate::service::{Provides, Service, call, call_json};
 
 use access::Caller;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use model::NumberDisplay;
@@ -76,7 +75,7 @@ pub trait GsmSubscribers: Send + Sync + 'static {
     fn send_silent_sms(&self, name: &SubscriberName, by: &str) -> Result<String, Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn GsmSubscribers>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(show)).routes(routes!(wake)).routes(routes!(silent_sms))
 }
 
@@ -94,7 +93,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     ),
 )]
 async fn show(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn GsmSubscribers>,
     Extension(caller): Extension<Caller>,
     PathParams(name): PathParams<String>,
 ) -> Result<Json<api::SubscriberView>, Problem> {
@@ -115,7 +114,7 @@ async fn show(
     ),
 )]
 async fn wake(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn GsmSubscribers>,
     Extension(caller): Extension<Caller>,
     PathParams(name): PathParams<String>,
 ) -> Result<Json<api::SubscriberWakeResult>, Problem> {
@@ -143,7 +142,7 @@ async fn wake(
     ),
 )]
 async fn silent_sms(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn GsmSubscribers>,
     Extension(caller): Extension<Caller>,
     PathParams(name): PathParams<String>,
 ) -> Result<(StatusCode, Json<api::AcceptedMessage>), Problem> {

@@ -1,12 +1,13 @@
 //! The API of lookup tables for plugins.
 
-use crate::backend::{SharedBackend, call, call_json};
+use crate::plugins::Plugins;
 use crate::problem::Problem;
 use crate::request::{PathParams, QueryParams, RawBody};
 use crate::request_audit::{AuditedResult, with_audit_detail};
+use crate::service::{Provides, Service, call, call_json};
 
 use axum::Json;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -16,7 +17,7 @@ use utoipa_axum::routes;
 /// Maximum size of a table, in octets: about ten million rows.
 const MAX_TABLE_OCTETS: usize = 1 << 30;
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn Plugins>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(list_tables))
         .routes(routes!(look_up, remove_table))
@@ -29,7 +30,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     path = "/v1/tables",
     responses((status = 200, description = "All lookup tables.", body = Vec<api::TableView>)),
 )]
-async fn list_tables(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::TableView>>, Problem> {
+async fn list_tables(backend: Service<dyn Plugins>) -> Result<Json<Vec<api::TableView>>, Problem> {
     call_json(backend, |backend| Ok(backend.tables())).await
 }
 
@@ -50,7 +51,7 @@ struct LookUpQuery {
     responses((status = 200, description = "The values found.", body = api::TableLookUpView)),
 )]
 async fn look_up(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams(name): PathParams<String>,
     QueryParams(LookUpQuery { key }): QueryParams<LookUpQuery>,
 ) -> Result<Json<api::TableLookUpView>, Problem> {
@@ -75,7 +76,7 @@ struct PutTableQuery {
     responses((status = 200, description = "The table is in use.", body = api::TableFillResult)),
 )]
 async fn put_table(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams(name): PathParams<String>,
     QueryParams(PutTableQuery { kind }): QueryParams<PutTableQuery>,
     RawBody(body): RawBody,
@@ -92,7 +93,7 @@ async fn put_table(
     responses((status = 204, description = "The table is removed.")),
 )]
 async fn remove_table(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Plugins>,
     PathParams(name): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
     call(backend, move |backend| backend.remove_table(&name)).await?;

@@ -1,11 +1,10 @@
 //! The API of tests: test messages, connection tests, and dialling a peer at once.
 
-use crate::backend::{SharedBackend, call};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams};
+use crate::service::{Provides, Service, call};
 use access::Caller;
 use api::PeerTestView;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use futures_util::future::BoxFuture;
@@ -32,7 +31,7 @@ pub trait Testing: Send + Sync + 'static {
     fn dial_peer(&self, name: &str, by: &str) -> Result<(), Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Provides<dyn Testing>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(send_test)).routes(routes!(test_peer)).routes(routes!(dial_peer))
 }
 
@@ -52,7 +51,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     ),
 )]
 async fn send_test(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Testing>,
     Extension(caller): Extension<Caller>,
     JsonBody(message): JsonBody<api::TestMessageRequest>,
 ) -> Result<(StatusCode, Json<api::AcceptedMessage>), Problem> {
@@ -75,7 +74,7 @@ async fn send_test(
     ),
 )]
 async fn test_peer(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Testing>,
     Extension(caller): Extension<Caller>,
     PathParams(name): PathParams<String>,
 ) -> Result<Json<PeerTestView>, Problem> {
@@ -101,7 +100,7 @@ async fn test_peer(
     ),
 )]
 async fn dial_peer(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Testing>,
     Extension(caller): Extension<Caller>,
     PathParams(name): PathParams<String>,
 ) -> Result<StatusCode, Problem> {

@@ -1,22 +1,36 @@
 //! The API of one message: trace, settling, and explaining how a message would be routed.
 
 use crate::authz::is_visible_to;
-use crate::backend::{SharedBackend, call, call_json};
-use crate::messages::MessageAction;
+use crate::messages::{MessageAction, Messages};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{Flag, JsonBody, PathParams, QueryParams};
+use crate::service::{Provides, Service, call, call_json};
 
 use access::Caller;
 use api::name_schemas::IdText;
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
+use model::NumberDisplay;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+/// Traces of messages, and explanations of decisions.
+pub trait Traces: Send + Sync + 'static {
+    /// The trace of a message, with its text if `body`. `numbers`: how numbers are shown.
+    ///
+    /// # Errors
+    /// If there is no such message.
+    fn message(&self, id: &str, body: bool, numbers: NumberDisplay) -> Result<api::TraceView, Problem>;
+    /// Explains how a message would be routed.
+    ///
+    /// # Errors
+    /// If its origin is unknown.
+    fn explain(&self, message: api::ExplainRequest) -> Result<api::ExplanationView, Problem>;
+}
+
+pub(crate) fn routes<S: Provides<dyn Traces> + Provides<dyn Messages>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(get_message)).routes(routes!(settle_message)).routes(routes!(explain))
 }
 
@@ -37,7 +51,7 @@ struct TraceQuery {
     responses((status = 200, description = "The trace.", body = api::TraceView)),
 )]
 async fn get_message(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Traces>,
     Extension(caller): Extension<Caller>,
     PathParams(id): PathParams<String>,
     QueryParams(query): QueryParams<TraceQuery>,
@@ -64,7 +78,7 @@ async fn get_message(
     responses((status = 204, description = "The message is settled.")),
 )]
 async fn settle_message(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Messages>,
     Extension(caller): Extension<Caller>,
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<api::SettleMessageRequest>,
@@ -85,7 +99,7 @@ async fn settle_message(
     responses((status = 200, description = "The steps of the decision.", body = api::ExplanationView)),
 )]
 async fn explain(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Traces>,
     JsonBody(message): JsonBody<api::ExplainRequest>,
 ) -> Result<Json<api::ExplanationView>, Problem> {
     call_json(backend, move |backend| backend.explain(message)).await

@@ -6,7 +6,6 @@ mod tokens;
 mod user;
 
 use crate::authenticator::Authenticator;
-use crate::backend::SharedBackend;
 use crate::problem::{Problem, ProblemKind};
 use access::{Access, AccessError};
 use api::{FieldProblem, ProblemReason};
@@ -14,11 +13,11 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The login operation, which requires no authentication.
-pub(crate) fn public_routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn public_routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
     sessions::open_routes()
 }
 
-pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
     sessions::routes().merge(user::routes()).merge(tokens::routes()).merge(audit::routes())
 }
 

@@ -1,9 +1,9 @@
-//! The implementation of [`ApiBackend`]: state shared by all API operations, status, queues, links and metrics.
+//! State shared by all API operations; status, queues, links and metrics; traces and explanations of messages.
 
 use crate::archiving::ArchiveReader;
 use crate::backup::Backups;
 use crate::config_manager::{ConfigManager, TunableSettings};
-use crate::core_loop::{CoreHandle, SIZE_BOUNDS, TIME_BOUNDS};
+use crate::core_handle::{CoreHandle, SIZE_BOUNDS, TIME_BOUNDS};
 use crate::drain::DrainInfo;
 use crate::error_causes::ErrorCauses;
 use crate::leading_node;
@@ -13,7 +13,7 @@ use crate::replays::Replays;
 use crate::routing::ApplianceRouting;
 use crate::testing::PeerTests;
 use admin::metrics::{self, MetricsPage};
-use admin::{ApiBackend, AttentionLimits, Export, Problem, ProblemKind};
+use admin::{AttentionLimits, Problem, ProblemKind};
 use arc_swap::ArcSwap;
 use engine::{BlockedBy, Engine, PacedBy};
 use hooks::Decision;
@@ -23,7 +23,7 @@ use model::{
     Priority, Refusal, RoutingDecision, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -258,7 +258,7 @@ impl Switchyard {
     }
 }
 
-impl ApiBackend for Switchyard {
+impl admin::Overview for Switchyard {
     fn status(&self) -> Result<api::StatusView, Problem> {
         let (live, totals) = self
             .core
@@ -372,6 +372,73 @@ impl ApiBackend for Switchyard {
         shown.collect()
     }
 
+    fn business(&self) -> Vec<api::BusinessView> {
+        self.business.states()
+    }
+
+    fn plugin_peers(&self) -> Vec<api::PluginPeerView> {
+        let chain = self.routing.hooks.status(model::Hook::Peer).live.chain;
+        let mut states = self.causes.plugin_peers.states();
+        for state in &mut states {
+            let binding = chain.iter().find(|binding| binding.peers.contains(&state.peer));
+            state.plugin = binding.map(|binding| binding.plugin.clone());
+            state.version = binding.map(|binding| binding.version.clone());
+        }
+        states
+    }
+
+    fn gsm(&self) -> Vec<api::CoreNetworkView> {
+        self.networks.iter().map(|network| network.state()).collect()
+    }
+
+    fn metrics(&self) -> String {
+        let mut page = MetricsPage::default();
+        self.write_process_metrics(&mut page);
+        self.write_core_metrics(&mut page);
+        self.write_record_metrics(&mut page);
+        self.write_gsm_metrics(&mut page);
+        let mut links: BTreeMap<(String, &str, &str), u64> = BTreeMap::new();
+        for link in admin::Overview::links(self) {
+            *links.entry((link.peer, link.role.name(), link.phase.name())).or_default() += 1;
+        }
+        for ((peer, role, phase), count) in links {
+            page.put(&metrics::LINKS, &[&peer, role, phase], count as f64);
+        }
+        let counts = &self.core.counts;
+        let load = |buckets: &[std::sync::atomic::AtomicU64; 11]| -> Vec<u64> {
+            buckets.iter().map(|bucket| bucket.load(Relaxed)).collect()
+        };
+        let seconds: Vec<f64> = TIME_BOUNDS.iter().map(|bound| *bound as f64 / 1e6).collect();
+        let total = counts.commit_us.load(Relaxed) as f64 / 1e6;
+        page.histogram(&metrics::COMMIT_SECONDS, &[], &seconds, &load(&counts.times), total);
+        let sizes: Vec<f64> = SIZE_BOUNDS.iter().map(|bound| *bound as f64).collect();
+        let rows = counts.rows.load(Relaxed) as f64;
+        page.histogram(&metrics::COMMIT_ROWS, &[], &sizes, &load(&counts.sizes), rows);
+        page.put(&metrics::COMMIT_BYTES, &[], counts.octets.load(Relaxed) as f64);
+        page.put(&metrics::LOADS, &[], counts.loads.load(Relaxed) as f64);
+        self.write_hook_metrics(&mut page);
+        self.write_pool_metrics(&mut page);
+        self.write_redis_metrics(&mut page);
+        page.put(&metrics::DISK_FREE, &[], counts.disk_free.load(Relaxed) as f64);
+        page.put(&metrics::DISK_LOW, &[], f64::from(u8::from(counts.disk_low.load(Relaxed))));
+        page.put(&metrics::RECOVERY_SECONDS, &[], self.recovery_ms as f64 / 1e3);
+        page.put(&metrics::RECOVERED, &[], self.recovered as f64);
+        if let Some(node) = &self.cluster {
+            leading_node::write_metrics(&node.view(), &mut page);
+        }
+        let listeners = self.links.listener_counts();
+        page.put(&metrics::CONNECTIONS, &[], listeners.connections as f64);
+        page.put(&metrics::TURNED_AWAY, &[], listeners.turned_away as f64);
+        for (name, counts) in [("http", &self.http_connections), ("business", &self.business_connections)] {
+            page.put(&metrics::HTTP_CONNECTIONS, &[name], counts.accepted.load(Relaxed) as f64);
+            page.put(&metrics::HTTP_TURNED_AWAY, &[name], counts.turned_away() as f64);
+        }
+        page.put(&metrics::BINDS_REFUSED, &[], listeners.binds_refused as f64);
+        page.finish()
+    }
+}
+
+impl admin::Traces for Switchyard {
     fn message(&self, id: &str, body: bool, numbers: NumberDisplay) -> Result<api::TraceView, Problem> {
         let id = Self::parse_id(id)?;
         // Memory first, for the current state. The content is in the store in any case.
@@ -487,129 +554,10 @@ impl ApiBackend for Switchyard {
         }
         Ok(api::ExplanationView { steps, answer })
     }
+}
 
-    fn history(
-        &self,
-        query: &HashMap<String, String>,
-        numbers: NumberDisplay,
-    ) -> Result<api::HistoryPageView, Problem> {
-        self.show_history(query, numbers)
-    }
-
-    fn export(&self, query: &HashMap<String, String>, numbers: NumberDisplay) -> Result<Export, Problem> {
-        self.export_history(query, numbers)
-    }
-
-    fn statistics(&self, query: &HashMap<String, String>) -> Result<Vec<api::StatisticsView>, Problem> {
-        self.show_statistics(query)
-    }
-
-    fn archive(&self) -> Result<api::ArchivePumpView, Problem> {
-        self.show_archive()
-    }
-
-    fn orphan_dlrs(&self) -> Result<api::OrphanDlrsView, Problem> {
-        self.show_orphan_dlrs()
-    }
-
-    fn resend_dlrs(&self, request: api::ResendDlrsRequest) -> Result<api::ResendDlrsResult, Problem> {
-        self.resend_dlrs_in_range(request)
-    }
-
-    fn refusals(
-        &self,
-        query: &HashMap<String, String>,
-        numbers: NumberDisplay,
-    ) -> Result<api::RefusalsView, Problem> {
-        self.show_refusals(query, numbers)
-    }
-
-    fn opt_outs(&self, numbers: NumberDisplay) -> Result<api::OptOutsView, Problem> {
-        self.show_opt_outs(numbers)
-    }
-
-    fn set_opt_out(&self, change: &api::OptOutChange) -> Result<(), Problem> {
-        self.change_opt_out(change)
-    }
-
-    fn peer_figures(&self, name: &str) -> Result<api::PeerFiguresView, Problem> {
-        self.figures_of_peer(name)
-    }
-
-    fn report_conversions(
-        &self,
-        ids: &[String],
-        account: Option<Arc<str>>,
-    ) -> Result<api::ConversionsResult, Problem> {
-        self.record_conversions(ids, account.as_deref())
-    }
-
-    fn business(&self) -> Vec<api::BusinessView> {
-        self.business.states()
-    }
-
-    fn plugin_peers(&self) -> Vec<api::PluginPeerView> {
-        let chain = self.routing.hooks.status(model::Hook::Peer).live.chain;
-        let mut states = self.causes.plugin_peers.states();
-        for state in &mut states {
-            let binding = chain.iter().find(|binding| binding.peers.contains(&state.peer));
-            state.plugin = binding.map(|binding| binding.plugin.clone());
-            state.version = binding.map(|binding| binding.version.clone());
-        }
-        states
-    }
-
-    fn gsm(&self) -> Vec<api::CoreNetworkView> {
-        self.networks.iter().map(|network| network.state()).collect()
-    }
-
+impl admin::AttentionSource for Switchyard {
     fn attention_limits(&self) -> AttentionLimits {
         self.tuning.attention()
-    }
-
-    fn metrics(&self) -> String {
-        let mut page = MetricsPage::default();
-        self.write_process_metrics(&mut page);
-        self.write_core_metrics(&mut page);
-        self.write_record_metrics(&mut page);
-        self.write_gsm_metrics(&mut page);
-        let mut links: BTreeMap<(String, &str, &str), u64> = BTreeMap::new();
-        for link in ApiBackend::links(self) {
-            *links.entry((link.peer, link.role.name(), link.phase.name())).or_default() += 1;
-        }
-        for ((peer, role, phase), count) in links {
-            page.put(&metrics::LINKS, &[&peer, role, phase], count as f64);
-        }
-        let counts = &self.core.counts;
-        let load = |buckets: &[std::sync::atomic::AtomicU64; 11]| -> Vec<u64> {
-            buckets.iter().map(|bucket| bucket.load(Relaxed)).collect()
-        };
-        let seconds: Vec<f64> = TIME_BOUNDS.iter().map(|bound| *bound as f64 / 1e6).collect();
-        let total = counts.commit_us.load(Relaxed) as f64 / 1e6;
-        page.histogram(&metrics::COMMIT_SECONDS, &[], &seconds, &load(&counts.times), total);
-        let sizes: Vec<f64> = SIZE_BOUNDS.iter().map(|bound| *bound as f64).collect();
-        let rows = counts.rows.load(Relaxed) as f64;
-        page.histogram(&metrics::COMMIT_ROWS, &[], &sizes, &load(&counts.sizes), rows);
-        page.put(&metrics::COMMIT_BYTES, &[], counts.octets.load(Relaxed) as f64);
-        page.put(&metrics::LOADS, &[], counts.loads.load(Relaxed) as f64);
-        self.write_hook_metrics(&mut page);
-        self.write_pool_metrics(&mut page);
-        self.write_redis_metrics(&mut page);
-        page.put(&metrics::DISK_FREE, &[], counts.disk_free.load(Relaxed) as f64);
-        page.put(&metrics::DISK_LOW, &[], f64::from(u8::from(counts.disk_low.load(Relaxed))));
-        page.put(&metrics::RECOVERY_SECONDS, &[], self.recovery_ms as f64 / 1e3);
-        page.put(&metrics::RECOVERED, &[], self.recovered as f64);
-        if let Some(node) = &self.cluster {
-            leading_node::write_metrics(&node.view(), &mut page);
-        }
-        let listeners = self.links.listener_counts();
-        page.put(&metrics::CONNECTIONS, &[], listeners.connections as f64);
-        page.put(&metrics::TURNED_AWAY, &[], listeners.turned_away as f64);
-        for (name, counts) in [("http", &self.http_connections), ("business", &self.business_connections)] {
-            page.put(&metrics::HTTP_CONNECTIONS, &[name], counts.accepted.load(Relaxed) as f64);
-            page.put(&metrics::HTTP_TURNED_AWAY, &[name], counts.turned_away() as f64);
-        }
-        page.put(&metrics::BINDS_REFUSED, &[], listeners.binds_refused as f64);
-        page.finish()
     }
 }

@@ -2,13 +2,14 @@
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::archiving::ArchiveReader;
-use crate::core_loop;
+use crate::core_handle;
 use admin::metrics::{self, MetricsPage};
 use admin::{Export, Problem, ProblemKind};
 use archive::{ArchiveError, ArchiveFilter, ExportFormat, Period, RecordFields, RunningPump, Side, Span};
 use engine::Event;
 use model::{AddressBytes, Direction, FinalState, MessageId, NumberDisplay, Timestamp};
 use std::collections::HashMap;
+use std::sync::Arc;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -146,171 +147,6 @@ impl Switchyard {
         })
     }
 
-    pub(crate) fn show_history(
-        &self,
-        parameters: &HashMap<String, String>,
-        numbers: NumberDisplay,
-    ) -> Result<api::HistoryPageView, Problem> {
-        let history = self.archived()?;
-        let mut query = Query::new(parameters);
-        let filter = query.filter()?;
-        let limit = query.read("limit", "a number from 1 to 1000", |text| {
-            text.parse::<usize>().ok().filter(|limit| (1..=1000).contains(limit))
-        })?;
-        let cursor = query
-            .text("cursor")
-            .map(|text| {
-                let problem = || format!("cursor: {text:?} is not the `next` of a page");
-                text.parse::<MessageId>().map_err(|_| Problem::new(ProblemKind::BadRequest, problem()))
-            })
-            .transpose()?;
-        let fields = RecordFields { body: query.flag("body")?, trace: query.flag("trace")? };
-        query.finish()?;
-        if fields.body {
-            tracing::info!("archived message texts read by admin");
-        }
-        let page =
-            history.runtime.block_on(history.archive.page(&filter, cursor, limit.unwrap_or(100), fields));
-        let page = page.map_err(|error| archive_problem(&error))?;
-        let messages =
-            page.records.into_iter().map(|record| record.redacted(numbers, fields.body).into()).collect();
-        Ok(api::HistoryPageView { messages, next: page.next.map(|cursor| cursor.to_string()) })
-    }
-
-    pub(crate) fn export_history(
-        &self,
-        parameters: &HashMap<String, String>,
-        numbers: NumberDisplay,
-    ) -> Result<Export, Problem> {
-        let history = self.archived()?;
-        let mut query = Query::new(parameters);
-        let filter = query.filter()?;
-        let format = query.read("format", "csv or jsonl", |text| match text {
-            "csv" => Some(ExportFormat::Csv),
-            "jsonl" => Some(ExportFormat::JsonLines),
-            _ => None,
-        })?;
-        let format = format.unwrap_or(ExportFormat::Csv);
-        let fields = RecordFields { body: query.flag("body")?, trace: query.flag("trace")? };
-        query.finish()?;
-        tracing::info!(body = fields.body, "history exported by admin");
-        let mut export = history.archive.export(filter, format, fields).with_numbers(numbers);
-        let (sender, chunks) = tokio::sync::mpsc::channel(4);
-        history.runtime.spawn(async move {
-            loop {
-                let chunk = match export.next().await {
-                    Ok(Some(chunk)) => Ok(chunk),
-                    Ok(None) => return,
-                    Err(error) => Err(error.to_string()),
-                };
-                let failed = chunk.is_err();
-                // The client may have disconnected.
-                if sender.send(chunk).await.is_err() || failed {
-                    return;
-                }
-            }
-        });
-        Ok(Export { media_type: format.media_type(), chunks })
-    }
-
-    pub(crate) fn show_statistics(
-        &self,
-        parameters: &HashMap<String, String>,
-    ) -> Result<Vec<api::StatisticsView>, Problem> {
-        let history = self.archived()?;
-        let period = statistics_period(parameters, Timestamp::now())?;
-        let statistics = history.runtime.block_on(history.archive.statistics(&period));
-        statistics.map_err(|error| archive_problem(&error))
-    }
-
-    pub(crate) fn show_archive(&self) -> Result<api::ArchivePumpView, Problem> {
-        self.archived()?;
-        self.pump.lock().as_ref().map(RunningPump::status).ok_or_else(shutting_down_problem)
-    }
-
-    pub(crate) fn show_orphan_dlrs(&self) -> Result<api::OrphanDlrsView, Problem> {
-        let orphans = self.core.query(|engine, _| (engine.dlr_counts().0, engine.orphan_dlrs(MAX_LISTED)));
-        let (count, orphans) = orphans.ok_or_else(shutting_down_problem)?;
-        let dlrs = orphans.into_iter().map(|record| api::OrphanDlrView {
-            number: record.number,
-            peer: self.name_of(record.peer),
-            at: record.at.0,
-            peer_message_id: model::hex(&record.dlr.id.0),
-            state: record.dlr.state,
-            error: record.dlr.error,
-        });
-        Ok(api::OrphanDlrsView { total: count as u64, dlrs: dlrs.collect() })
-    }
-
-    pub(crate) fn show_opt_outs(&self, numbers: NumberDisplay) -> Result<api::OptOutsView, Problem> {
-        let stopped =
-            self.core.query(|engine, _| engine.opt_outs(MAX_LISTED)).ok_or_else(shutting_down_problem)?;
-        let shown = stopped.into_iter().map(|opt_out| api::OptOutView {
-            sender: numbers.text(String::from_utf8_lossy(&opt_out.sender)),
-            subscriber: numbers.text(String::from_utf8_lossy(&opt_out.subscriber)),
-        });
-        Ok(api::OptOutsView { stopped: shown.collect() })
-    }
-
-    pub(crate) fn change_opt_out(&self, change: &api::OptOutChange) -> Result<(), Problem> {
-        let octets = |text: &str| AddressBytes::from_slice(text.as_bytes());
-        let (sender, subscriber) = (octets(&change.sender), octets(&change.subscriber));
-        let event = |reply| Event::OptOut { sender, subscriber, stop: change.stop, reply: Some(reply) };
-        match core_loop::request(&self.core, &self.links.registry(), event) {
-            Some(_) => Ok(()),
-            None => Err(shutting_down_problem()),
-        }
-    }
-
-    pub(crate) fn show_refusals(
-        &self,
-        parameters: &HashMap<String, String>,
-        numbers: NumberDisplay,
-    ) -> Result<api::RefusalsView, Problem> {
-        let mut query = Query::new(parameters);
-        let account = match query.text("account") {
-            None => None,
-            Some(name) => Some(self.directory.load().id(name).ok_or_else(|| {
-                Problem::new(ProblemKind::NotFound, format!("{name:?} is not an account or peer"))
-            })?),
-        };
-        let code = query.text("code");
-        let since = query.time("since")?.unwrap_or_default();
-        let limit = query.read("limit", "a number from 1 to 1000", |text| {
-            text.parse::<usize>().ok().filter(|limit| (1..=1000).contains(limit))
-        })?;
-        query.finish()?;
-        let fits = |found: &str| code.is_none_or(|code| code == found);
-        let registry = self.links.registry();
-        let counts = registry.refusals().counts().into_iter();
-        let counts =
-            counts.filter(|(id, _, code, _)| account.is_none_or(|account| account == *id) && fits(code));
-        let last = registry.refusals().last(account).into_iter();
-        let last = last.filter(|(_, refused)| fits(refused.code) && refused.at >= since);
-        Ok(api::RefusalsView {
-            counts: counts
-                .map(|(id, protocol, code, count)| api::RefusalCountView {
-                    account: self.name_of(id),
-                    protocol: protocol.name().to_owned(),
-                    code: code.to_owned(),
-                    count,
-                })
-                .collect(),
-            refusals: last
-                .take(limit.unwrap_or(100))
-                .map(|(id, refused)| api::RefusedSubmissionView {
-                    at: refused.at.0,
-                    account: self.name_of(id),
-                    protocol: refused.protocol.name().to_owned(),
-                    source: numbers.address(&refused.source),
-                    destination: numbers.address(&refused.destination),
-                    code: refused.code.to_owned(),
-                    reason: refused.reason.into_owned(),
-                })
-                .collect(),
-        })
-    }
-
     pub(crate) fn write_record_metrics(&self, page: &mut MetricsPage) {
         for (id, protocol, code, count) in self.links.registry().refusals().counts() {
             let labels = [&*self.name_of(id), protocol.name(), code];
@@ -365,6 +201,182 @@ impl Switchyard {
                 }
             }
         }
+    }
+}
+
+impl admin::Records for Switchyard {
+    fn history(
+        &self,
+        query: &HashMap<String, String>,
+        numbers: NumberDisplay,
+    ) -> Result<api::HistoryPageView, Problem> {
+        let history = self.archived()?;
+        let mut query = Query::new(query);
+        let filter = query.filter()?;
+        let limit = query.read("limit", "a number from 1 to 1000", |text| {
+            text.parse::<usize>().ok().filter(|limit| (1..=1000).contains(limit))
+        })?;
+        let cursor = query
+            .text("cursor")
+            .map(|text| {
+                let problem = || format!("cursor: {text:?} is not the `next` of a page");
+                text.parse::<MessageId>().map_err(|_| Problem::new(ProblemKind::BadRequest, problem()))
+            })
+            .transpose()?;
+        let fields = RecordFields { body: query.flag("body")?, trace: query.flag("trace")? };
+        query.finish()?;
+        if fields.body {
+            tracing::info!("archived message texts read by admin");
+        }
+        let page =
+            history.runtime.block_on(history.archive.page(&filter, cursor, limit.unwrap_or(100), fields));
+        let page = page.map_err(|error| archive_problem(&error))?;
+        let messages =
+            page.records.into_iter().map(|record| record.redacted(numbers, fields.body).into()).collect();
+        Ok(api::HistoryPageView { messages, next: page.next.map(|cursor| cursor.to_string()) })
+    }
+
+    fn export(&self, query: &HashMap<String, String>, numbers: NumberDisplay) -> Result<Export, Problem> {
+        let history = self.archived()?;
+        let mut query = Query::new(query);
+        let filter = query.filter()?;
+        let format = query.read("format", "csv or jsonl", |text| match text {
+            "csv" => Some(ExportFormat::Csv),
+            "jsonl" => Some(ExportFormat::JsonLines),
+            _ => None,
+        })?;
+        let format = format.unwrap_or(ExportFormat::Csv);
+        let fields = RecordFields { body: query.flag("body")?, trace: query.flag("trace")? };
+        query.finish()?;
+        tracing::info!(body = fields.body, "history exported by admin");
+        let mut export = history.archive.export(filter, format, fields).with_numbers(numbers);
+        let (sender, chunks) = tokio::sync::mpsc::channel(4);
+        history.runtime.spawn(async move {
+            loop {
+                let chunk = match export.next().await {
+                    Ok(Some(chunk)) => Ok(chunk),
+                    Ok(None) => return,
+                    Err(error) => Err(error.to_string()),
+                };
+                let failed = chunk.is_err();
+                // The client may have disconnected.
+                if sender.send(chunk).await.is_err() || failed {
+                    return;
+                }
+            }
+        });
+        Ok(Export { media_type: format.media_type(), chunks })
+    }
+
+    fn statistics(&self, query: &HashMap<String, String>) -> Result<Vec<api::StatisticsView>, Problem> {
+        let history = self.archived()?;
+        let period = statistics_period(query, Timestamp::now())?;
+        let statistics = history.runtime.block_on(history.archive.statistics(&period));
+        statistics.map_err(|error| archive_problem(&error))
+    }
+
+    fn archive(&self) -> Result<api::ArchivePumpView, Problem> {
+        self.archived()?;
+        self.pump.lock().as_ref().map(RunningPump::status).ok_or_else(shutting_down_problem)
+    }
+
+    fn orphan_dlrs(&self) -> Result<api::OrphanDlrsView, Problem> {
+        let orphans = self.core.query(|engine, _| (engine.dlr_counts().0, engine.orphan_dlrs(MAX_LISTED)));
+        let (count, orphans) = orphans.ok_or_else(shutting_down_problem)?;
+        let dlrs = orphans.into_iter().map(|record| api::OrphanDlrView {
+            number: record.number,
+            peer: self.name_of(record.peer),
+            at: record.at.0,
+            peer_message_id: model::hex(&record.dlr.id.0),
+            state: record.dlr.state,
+            error: record.dlr.error,
+        });
+        Ok(api::OrphanDlrsView { total: count as u64, dlrs: dlrs.collect() })
+    }
+
+    fn opt_outs(&self, numbers: NumberDisplay) -> Result<api::OptOutsView, Problem> {
+        let stopped =
+            self.core.query(|engine, _| engine.opt_outs(MAX_LISTED)).ok_or_else(shutting_down_problem)?;
+        let shown = stopped.into_iter().map(|opt_out| api::OptOutView {
+            sender: numbers.text(String::from_utf8_lossy(&opt_out.sender)),
+            subscriber: numbers.text(String::from_utf8_lossy(&opt_out.subscriber)),
+        });
+        Ok(api::OptOutsView { stopped: shown.collect() })
+    }
+
+    fn set_opt_out(&self, change: &api::OptOutChange) -> Result<(), Problem> {
+        let octets = |text: &str| AddressBytes::from_slice(text.as_bytes());
+        let (sender, subscriber) = (octets(&change.sender), octets(&change.subscriber));
+        let event = |reply| Event::OptOut { sender, subscriber, stop: change.stop, reply: Some(reply) };
+        match core_handle::request(&self.core, &self.links.registry(), event) {
+            Some(_) => Ok(()),
+            None => Err(shutting_down_problem()),
+        }
+    }
+
+    fn refusals(
+        &self,
+        query: &HashMap<String, String>,
+        numbers: NumberDisplay,
+    ) -> Result<api::RefusalsView, Problem> {
+        let mut query = Query::new(query);
+        let account = match query.text("account") {
+            None => None,
+            Some(name) => Some(self.directory.load().id(name).ok_or_else(|| {
+                Problem::new(ProblemKind::NotFound, format!("{name:?} is not an account or peer"))
+            })?),
+        };
+        let code = query.text("code");
+        let since = query.time("since")?.unwrap_or_default();
+        let limit = query.read("limit", "a number from 1 to 1000", |text| {
+            text.parse::<usize>().ok().filter(|limit| (1..=1000).contains(limit))
+        })?;
+        query.finish()?;
+        let fits = |found: &str| code.is_none_or(|code| code == found);
+        let registry = self.links.registry();
+        let counts = registry.refusals().counts().into_iter();
+        let counts =
+            counts.filter(|(id, _, code, _)| account.is_none_or(|account| account == *id) && fits(code));
+        let last = registry.refusals().last(account).into_iter();
+        let last = last.filter(|(_, refused)| fits(refused.code) && refused.at >= since);
+        Ok(api::RefusalsView {
+            counts: counts
+                .map(|(id, protocol, code, count)| api::RefusalCountView {
+                    account: self.name_of(id),
+                    protocol: protocol.name().to_owned(),
+                    code: code.to_owned(),
+                    count,
+                })
+                .collect(),
+            refusals: last
+                .take(limit.unwrap_or(100))
+                .map(|(id, refused)| api::RefusedSubmissionView {
+                    at: refused.at.0,
+                    account: self.name_of(id),
+                    protocol: refused.protocol.name().to_owned(),
+                    source: numbers.address(&refused.source),
+                    destination: numbers.address(&refused.destination),
+                    code: refused.code.to_owned(),
+                    reason: refused.reason.into_owned(),
+                })
+                .collect(),
+        })
+    }
+
+    fn resend_dlrs(&self, request: api::ResendDlrsRequest) -> Result<api::ResendDlrsResult, Problem> {
+        self.resend_dlrs_in_range(request)
+    }
+
+    fn peer_figures(&self, name: &str) -> Result<api::PeerFiguresView, Problem> {
+        self.figures_of_peer(name)
+    }
+
+    fn report_conversions(
+        &self,
+        ids: &[String],
+        account: Option<Arc<str>>,
+    ) -> Result<api::ConversionsResult, Problem> {
+        self.record_conversions(ids, account.as_deref())
     }
 }
 

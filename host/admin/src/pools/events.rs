@@ -1,17 +1,16 @@
 //! Events on numbers of a pool: single or in a batch.
 
 use super::views::millis;
-use super::{bad_request, name, unexpected_answer};
-use crate::backend::SharedBackend;
+use super::{Pools, bad_request, name, unexpected_answer};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams};
+use crate::service::Service;
 use api::name_schemas::PoolNameSchema;
 use api::{
     NO_STATE, PoolEventOutcome, PoolEventRequest, PoolEventResult, PoolEventResults, PoolEventsRequest,
     ProblemReason,
 };
 use axum::Json;
-use axum::extract::State;
 use model::{
     AcquireRequest, LeaseTicket, NumberState, PoolAnswer, PoolNumber, PoolOperation, PoolOutcome,
     PoolRefusal, PoolRequest,
@@ -166,7 +165,7 @@ type Answer = Result<Json<PoolEventResults>, Problem>;
     ),
 )]
 pub(super) async fn post_events(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Pools>,
     PathParams(pool): PathParams<String>,
     JsonBody(request): JsonBody<Value>,
 ) -> Answer {
@@ -189,7 +188,7 @@ pub(super) async fn post_events(
     }
 }
 
-async fn batch(backend: SharedBackend, pool: model::PoolName, events: Vec<Value>) -> Answer {
+async fn batch(backend: Service<dyn Pools>, pool: model::PoolName, events: Vec<Value>) -> Answer {
     if events.len() > MAX_EVENTS {
         let what = format!("{} events are too many: send at most {MAX_EVENTS} at a time", events.len());
         return Err(bad_request(what));

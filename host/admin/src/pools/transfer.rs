@@ -1,15 +1,14 @@
 //! Import and export of a pool's numbers as files.
 
 use super::events::weight;
-use super::{bad_request, name, no_such_pool, unexpected_answer};
-use crate::backend::SharedBackend;
+use super::{Pools, bad_request, name, no_such_pool, unexpected_answer};
 use crate::problem::Problem;
 use crate::request::{Flag, PathParams, QueryParams};
+use crate::service::Service;
 use api::name_schemas::PoolNameSchema;
 use api::{PoolImportErrorView, PoolImportResult};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt as _, stream};
@@ -145,7 +144,7 @@ fn row(number: &str, state: &str, given_weight: Option<u8>) -> Result<ImportRow,
 
 /// A running import.
 struct Import {
-    backend: SharedBackend,
+    backend: Service<dyn Pools>,
     pool: PoolName,
     reader: RowReader,
     /// Make all numbers available.
@@ -230,7 +229,7 @@ pub(super) struct ImportQuery {
     responses((status = 200, description = "The result of the import.", body = PoolImportResult)),
 )]
 pub(super) async fn import(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Pools>,
     PathParams(pool): PathParams<String>,
     QueryParams(ImportQuery { reg }): QueryParams<ImportQuery>,
     headers: HeaderMap,
@@ -281,7 +280,7 @@ pub(super) async fn import(
 
 /// A running export.
 struct Export {
-    backend: SharedBackend,
+    backend: Service<dyn Pools>,
     pool: PoolName,
     format: FileFormat,
     /// Numbers read but not yet written.
@@ -353,7 +352,7 @@ enum ExportFormat {
     )),
 )]
 pub(super) async fn export(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Pools>,
     PathParams(pool): PathParams<String>,
     QueryParams(ExportQuery { format }): QueryParams<ExportQuery>,
     headers: HeaderMap,

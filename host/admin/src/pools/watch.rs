@@ -3,13 +3,12 @@
 //! All data comes from the journal; the feed only signals new entries. So a slow watcher, or one that reconnects after a
 //! restart, misses nothing.
 
-use super::{bad_request, name, no_such_pool, summary, views};
-use crate::backend::{SharedBackend, call};
+use super::{Pools, bad_request, name, no_such_pool, summary, views};
 use crate::problem::Problem;
 use crate::request::{PathParams, QueryParams};
+use crate::service::{Service, call};
 use api::PoolGapView;
 use api::name_schemas::PoolNameSchema;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -30,7 +29,7 @@ const READ_PAGE: usize = 500;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 struct Watcher {
-    backend: SharedBackend,
+    backend: Service<dyn Pools>,
     pool: PoolId,
     updates: Receiver<PoolFeedUpdate>,
     /// The id of the next entry to send.
@@ -142,7 +141,7 @@ struct PoolNewsEvent {
     responses((status = 200, description = "The event stream.", body = PoolNewsEvent, content_type = "text/event-stream")),
 )]
 pub(super) async fn watch(
-    State(backend): State<SharedBackend>,
+    backend: Service<dyn Pools>,
     PathParams(pool): PathParams<String>,
     QueryParams(WatchQuery { from }): QueryParams<WatchQuery>,
     headers: HeaderMap,

@@ -2,7 +2,6 @@
 
 use super::with_access;
 use crate::authenticator::Authenticator;
-use crate::backend::SharedBackend;
 use crate::problem::Problem;
 use crate::request::{QueryParams, page_limit};
 use crate::request_audit::shown_subject;
@@ -16,7 +15,7 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(super) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(audit))
 }
 

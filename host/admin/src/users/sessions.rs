@@ -3,7 +3,6 @@
 use super::with_access;
 use crate::authenticator::{Authenticator, Identity};
 use crate::authz::client_address;
-use crate::backend::SharedBackend;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::json;
 use crate::request_audit::{AuditDetail, append_audit_record};
@@ -21,11 +20,11 @@ use utoipa_axum::routes;
 /// Maximum octets of a login request.
 const MAX_LOGIN_OCTETS: usize = 16 << 10;
 
-pub(super) fn open_routes() -> OpenApiRouter<SharedBackend> {
+pub(super) fn open_routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(log_in))
 }
 
-pub(super) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(log_out)).routes(routes!(whoami)).routes(routes!(password))
 }
 

@@ -2,7 +2,6 @@
 
 use super::with_access;
 use crate::authenticator::Authenticator;
-use crate::backend::SharedBackend;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams};
 use crate::request_audit::AuditDetail;
@@ -15,7 +14,7 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(super) fn routes() -> OpenApiRouter<SharedBackend> {
+pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(list_users, create_user)).routes(routes!(
         get_user,
         change_user,

@@ -1,0 +1,10 @@
+//! Files that are streamed.
+
+/// A file that is streamed in chunks.
+#[derive(Debug)]
+pub struct Export {
+    /// Its media type.
+    pub media_type: &'static str,
+    /// The chunks. An error ends the file and the connection.
+    pub chunks: tokio::sync::mpsc::Receiver<Result<Vec<u8>, String>>,
+}
