@@ -30,18 +30,40 @@ fn extension(septet: u8) -> Option<char> {
 #[must_use]
 pub fn decode_gsm(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
-    let mut octets = octets.iter();
-    while let Some(octet) = octets.next() {
-        if *octet == 0x1B {
-            match octets.next() {
-                Some(next) => text.push(extension(*next).unwrap_or(' ')),
-                None => text.push(' '),
+    let mut rest = octets;
+    loop {
+        // Most texts are one such run, which costs much less together than character by character.
+        let (same, others) = rest.split_at(same_as_ascii(rest));
+        text.push_str(std::str::from_utf8(same).unwrap_or_default());
+        rest = match others {
+            [] => return text,
+            [0x1B, next, rest @ ..] => {
+                text.push(extension(*next).unwrap_or(' '));
+                rest
             }
-        } else {
-            text.push(BASIC.get(usize::from(*octet)).copied().unwrap_or('\u{FFFD}'));
-        }
+            [0x1B] => {
+                text.push(' ');
+                &[]
+            }
+            [octet, rest @ ..] => {
+                text.push(BASIC.get(usize::from(*octet)).copied().unwrap_or('\u{FFFD}'));
+                rest
+            }
+        };
     }
-    text
+}
+
+/// The number of first octets that mean the same in ASCII.
+fn same_as_ascii(octets: &[u8]) -> usize {
+    // Without a jump for each octet, so that the compiler uses vector instructions.
+    let is_same = |octet: &u8| {
+        matches!(octet, b' '..=b'#' | b'%'..=b'?' | b'A'..=b'Z' | b'a'..=b'z')
+            | matches!(octet, b'\n' | b'\r')
+    };
+    let all_same = |chunk: &&[u8; 16]| chunk.iter().fold(true, |same, octet| same & is_same(octet));
+    let (chunks, _) = octets.as_chunks::<16>();
+    let chunked = chunks.iter().take_while(all_same).count() * 16;
+    chunked + octets.iter().skip(chunked).take_while(|octet| is_same(octet)).count()
 }
 
 /// Decodes UCS2 (in practice UTF-16), big-endian unless a byte order mark says otherwise. Lone surrogates and an odd
@@ -135,6 +157,18 @@ mod tests {
         assert_eq!(encode_gsm("ж"), None);
         assert_eq!(decode_gsm(&[0x41, 0x1B]), "A ");
         assert_eq!(decode_gsm(&[0x1B, 0x41, 0x80]), " \u{FFFD}");
+    }
+
+    #[test]
+    fn runs_and_single_characters_decode_alike() {
+        let single = |octet: u8| BASIC.get(usize::from(octet)).copied().unwrap_or('\u{FFFD}');
+        for octet in (0..=0x85).filter(|octet| *octet != 0x1B) {
+            for before in [0, 15, 16, 40] {
+                let octets = [&vec![b'x'; before][..], &[octet], &[b'y'; 20]].concat();
+                let expected = format!("{}{}{}", "x".repeat(before), single(octet), "y".repeat(20));
+                assert_eq!(decode_gsm(&octets), expected, "{octet:#x}");
+            }
+        }
     }
 
     #[test]
