@@ -124,11 +124,13 @@ impl<W: World> Generation<W> {
     ) -> usize {
         let mut begun = Instant::now();
         let Ok(mut instance) = self.take_instance() else { return 0 };
-        let questions: Vec<W::Question<'_>> = open.iter().map(|one| one.asked.question).collect();
+        let questions: Vec<(W::Question<'_>, Option<&W::Answer>)> =
+            open.iter().map(|one| (one.asked.question, one.evaluation.earlier.as_ref())).collect();
         // To load is not to decide: it counts nothing.
         let loaded = self.work_on(&mut instance, now, &mut HostCallLog::Discard, |instance| {
             W::load(self, instance, &questions).map(Ok)
         });
+        drop(questions);
         if loaded.is_err() {
             return 0;
         }

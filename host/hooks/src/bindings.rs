@@ -37,6 +37,7 @@ pub mod guest {
             package switchyard:guest;
             world all {
                 export switchyard:hooks/screening@0.3.0;
+                export switchyard:hooks/batch-screening@0.3.0;
                 export switchyard:hooks/number-lookup@0.3.0;
                 export switchyard:hooks/routing@0.3.0;
                 export switchyard:hooks/batch-routing@0.3.0;

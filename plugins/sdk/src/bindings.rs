@@ -18,7 +18,7 @@ pub mod router {
 pub mod screen {
     wit_bindgen::generate!({
         path: "../../wit",
-        world: "screen",
+        world: "batch-screen",
         additional_derives: [PartialEq],
         pub_export_macro: true,
         export_macro_name: "export_screen_component",

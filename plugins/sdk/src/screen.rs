@@ -21,10 +21,12 @@
 //! switchyard_sdk::export_screen!(Word);
 //! ```
 
-use crate::bindings::screen::exports::switchyard::hooks::screening;
+use crate::bindings::screen::exports::switchyard::hooks::{batch_screening, screening};
 use crate::pace::{PaceBucket, SendWindow};
 use crate::{Attribute, Change, Message, RejectReason, Tlv};
 
+#[doc(hidden)]
+pub use batch_screening::Guest as BatchGuest;
 #[doc(hidden)]
 pub use screening::Guest;
 pub use screening::{Decision, DroppedAs, Verdict};
@@ -131,6 +133,19 @@ macro_rules! export_screen {
                     PLUGIN.with(|cell| $crate::Screen::screen(cell.get(), &message))
                 }
             });
+            impl $crate::screen::BatchGuest for Exported {
+                fn load(batch: $crate::MessageBatch) {
+                    LOADED.with_borrow_mut(|loaded| loaded.load(batch));
+                }
+                fn screen_loaded(index: u32) -> $crate::screen::Decision {
+                    LOADED.with_borrow_mut(|loaded| {
+                        PLUGIN.with(|cell| $crate::Screen::screen(cell.get(), loaded.message(index).0))
+                    })
+                }
+            }
+            std::thread_local! {
+                static LOADED: std::cell::RefCell<$crate::loaded::LoadedMessages> = std::cell::RefCell::default();
+            }
             $crate::bindings::screen::export_screen_component!(Exported with_types_in $crate::bindings::screen);
         };
     };

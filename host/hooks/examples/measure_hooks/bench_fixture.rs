@@ -118,12 +118,19 @@ impl BenchFixture {
         Ok(binding)
     }
 
-    /// Asks the live plugin the `n`th question, and checks that it answers.
-    pub(crate) fn ask(&self, hook: Hook, n: usize, routed: &mut RoutingDecision) -> bool {
-        let message = &self.messages[n % self.messages.len()];
+    /// Asks the live plugin the `n`th question, and checks that it answers. `messages`: a copy of the fixture's.
+    pub(crate) fn ask(
+        &self,
+        hook: Hook,
+        n: usize,
+        messages: &mut [Message],
+        routed: &mut RoutingDecision,
+    ) -> bool {
+        let place = n % messages.len();
+        let message = &mut messages[place];
         match hook {
             Hook::Screen => {
-                let screened = self.hooks.screen(&mut message.clone(), NOW);
+                let screened = self.hooks.screen(message, NOW);
                 matches!(screened, Ok(Some(screening)) if screening.verdict == model::ScreenVerdict::Pass)
             }
             Hook::Router => {
@@ -175,8 +182,13 @@ impl BenchFixture {
                 self.hooks.price_many(&mut asked, NOW);
                 |message: &mut Message| message.routed.quote.take().is_none_or(|quote| quote.charge.is_none())
             }
-            Hook::Screen
-            | Hook::Lookup
+            Hook::Screen => {
+                let mut asked: Vec<&mut Message> = messages.iter_mut().collect();
+                let is_wrong = |screened: Result<Option<Box<model::Screening>>, _>| !matches!(screened, Ok(Some(screening)) if screening.verdict == model::ScreenVerdict::Pass);
+                let screened = self.hooks.screen_many(&mut asked, NOW);
+                return screened.into_iter().map(|one| u64::from(is_wrong(one))).sum();
+            }
+            Hook::Lookup
             | Hook::Resolver
             | Hook::DeliveryPolicy
             | Hook::Receipt

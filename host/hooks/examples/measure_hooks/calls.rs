@@ -86,7 +86,7 @@ fn one(fixture: &BenchFixture, hook: Hook, binding: &Binding, batch: usize) -> O
             wrong += fixture.ask_many(hook, &mut together[from..to]);
         } else {
             n += 1;
-            wrong += u64::from(!fixture.ask(hook, n, &mut routed));
+            wrong += u64::from(!fixture.ask(hook, n, &mut together, &mut routed));
         }
     };
     (0..WARM).for_each(|_| ask());

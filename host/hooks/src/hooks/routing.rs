@@ -36,6 +36,39 @@ impl Hooks {
         self.conclude_screening(outcome, message, call_log, now)
     }
 
+    /// Screens messages that wait together, in order: the results are those of [`Hooks::screen`], at less cost.
+    #[must_use]
+    #[expect(clippy::type_complexity, reason = "the answers of `screen`")]
+    pub fn screen_many(
+        &self,
+        messages: &mut [&mut Message],
+        now: Timestamp,
+    ) -> Vec<Result<Option<Box<Screening>>, Box<RoutingDecision>>> {
+        if !self.screen.is_bound() {
+            return messages.iter().map(|_| Ok(None)).collect();
+        }
+        let resume =
+            |message: &mut &mut Message| LazyMessageId::resume(message.routed.fault_message_id.take());
+        let ids: Vec<LazyMessageId> = messages.iter_mut().map(resume).collect();
+        let mut asked: Vec<BatchQuestion<'_, Screen>> = messages
+            .iter()
+            .zip(&ids)
+            .map(|(message, message_id)| BatchQuestion {
+                question: &**message,
+                message_id,
+                call_log: self.new_call_log(),
+            })
+            .collect();
+        let outcomes = self.screen.ask_many(&mut asked, now);
+        let logs: Vec<HostCallLog> = asked.into_iter().map(|one| one.call_log).collect();
+        let each = outcomes.into_iter().zip(logs).zip(ids).zip(messages);
+        let screenings = each.map(|(((outcome, call_log), message_id), message)| {
+            message.routed.fault_message_id = message_id.into_shared();
+            self.conclude_screening(outcome, message, call_log, now)
+        });
+        screenings.collect()
+    }
+
     fn conclude_screening(
         &self,
         outcome: ChainOutcome<Screen>,

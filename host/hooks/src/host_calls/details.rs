@@ -6,6 +6,7 @@ use crate::message_text;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use model::{DlrRequest, Message, MessageChanges, PeerId, Text, Timestamp, tlvs};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 
 /// Maximum number of addresses that `urls` returns.
@@ -15,6 +16,8 @@ const MAX_URLS: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct CurrentMessage {
     pub(crate) text: Text,
+    /// The characters of `text`, once they were asked for.
+    characters: OnceCell<Option<String>>,
     /// The attributes that earlier plugins set: name and value.
     pub(crate) attributes: Vec<(Box<str>, Box<str>)>,
     /// The account or peer; `None` outside of questions.
@@ -65,6 +68,7 @@ impl InstanceState {
         self.destination = Digits::of_address(&message.destination.value);
         self.message = CurrentMessage {
             text: message.text.clone(),
+            characters: OnceCell::new(),
             attributes: attributes.collect(),
             origin: Some(message.origin),
             tlvs: message.tlvs.clone(),
@@ -96,8 +100,9 @@ impl InstanceState {
         value
     }
 
-    fn characters(&self) -> Option<String> {
-        (self.services.decode_text)(&self.message.text)
+    fn characters(&self) -> Option<&str> {
+        let CurrentMessage { text, characters, .. } = &self.message;
+        characters.get_or_init(|| (self.services.decode_text)(text)).as_deref()
     }
 }
 
@@ -123,19 +128,19 @@ impl Host for InstanceState {
 
     fn text(&mut self) -> Option<String> {
         self.count_call(HostInterface::Details);
-        self.characters()
+        self.characters().map(str::to_owned)
     }
 
     fn urls(&mut self) -> Vec<String> {
         self.count_call(HostInterface::Details);
         self.characters()
-            .map(|text| message_text::urls(&text).take(MAX_URLS).map(str::to_owned).collect())
+            .map(|text| message_text::urls(text).take(MAX_URLS).map(str::to_owned).collect())
             .unwrap_or_default()
     }
 
     fn near_duplicate(&mut self) -> Option<u64> {
         self.count_call(HostInterface::Details);
-        message_text::near_duplicate_hash(&self.characters()?)
+        message_text::near_duplicate_hash(self.characters()?)
     }
 
     fn esm_class(&mut self) -> u8 {

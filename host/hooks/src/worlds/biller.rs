@@ -133,15 +133,15 @@ impl World for Biller {
     fn load(
         generation: &Generation<Self>,
         Instance { store, guest }: &mut Instance<Self>,
-        questions: &[PriceQuestion<'_>],
+        questions: &[(PriceQuestion<'_>, Option<&PriceAnswer>)],
     ) -> wasmtime::Result<()> {
         let Some(billing) = &guest.batch else { return Ok(()) };
         let directory = generation.environment.directory.load();
         let mut batch = MessageBatch::with_capacity(questions.len());
         let legs: Vec<_> = questions
             .iter()
-            .map(|PriceQuestion { message, leg, .. }| {
-                batch.push(message, &directory);
+            .map(|(PriceQuestion { message, leg, .. }, _)| {
+                batch.push(message, &message.text, &directory);
                 leg.map(|leg| batch_billing::BatchLeg {
                     peer: batch.push_text(&directory.name(leg.peer)),
                     cost: leg.cost,

@@ -1,7 +1,7 @@
 //! The messages of a batch, as plugins receive them: all texts in one string.
 
 use crate::bindings::guest::switchyard::hooks::types as wit;
-use model::{Address, Directory, Message};
+use model::{Address, Directory, Message, Text};
 
 /// Octets of the texts of a usual message: the origin's name, and two numbers.
 const USUAL_TEXTS: usize = 48;
@@ -18,8 +18,8 @@ impl MessageBatch {
         Self { texts: String::with_capacity(count * USUAL_TEXTS), messages: Vec::with_capacity(count) }
     }
 
-    /// Appends a message.
-    pub(crate) fn push(&mut self, message: &Message, directory: &Directory) {
+    /// Appends a message with this text.
+    pub(crate) fn push(&mut self, message: &Message, text: &Text, directory: &Directory) {
         let start = octets(self.texts.len());
         let origin = self.push_text(&directory.name(message.origin));
         let source = self.push_address(&message.source);
@@ -31,11 +31,11 @@ impl MessageBatch {
             source,
             destination,
             service_type,
-            data_coding: message.text.data_coding,
+            data_coding: text.data_coding,
             priority: message.priority.level(),
-            length: octets(message.text.octets.len()),
-            parts: message.text.segment_count(),
-            udhi: message.text.udhi,
+            length: octets(text.octets.len()),
+            parts: text.segment_count(),
+            udhi: text.udhi,
             wants_receipt: message.dlr_request.any(),
         });
     }

@@ -88,11 +88,12 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
         let _ = guest;
         false
     }
-    /// Gives the guest questions that [`World::ask_loaded`] asks. Only for guests that take batches.
+    /// Gives the guest questions that [`World::ask_loaded`] asks, each with what the plugins before it in the chain answered
+    /// without deciding. Only for guests that take batches.
     fn load(
         generation: &Generation<Self>,
         instance: &mut Instance<Self>,
-        questions: &[Self::Question<'_>],
+        questions: &[(Self::Question<'_>, Option<&Self::Answer>)],
     ) -> wasmtime::Result<()> {
         let _ = (generation, instance, questions);
         Ok(())

@@ -183,12 +183,12 @@ impl World for Router {
     fn load(
         generation: &Generation<Self>,
         Instance { store, guest }: &mut Instance<Self>,
-        messages: &[&Message],
+        messages: &[(&Message, Option<&Decision>)],
     ) -> wasmtime::Result<()> {
         let Some(routing) = guest.batch() else { return Ok(()) };
         let directory = generation.environment.directory.load();
         let mut batch = MessageBatch::with_capacity(messages.len());
-        messages.iter().for_each(|message| batch.push(message, &directory));
+        messages.iter().for_each(|(message, _)| batch.push(message, &message.text, &directory));
         routing.load.run(store, (batch.argument(),))
     }
 

@@ -1,14 +1,16 @@
 //! The screen hook: whether a message may pass.
 
 use super::changes::{convert_changes, reject_reason};
+use super::message_batch::MessageBatch;
 use super::{
     MessageTexts, PROBE_DESTINATION, World, accepted_id, canary_bucket, masked_route, message_record, probe,
 };
 use crate::bindings::guest::exports::switchyard::hooks::screening as wit;
+use crate::bindings::guest::switchyard::hooks::types;
 use crate::fault::Fault;
 use crate::fault_examples::FailedQuestion;
 use crate::generation::{Generation, Instance};
-use crate::guest_function::{Exports, GuestFunction, Signature};
+use crate::guest_function::{Exports, GuestFunction, Procedure, Signature};
 use crate::host_calls::InstanceState;
 use crate::host_calls::tables::Digits;
 use crate::text_limits::truncate_note;
@@ -48,22 +50,57 @@ impl Signature for AskScreen {
     type Answer = wit::Decision;
 }
 
+pub(crate) struct Load;
+
+impl Procedure for Load {
+    const NAME: &'static str = "load";
+    type Arguments<'a> = (types::MessageBatch<'a>,);
+}
+
+pub(crate) struct ScreenLoaded;
+
+impl Signature for ScreenLoaded {
+    const NAME: &'static str = "screen-loaded";
+    type Arguments<'a> = (u32,);
+    type Answer = wit::Decision;
+}
+
+/// `batch-screening`.
+struct BatchScreening {
+    load: GuestFunction<Load>,
+    screen_loaded: GuestFunction<ScreenLoaded>,
+}
+
+impl BatchScreening {
+    fn find(exports: &mut Exports<'_>) -> wasmtime::Result<Option<Self>> {
+        let Some(mut exports) = exports.optional("batch-screening") else { return Ok(None) };
+        let load = GuestFunction::find_procedure(&mut exports)?;
+        Ok(Some(Self { load, screen_loaded: GuestFunction::find(&mut exports)? }))
+    }
+}
+
+/// `screening`, and `batch-screening` if the plugin has it.
+pub(crate) struct ScreenGuest {
+    screen: GuestFunction<AskScreen>,
+    batch: Option<BatchScreening>,
+}
+
 impl World for Screen {
     const HOOK: Hook = Hook::Screen;
     const INTERFACE: &'static str = "screening";
     const PASSING_IS_AN_ANSWER: bool = true;
-    type Guest = GuestFunction<AskScreen>;
+    type Guest = ScreenGuest;
     type Question<'a> = &'a Message;
     type Owned = Message;
     type Answer = ScreenDecision;
 
     fn guest(exports: &mut Exports<'_>) -> wasmtime::Result<Self::Guest> {
-        GuestFunction::find(exports)
+        Ok(ScreenGuest { screen: GuestFunction::find(exports)?, batch: BatchScreening::find(exports)? })
     }
 
     fn check(instance: &mut Instance<Self>) -> wasmtime::Result<()> {
         instance.store.data_mut().destination = Digits::of(PROBE_DESTINATION.as_bytes());
-        instance.guest.call(&mut instance.store, (probe(),)).map(drop)
+        instance.guest.screen.call(&mut instance.store, (probe(),)).map(drop)
     }
 
     fn prepare(state: &mut InstanceState, message: &Message, earlier: Option<&ScreenDecision>) {
@@ -86,8 +123,40 @@ impl World for Screen {
         question.data_coding = text.data_coding;
         question.length = u32::try_from(text.octets.len()).unwrap_or(u32::MAX);
         question.parts = text.segment_count();
-        let decision = instance.guest.call(&mut instance.store, (question,))?;
+        let decision = instance.guest.screen.call(&mut instance.store, (question,))?;
         Ok(decode_answer(instance.store.data(), &directory, decision))
+    }
+
+    fn takes_batches(guest: &ScreenGuest) -> bool {
+        guest.batch.is_some()
+    }
+
+    fn load(
+        generation: &Generation<Self>,
+        Instance { store, guest }: &mut Instance<Self>,
+        messages: &[(&Message, Option<&ScreenDecision>)],
+    ) -> wasmtime::Result<()> {
+        let Some(screening) = &guest.batch else { return Ok(()) };
+        let directory = generation.environment.directory.load();
+        let mut batch = MessageBatch::with_capacity(messages.len());
+        for (message, earlier) in messages {
+            let text = earlier.and_then(|earlier| earlier.text.as_ref()).unwrap_or(&message.text);
+            batch.push(message, text, &directory);
+        }
+        screening.load.run(store, (batch.argument(),))
+    }
+
+    fn ask_loaded(
+        generation: &Generation<Self>,
+        instance: &mut Instance<Self>,
+        index: u32,
+        message: &Message,
+    ) -> wasmtime::Result<Result<ScreenDecision, Fault>> {
+        let Instance { store, guest } = &mut *instance;
+        let Some(screening) = &guest.batch else { return Self::ask(generation, instance, message) };
+        let decision = screening.screen_loaded.call(store, (index,))?;
+        let directory = generation.environment.directory.load();
+        Ok(decode_answer(store.data(), &directory, decision))
     }
 
     fn own_question(message: &Message) -> Message {

@@ -74,6 +74,20 @@ impl Pair {
         assert_eq!(shown(&found), shown(&expected));
     }
 
+    /// Screens the messages on both hosts.
+    fn screen(&self, messages: &[Message]) {
+        let (mut one, mut many) = (messages.to_vec(), messages.to_vec());
+        let expected: Vec<_> = one.iter_mut().map(|message| self.one.hooks.screen(message, NOW)).collect();
+        let found = self.many.hooks.screen_many(&mut many.iter_mut().collect::<Vec<_>>(), NOW);
+        let shown = |screenings: &[Result<_, Box<RoutingDecision>>], messages: &[Message]| -> Vec<String> {
+            let texts =
+                messages.iter().map(|message| (&message.text, message.routed.fault_message_id.is_some()));
+            screenings.iter().zip(texts).map(|(screening, text)| format!("{screening:?} {text:?}")).collect()
+        };
+        assert_eq!(shown(&found, &many), shown(&expected, &one));
+        self.compare_counts(Hook::Screen);
+    }
+
     /// Prices the messages, which are forwarded, on both hosts.
     fn price(&self, messages: &[Message]) {
         let mut expected = Vec::new();
@@ -251,6 +265,38 @@ fn candidates_see_the_same_messages() {
         (comparison.same, comparison.different, comparison.skipped)
     };
     assert_eq!(compared(&pair.many), compared(&pair.one));
+}
+
+#[test]
+fn screens_of_all_moods_answer_alike() {
+    let pair = Pair::new();
+    let screen = |fixture: &HooksFixture, document: &str| fixture.binding("test_moody_screen", document);
+    for (mood, then) in
+        MOODS.into_iter().zip([OnFault::Hold, OnFault::Reject, OnFault::Pass].into_iter().cycle())
+    {
+        let document = format!("{mood}\nnote text\nnote length\nnote count\ntag seen yes");
+        pair.activate(Hook::Screen, |fixture| vec![on_fault(then.clone(), screen(fixture, &document))]);
+        with_batches(|messages| pair.screen(&messages));
+    }
+    for fixture in [&pair.one, &pair.many] {
+        fixture.hooks.unbind(Hook::Screen, NOW).unwrap();
+    }
+    with_batches(|messages| pair.screen(&messages));
+}
+
+#[test]
+fn a_later_screen_of_a_batch_sees_the_text_of_an_earlier_one() {
+    let pair = Pair::new();
+    let rules = "[[rule]]\nname = \"long\"\nsegments-over = 1\nthen = \"quarantine\"\n\
+                 [[rule]]\nname = \"prize\"\nwords = [\"prize\"]\nthen = \"reject\"\n";
+    for text in [format!("claim your prize {}", "x".repeat(180)), "your prize".to_owned(), "none".to_owned()]
+    {
+        pair.activate(Hook::Screen, |fixture| {
+            let first = fixture.binding("test_moody_screen", &format!("trap\ntext {text}"));
+            vec![on_fault(OnFault::Pass, first), fixture.binding("firewall", rules)]
+        });
+        with_batches(|messages| pair.screen(&messages));
+    }
 }
 
 #[test]

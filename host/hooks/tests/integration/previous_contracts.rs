@@ -105,6 +105,7 @@ fn every_world_of_every_version_is_linked_with_its_types() {
                 continue;
             }
             let batch = match (version, hook) {
+                (WitVersion::V0_3, Hook::Screen) => Some("batch-screen"),
                 (WitVersion::V0_3, Hook::Router) => Some("batch-router"),
                 (WitVersion::V0_3, Hook::Biller) => Some("batch-biller"),
                 _ => None,
@@ -122,7 +123,7 @@ fn every_world_of_every_version_is_linked_with_its_types() {
             }
         }
     }
-    assert_eq!(served, 16);
+    assert_eq!(served, 17);
 }
 
 #[test]

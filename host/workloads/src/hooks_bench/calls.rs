@@ -67,7 +67,7 @@ pub(super) fn measure(programs: &BenchPrograms, guests: &Guests, options: &Optio
     }
     add("router-rust", "router", &guests.example("rust"), &guests.example_policy()?);
     for (hook, plugin, policy) in
-        DEFAULTS.into_iter().filter(|(hook, ..)| ["router", "biller"].contains(hook))
+        DEFAULTS.into_iter().filter(|(hook, ..)| ["screen", "router", "biller"].contains(hook))
     {
         let policy = default_policy(guests, hook, policy)?;
         let component = guests.default(&plugin.replace('-', "_"));
@@ -103,7 +103,8 @@ pub(super) fn measure(programs: &BenchPrograms, guests: &Guests, options: &Optio
     }
     let together = |plugin: &str| of(&format!("{plugin}-{BATCH}"));
     println!(
-        "  {BATCH} messages at a time: prefix-router {:.0} ns a message, prepaid {:.0}.",
+        "  {BATCH} messages at a time: firewall {:.0} ns a message, prefix-router {:.0}, prepaid {:.0}.",
+        together("firewall"),
         together("prefix-router"),
         together("prepaid")
     );
