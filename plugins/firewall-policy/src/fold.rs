@@ -4,6 +4,10 @@
 /// The folded text: in lower case, without accents, invisible characters and repeated blanks.
 pub(crate) fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
+    if text.is_ascii() {
+        push_ascii(text, &mut folded);
+        return folded;
+    }
     let mut rest = text;
     while !rest.is_empty() {
         let ascii = rest.bytes().take_while(u8::is_ascii).count();
@@ -20,9 +24,7 @@ pub(crate) fn fold(text: &str) -> String {
 
 /// Folds a run of ASCII characters. Most texts have no others, and together they cost much less.
 fn push_ascii(text: &str, folded: &mut String) {
-    let is_plain = text.bytes().all(|octet| (b' '..0x7f).contains(&octet))
-        && !text.as_bytes().windows(2).any(|pair| pair == b"  ");
-    if is_plain {
+    if is_plain(text.as_bytes()) {
         let text = if folded.ends_with(' ') { text.trim_start_matches(' ') } else { text };
         let start = folded.len();
         folded.push_str(text);
@@ -30,6 +32,14 @@ fn push_ascii(text: &str, folded: &mut String) {
     } else {
         text.chars().for_each(|c| push(c, folded));
     }
+}
+
+/// Whether ASCII characters are folded without a change but that of their case: no control characters, no repeated blanks.
+/// Without a jump for each octet, so that the compiler uses vector instructions.
+fn is_plain(octets: &[u8]) -> bool {
+    let has_control = octets.iter().fold(false, |has, octet| has | !(b' '..0x7f).contains(octet));
+    let pairs = octets.iter().zip(octets.iter().skip(1));
+    !has_control && !pairs.fold(false, |has, (one, next)| has | ((*one == b' ') & (*next == b' ')))
 }
 
 /// The range of `text` that was folded to the range `start..end` of its folded form.

@@ -23,7 +23,8 @@ pub(super) fn build(folder: &Path, manifest: &Manifest) -> Result<Vec<u8>, Workb
             remap = format!("{remap} --remap-path-prefix={}={name}", path.display());
         }
     }
-    cargo.env("RUSTFLAGS", remap.trim());
+    // The host has vector instructions.
+    cargo.env("RUSTFLAGS", format!("-C target-feature=+simd128{remap}"));
     // A separate target folder, whatever the caller's environment sets.
     let target = folder.join("target");
     cargo.env("CARGO_TARGET_DIR", std::path::absolute(&target).map_err(WorkbenchError::file(&target))?);
