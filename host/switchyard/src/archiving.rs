@@ -1,7 +1,7 @@
 //! Connects store and archive: the source of the pump, and queries of the archive.
 
-use crate::core_loop::{self, CoreHandle};
-use crate::traces::archived_message;
+use crate::archived_message::archived_message;
+use crate::core_handle::{self, CoreHandle};
 use arc_swap::ArcSwap;
 use archive::{
     Archive, ArchiveFilter, DecodedTrace, FinishedSource, PeerDirectory, Record, RecordFields, SourceError,
@@ -22,7 +22,7 @@ pub(crate) struct FinishedMessages {
     pub(crate) registry: Arc<LinkRegistry>,
     pub(crate) store: Arc<Store>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
-    pub(crate) peer_roles: Arc<ArcSwap<crate::routing::PeerRoles>>,
+    pub(crate) peer_roles: Arc<ArcSwap<crate::peer_roles::PeerRoles>>,
 }
 
 impl PeerDirectory for FinishedMessages {
@@ -41,7 +41,7 @@ impl FinishedSource for FinishedMessages {
     }
 
     fn remove(&self, ids: Vec<MessageId>) -> Result<(), SourceError> {
-        match core_loop::request(&self.core, &self.registry, |reply| Event::Archived { ids, reply }) {
+        match core_handle::request(&self.core, &self.registry, |reply| Event::Archived { ids, reply }) {
             Some(EngineAnswer::Done) => Ok(()),
             _ => Err("the core has ended".into()),
         }

@@ -1,7 +1,7 @@
 //! What was observed of peers, for the API, and conversions that integrators report.
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::traces::archived_message;
+use crate::archived_message::archived_message;
 use admin::{Problem, ProblemKind};
 use api::{ConversionsResult, PeerFiguresView, RefusedAttempts};
 use capabilities::PeerFigures;

@@ -5,7 +5,7 @@
 //! makes the operation resumable: all ids at or above the cursor are done.
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::core_loop;
+use crate::core_handle;
 use crate::records::{Query, archive_problem};
 use admin::{Problem, ProblemKind};
 use api::{ResendDlrsRequest, ResendDlrsResult};
@@ -53,7 +53,7 @@ impl Switchyard {
             for (id, (message, ended)) in page.into_iter().rev() {
                 let (message, ended) = (Box::new(message), Box::new(ended));
                 let event = |reply| Event::ResendDlr { message, ended, reply };
-                match core_loop::request(&self.core, &self.links.registry(), event) {
+                match core_handle::request(&self.core, &self.links.registry(), event) {
                     Some(EngineAnswer::Done) => made += 1,
                     Some(EngineAnswer::Refused(Refusal::QueueFull)) => {
                         tracing::info!(made, "DLR resend stopped at a full queue");

@@ -1,7 +1,7 @@
 //! Worker threads that call hooks on behalf of the engine; results are sent back as events.
 
 use crate::config::PluginKeys;
-use crate::core_loop::CoreHandle;
+use crate::core_handle::CoreHandle;
 use crate::critical_thread;
 use crate::routing::ApplianceRouting;
 use crossbeam_channel::{Receiver, Sender, unbounded};

@@ -1,7 +1,7 @@
 //! What the daemon does every second, beside its traffic.
 
 use crate::config_manager::{ConfigManager, TunableSettings};
-use crate::core_loop::CoreHandle;
+use crate::core_handle::CoreHandle;
 use crate::leading_node::LeadingNode;
 use crate::peer_snapshots::PeerSnapshotPublisher;
 use crate::plugin_setup::hooks_bound_event;

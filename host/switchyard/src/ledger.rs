@@ -1,7 +1,7 @@
 //! Ledger accounts in the admin API.
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::core_loop;
+use crate::core_handle;
 use admin::{Problem, ProblemKind};
 use api::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
 use engine::{EngineAnswer, Event, LedgerAnswer};
@@ -109,7 +109,7 @@ impl admin::Ledger for Switchyard {
         request: LedgerChangeRequest,
     ) -> Result<BalanceChangeView, Problem> {
         let operation = parse_operation(account, key, request)?;
-        let answer = core_loop::request(&self.core, &self.links.registry(), |reply| Event::Ledger {
+        let answer = core_handle::request(&self.core, &self.links.registry(), |reply| Event::Ledger {
             operation,
             reply,
         });

@@ -1,6 +1,7 @@
 //! The Switchyard executable: `switchyard serve`, `check`, `hash-password`, `sms`, `plugin`, and the admin commands.
 
 mod api_backend;
+mod archived_message;
 mod archiving;
 mod audit_collector;
 mod backup;
@@ -12,6 +13,7 @@ mod config;
 mod config_manager;
 mod conversion_log;
 mod conversions;
+mod core_handle;
 mod core_loop;
 mod critical_thread;
 mod dlr_resend;
@@ -37,6 +39,7 @@ mod operation;
 mod opt_out;
 mod pace_buckets;
 mod peer_observer;
+mod peer_roles;
 mod peer_snapshots;
 mod plugin_setup;
 mod plugin_sources;

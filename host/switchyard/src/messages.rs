@@ -1,7 +1,7 @@
 //! The message search over memory, store and archive, and admin actions on a single message.
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::core_loop;
+use crate::core_handle;
 use crate::records::time;
 use admin::{MessageAction, Problem, ProblemKind};
 use api::MessageStateView;
@@ -402,7 +402,7 @@ impl admin::Messages for Switchyard {
         };
         let who = by.into();
         let event = |reply| Event::AdminAction { id, action: what, by: who, reply };
-        let answer = core_loop::request(&self.core, &self.links.registry(), event);
+        let answer = core_handle::request(&self.core, &self.links.registry(), event);
         tracing::info!(id = id.0, ?action, by, "message action by admin");
         match answer {
             Some(EngineAnswer::Done) => Ok(()),

@@ -1,7 +1,7 @@
 //! Opt-out keywords (STOP, START): recognised in MO messages on their way into the engine.
 
-use crate::core_loop::CoreHandle;
-use crate::routing::PeerRoles;
+use crate::core_handle::CoreHandle;
+use crate::peer_roles::PeerRoles;
 use arc_swap::ArcSwap;
 use configuration::{Keys, Section};
 use engine::Event;

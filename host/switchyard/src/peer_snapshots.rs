@@ -1,7 +1,7 @@
 //! Publishes the state of peers and number pools to plugins, every second and before each activation, so that a new
 //! policy is validated against the current state.
 
-use crate::core_loop::CoreHandle;
+use crate::core_handle::CoreHandle;
 use arc_swap::ArcSwap;
 use hooks::{PeerSnapshots, PeerState, PoolSnapshots, PoolState};
 use model::Directory;

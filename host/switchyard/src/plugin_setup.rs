@@ -2,7 +2,8 @@
 
 use crate::config::{Config, FirstBinding};
 use crate::lookups::AppliedLookups;
-use crate::routing::{ApplianceRouting, InboxRoutes, PeerRoles};
+use crate::peer_roles::PeerRoles;
+use crate::routing::{ApplianceRouting, InboxRoutes};
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
 use capabilities::{

@@ -1,7 +1,7 @@
 //! Number pools in the admin API.
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::core_loop::CoreHandle;
+use crate::core_handle::CoreHandle;
 use admin::metrics::{self, MetricsPage};
 use admin::{PoolFillResult, PoolJournalPage, Problem, ProblemKind};
 use engine::{EngineAnswer, Event};

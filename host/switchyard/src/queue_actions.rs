@@ -1,7 +1,7 @@
 //! Queue actions and uncertain messages in the admin API.
 
 use crate::api_backend::{Switchyard, describe_blocked_by, describe_pace, shutting_down_problem};
-use crate::core_loop;
+use crate::core_handle;
 use crate::messages::message_state;
 use admin::metrics::{self, MetricsPage};
 use admin::{Problem, ProblemKind};
@@ -400,7 +400,7 @@ impl Switchyard {
                 let (id, by) = (*id, by.clone());
                 move |reply| Event::AdminAction { id, action: hand, by, reply }
             });
-            let answers = core_loop::request_all(&self.core, &self.links.registry(), events)
+            let answers = core_handle::request_all(&self.core, &self.links.registry(), events)
                 .ok_or_else(shutting_down_problem)?;
             let fitted = answers.iter().filter(|answer| **answer == EngineAnswer::Done).count() as u64;
             done += fitted;
@@ -438,7 +438,7 @@ impl admin::QueueActions for Switchyard {
         by: &str,
     ) -> Result<api::QueueActionView, Problem> {
         let action = Box::new(self.new_queue_action(&request, by)?);
-        let answer = core_loop::request(&self.core, &self.links.registry(), |reply| Event::QueueAction {
+        let answer = core_handle::request(&self.core, &self.links.registry(), |reply| Event::QueueAction {
             request: action,
             reply,
         });
@@ -451,7 +451,7 @@ impl admin::QueueActions for Switchyard {
         let who = by.into();
         let event = |reply| Event::UndoQueueAction { id: QueueActionId(id), by: who, reply };
         let action =
-            self.queue_action_answered(core_loop::request(&self.core, &self.links.registry(), event))?;
+            self.queue_action_answered(core_handle::request(&self.core, &self.links.registry(), event))?;
         tracing::info!(action = id, by, "queue action withdrawn");
         Ok(action)
     }

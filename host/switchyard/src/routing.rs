@@ -1,7 +1,7 @@
 //! Screening, routing and pricing for front ends: the hooks, and the daemon's own rules.
 
-use crate::config::Config;
 use crate::lookups::AppliedLookups;
+use crate::peer_roles::PeerRoles;
 use arc_swap::ArcSwap;
 use hooks::{AccountAttributes, Hooks, LookupStep, PeerSecrets, RoutingStep, ScreeningStep};
 use model::{
@@ -11,7 +11,6 @@ use model::{
 use numbering::{DialledNumber, NumberPlan, NumberTarget};
 use ports::Routing;
 use shell::{NumberParser, ShellOptions, SubscriberNumber};
-use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 static NUMBER_PLAN: LazyLock<Arc<PluginVersion>> =
@@ -50,45 +49,6 @@ pub(crate) struct ApplianceRouting {
     pub(crate) directory: Arc<ArcSwap<Directory>>,
     /// Numbers whose messages go to inboxes of the local socket.
     pub(crate) inboxes: Option<InboxRoutes>,
-}
-
-/// The roles of peers: accounts, and default accounts of other peers.
-#[derive(Debug, Default)]
-pub(crate) struct PeerRoles {
-    /// Peer → its default account.
-    defaults: HashMap<PeerId, PeerId>,
-    /// Peers whose messages are priced. MO messages are not.
-    accounts: HashSet<PeerId>,
-    /// The local socket's peer. Its users are accounts that pay, and subscribers as well.
-    shell: Option<PeerId>,
-}
-
-impl PeerRoles {
-    pub(crate) fn of(config: &Config, names: &Directory) -> Self {
-        let peers = config.peers.iter().map(|peer| (peer.links.peer, &peer.keys.default_account));
-        let gateways =
-            config.gateways.iter().map(|gateway| (gateway.links.peer(), &gateway.keys.default_account));
-        let networks =
-            config.networks.iter().map(|network| (network.links.peer, &network.keys.default_account));
-        let plugin_peers =
-            config.plugin_peers.iter().map(|peer| (peer.link.peer, &peer.keys.default_account));
-        let defaults = peers.chain(gateways).chain(plugin_peers).chain(networks);
-        let defaults =
-            defaults.filter_map(|(peer, account)| Some((peer, names.id(account.as_deref()?)?))).collect();
-        let shell = config.shell.as_ref().map(|shell| shell.options.peer);
-        let accounts = config.accounts.iter().map(|account| account.links.peer).chain(shell).collect();
-        Self { defaults, accounts, shell }
-    }
-
-    /// Whether a peer is an account or the local socket: its messages are priced.
-    pub(crate) fn is_account(&self, peer: PeerId) -> bool {
-        self.accounts.contains(&peer)
-    }
-
-    /// Whether a peer only submits; messages from any other peer come from subscribers.
-    pub(crate) fn is_submit_only(&self, peer: PeerId) -> bool {
-        self.is_account(peer) && self.shell != Some(peer)
-    }
 }
 
 /// Numbers whose messages go to inboxes of the local socket, without calling a router.
@@ -157,8 +117,29 @@ impl ApplianceRouting {
     /// Screens a message, once: not one that is routed again, or released from quarantine. Returns whether it goes on to the
     /// routers; otherwise it has its decision.
     fn screen(&self, message: &mut Message, now: Timestamp) -> bool {
-        message.routed.screening.is_some()
-            || apply_screening(message, |message| self.hooks.screen(message, now))
+        message.routed.screening.is_some() || {
+            let screening = self.hooks.screen(message, now);
+            apply_screening(message, screening)
+        }
+    }
+
+    /// Like [`ApplianceRouting::screen`] for many messages; returns those that go on to the routers.
+    fn screen_many<'a>(&self, messages: &'a mut [&mut Message], now: Timestamp) -> Vec<&'a mut Message> {
+        let mut unscreened: Vec<&mut Message> = messages
+            .iter_mut()
+            .map(|message| &mut **message)
+            .filter(|message| message.routed.screening.is_none())
+            .collect();
+        let mut screenings = self.hooks.screen_many(&mut unscreened, now).into_iter();
+        messages
+            .iter_mut()
+            .map(|message| &mut **message)
+            .filter_map(|message| {
+                let goes_on = message.routed.screening.is_some()
+                    || screenings.next().is_none_or(|screening| apply_screening(message, screening));
+                goes_on.then_some(message)
+            })
+            .collect()
     }
 
     /// Routes by the rules that come before the routers.
@@ -202,12 +183,9 @@ impl ApplianceRouting {
     pub(crate) fn explain(&self, message: &mut Message) -> Explanation {
         let now = Timestamp::now();
         let mut explanation = Explanation::default();
-        let goes_on = apply_screening(message, |message| {
-            let (steps, screening) = self.hooks.explain_screening(message, now);
-            explanation.screens = steps;
-            screening
-        });
-        if !goes_on {
+        let (steps, screening) = self.hooks.explain_screening(message, now);
+        explanation.screens = steps;
+        if !apply_screening(message, screening) {
             return explanation;
         }
         let (lookups, mut routed) = self.preview_route(message, |message| {
@@ -272,10 +250,7 @@ impl Routing for ApplianceRouting {
         }
         let now = Timestamp::now();
         let mut open: Vec<&mut Message> = Vec::with_capacity(messages.len());
-        for message in messages.iter_mut() {
-            if !self.screen(message, now) {
-                continue;
-            }
+        for message in self.screen_many(messages, now) {
             match self.route_without_routers(message) {
                 Some(routed) => set_routing(message, routed),
                 None if !self.look_up(message) => {}
@@ -304,12 +279,12 @@ pub(crate) fn set_routing(message: &mut Message, routed: RoutingDecision) {
     message.routed = RoutingDecision { screening, lookup, ..routed };
 }
 
-/// Screens a message. Returns whether it goes on to the routers; otherwise it has its decision.
+/// Gives a message what the screens said of it. Returns whether it goes on to the routers; otherwise it has its decision.
 fn apply_screening(
     message: &mut Message,
-    screen: impl FnOnce(&mut Message) -> Result<Option<Box<Screening>>, Box<RoutingDecision>>,
+    screening: Result<Option<Box<Screening>>, Box<RoutingDecision>>,
 ) -> bool {
-    match screen(message) {
+    match screening {
         Ok(screening) => {
             let stopped = screening.as_ref().and_then(|screening| {
                 let verdict = screening.verdict.instead_of_routing()?;

@@ -9,7 +9,8 @@ use crate::cluster_node::{self, ClusterNode, Outcome};
 use crate::config::Config;
 use crate::config_manager::{RuntimeComponents, StartupConfig, TunableSettings};
 use crate::conversion_log::ConversionLog;
-use crate::core_loop::{self, BatchObservers, CoreHandle};
+use crate::core_handle::{self, CoreHandle};
+use crate::core_loop::{self, BatchObservers};
 use crate::critical_thread;
 use crate::error_causes::ErrorCauses;
 use crate::hook_workers::HookWorkers;
@@ -139,7 +140,7 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         }
     };
     let directory = Arc::new(ArcSwap::from_pointee(config.assign_peer_ids(&store)?));
-    let (channel, core) = core_loop::channel();
+    let (channel, core) = core_handle::channel();
     let networks: Vec<_> = {
         let _inside = runtime.enter();
         config.networks.iter().map(|network| Arc::new(GsmNetwork::new(network.links.clone()))).collect()
@@ -506,7 +507,8 @@ fn configure_pools(config: &Config, core: &CoreHandle, registry: &Arc<LinkRegist
     if config.pools_configured.is_empty() {
         return;
     }
-    let Some(EngineAnswer::Pools(known)) = core_loop::request(core, registry, |reply| Event::Pools { reply })
+    let Some(EngineAnswer::Pools(known)) =
+        core_handle::request(core, registry, |reply| Event::Pools { reply })
     else {
         return;
     };
@@ -516,7 +518,7 @@ fn configure_pools(config: &Config, core: &CoreHandle, registry: &Arc<LinkRegist
         }
         let (name, request) = (pool.name.clone(), PoolRequest::Configure(pool.settings));
         let configure = |reply| Event::Pool { pool: name, request, by: "configuration".into(), reply };
-        match core_loop::request(core, registry, configure) {
+        match core_handle::request(core, registry, configure) {
             Some(EngineAnswer::Pool(PoolAnswer::Pool(_))) => {
                 tracing::info!(pool = %pool.name, "pool configured");
             }

@@ -4,7 +4,7 @@
 //! Without a service manager (no `NOTIFY_SOCKET`) nothing is sent.
 
 use crate::api_backend::Switchyard;
-use crate::core_loop::{CoreHandle, QueryError};
+use crate::core_handle::{CoreHandle, QueryError};
 use admin::Operation as _;
 use api::NotReady;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
@@ -192,13 +192,13 @@ fn status_line(reasons: &[NotReady], waiting: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core_loop;
+    use crate::core_handle;
 
     const SHORT: Duration = Duration::from_millis(20);
 
     #[test]
     fn a_core_without_a_thread_is_silent() {
-        let (seed, core) = core_loop::channel();
+        let (seed, core) = core_handle::channel();
         assert_eq!(probe_core(&core, SHORT, SHORT), CoreHealth::Silent);
         drop(seed);
         assert_eq!(probe_core(&core, SHORT, SHORT), CoreHealth::Stopped);

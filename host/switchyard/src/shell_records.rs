@@ -1,7 +1,7 @@
 //! Messages for readers of the local socket, from engine and archive.
 
 use crate::archiving::ArchiveReader;
-use crate::core_loop::CoreHandle;
+use crate::core_handle::CoreHandle;
 use crate::error_causes::ErrorCauses;
 use archive::{ArchiveFilter, Record, RecordFields, Side};
 use engine::MessageState;

@@ -1,7 +1,7 @@
 //! One GSM subscriber in the admin API, from core network and engine, and admin actions to reach it.
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::core_loop;
+use crate::core_handle;
 use crate::messages::message_state;
 use admin::{Problem, ProblemKind, SubscriberName};
 use api::SubscriberStateView;
@@ -238,7 +238,7 @@ impl admin::GsmSubscribers for Switchyard {
         for id in failed {
             let who = by.clone();
             let event = |reply| Event::AdminAction { id, action: AdminAction::Retry, by: who, reply };
-            match core_loop::request(&self.core, &self.links.registry(), event) {
+            match core_handle::request(&self.core, &self.links.registry(), event) {
                 Some(EngineAnswer::Done) => woken += 1,
                 // It has finished meanwhile, or is in flight.
                 Some(_) => {}
@@ -251,8 +251,10 @@ impl admin::GsmSubscribers for Switchyard {
 
     fn send_silent_sms(&self, name: &SubscriberName, by: &str) -> Result<String, Problem> {
         let message = Box::new(self.silent_message(&self.locate(name)?)?);
-        let answer =
-            core_loop::request(&self.core, &self.links.registry(), |reply| Event::Accept { message, reply });
+        let answer = core_handle::request(&self.core, &self.links.registry(), |reply| Event::Accept {
+            message,
+            reply,
+        });
         match answer {
             Some(EngineAnswer::Accepted(id)) => {
                 tracing::info!(by, id = id.0, "silent SMS accepted");

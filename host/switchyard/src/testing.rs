@@ -1,7 +1,7 @@
 //! Test messages and connection tests of peers.
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::core_loop;
+use crate::core_handle;
 use admin::{Problem, ProblemKind, Testing};
 use api::{FieldProblem, PeerTestView};
 use engine::{EngineAnswer, Event};
@@ -133,8 +133,10 @@ impl Testing for Switchyard {
         };
         self.routing.route(&mut message);
         let message = Box::new(message);
-        let answer =
-            core_loop::request(&self.core, &self.links.registry(), |reply| Event::Accept { message, reply });
+        let answer = core_handle::request(&self.core, &self.links.registry(), |reply| Event::Accept {
+            message,
+            reply,
+        });
         match answer {
             Some(EngineAnswer::Accepted(id)) => {
                 tracing::info!(%by, id = id.0, account = asked.account, "test message accepted");

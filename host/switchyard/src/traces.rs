@@ -1,15 +1,15 @@
 //! Traces of messages in the API, from memory, store and archive.
 
 use crate::api_backend::{Switchyard, describe_pace};
+use crate::archived_message::archived_message;
 use crate::messages::message_state;
 use admin::{Problem, ProblemKind};
 use api::MessageStateView;
 use archive::TraceScreening;
 use engine::{LockHolder, MessageState, MessageStatus};
 use model::{
-    Address, Direction, DlrRequest, FinalRecord, Lookup, Message, MessageChanges, MessageId, MessageProgress,
-    Now, NumberDisplay, PeerId, PeerMessageId, PluginVersion, Priority, RoutingDecision, Screening,
-    SenderRequest, Step, StepKind, Text, Timestamp, Verdict,
+    Direction, FinalRecord, Lookup, Message, MessageChanges, MessageId, MessageProgress, Now, NumberDisplay,
+    PeerId, PluginVersion, Screening, SenderRequest, Step, StepKind, Text, Verdict,
 };
 use std::sync::Arc;
 
@@ -58,53 +58,6 @@ type Shown = (bool, NumberDisplay);
 
 /// Stands for a peer that is known by its name only.
 const UNKNOWN_PEER: PeerId = PeerId(u32::MAX);
-
-/// Rebuilds a message from its archive record, without route and steps.
-pub(crate) fn archived_message(record: &archive::Record, origin: PeerId) -> (Message, FinalRecord) {
-    let address = |ton, npi, text: &str| {
-        let octets = archive::Record::octets(text).unwrap_or_else(|| text.as_bytes().to_vec());
-        Address::new(ton, npi, &octets)
-    };
-    let by = PluginVersion { plugin: record.router.clone(), version: record.router_version.clone() };
-    let message = Message {
-        id: record.id,
-        kind: model::MessageKind::Text,
-        origin,
-        source: address(record.source_ton, record.source_npi, &record.source),
-        destination: address(record.destination_ton, record.destination_npi, &record.destination),
-        service_type: bytes::Bytes::new(),
-        protocol_id: 0,
-        esm_class: 0,
-        priority: Priority::new(record.priority),
-        dlr_request: DlrRequest::NONE,
-        replace_if_present: false,
-        submission: record.submission(),
-        text: Text {
-            octets: record.body.clone().unwrap_or_default().into(),
-            data_coding: record.data_coding,
-            udhi: record.udhi,
-            payload: false,
-        },
-        tlvs: bytes::Bytes::new(),
-        protocol_fields: bytes::Bytes::new(),
-        accepted_at: record.accepted_at,
-        scheduled: None,
-        expires_at: Timestamp::default(),
-        routed: RoutingDecision {
-            note: record.note.as_deref().map(Into::into),
-            ..RoutingDecision::new(Verdict::Forward(Vec::new()), Arc::new(by))
-        },
-    };
-    let ended = FinalRecord {
-        state: record.state,
-        at: record.ended_at,
-        error: record.error,
-        peer: None,
-        peer_id: PeerMessageId::default(),
-        steps: Vec::new(),
-    };
-    (message, ended)
-}
 
 impl Switchyard {
     /// Describes a step; `peer` is the peer of the last submission.

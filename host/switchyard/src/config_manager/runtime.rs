@@ -1,10 +1,10 @@
 //! Applies configuration changes while traffic flows. Only differences are touched.
 
 use crate::config::{Config, Peer, PluginSource};
-use crate::core_loop::{self, CoreHandle};
+use crate::core_handle::{self, CoreHandle};
 use crate::logging::LogControl;
 use crate::opt_out::KeywordRules;
-use crate::routing::PeerRoles;
+use crate::peer_roles::PeerRoles;
 use admin::AttentionLimits;
 use arc_swap::ArcSwap;
 use archive::Archive;
@@ -341,7 +341,7 @@ impl RuntimeComponents {
             }
             let (name, request) = (pool.name.clone(), PoolRequest::Configure(pool.settings));
             let configure = |reply| Event::Pool { pool: name, request, by: "configuration".into(), reply };
-            match core_loop::request(&self.core, &self.registry(), configure) {
+            match core_handle::request(&self.core, &self.registry(), configure) {
                 Some(EngineAnswer::Pool(PoolAnswer::Pool(_))) => {}
                 Some(EngineAnswer::Pool(PoolAnswer::TooMany)) => {
                     let what = "the maximum number of pools is reached";
