@@ -4,13 +4,12 @@ mod api_checks;
 mod host_checks;
 
 use crate::attention::{Finding, Level};
-use crate::context::CliContext;
+use crate::context::{CliContext, ConfigFacts};
 use crate::format::padded;
 use crate::output::{Failure, Output, Streams};
 use clap::Args;
 use client::ConnectionArgs;
 use serde_json::json;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

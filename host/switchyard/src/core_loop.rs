@@ -7,7 +7,7 @@
 use crate::archiving::ArchiveReader;
 use crate::batch_size::BatchSize;
 use crate::core_handle::{
-    Clock, CoreChannel, CoreHandle, CoreLoopCounts, Input, SIZE_BOUNDS, TIME_BOUNDS, count, millis,
+    Clock, CoreChannel, CoreLoopCounts, Input, SIZE_BOUNDS, TIME_BOUNDS, count, millis,
 };
 use crate::critical_thread::{self, fail_stop};
 use crate::hook_workers::HookWorkers;
@@ -277,6 +277,7 @@ impl Reader {
 pub(crate) mod tests {
     use super::*;
     use crate::batch_size::BATCH_OCTETS;
+    use crate::core_handle::{CoreHandle, channel};
     use engine::Settings;
 
     /// A core whose output is discarded.

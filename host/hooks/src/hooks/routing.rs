@@ -38,7 +38,6 @@ impl Hooks {
 
     /// Screens messages that wait together, in order: the results are those of [`Hooks::screen`], at less cost.
     #[must_use]
-    #[expect(clippy::type_complexity, reason = "the answers of `screen`")]
     pub fn screen_many(
         &self,
         messages: &mut [&mut Message],
