@@ -1,7 +1,9 @@
 //! The API of plugins: versions, hooks, candidates and replays.
 
 use crate::problem::{Problem, ProblemKind};
-use crate::request::{Binary, JsonContent, OptionalJsonBody, PathParams, RawBody};
+use crate::request::{
+    Binary, Flag, JsonContent, OptionalJsonBody, PathParams, QueryParams, RawBody,
+};
 use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
 use crate::service::{Provides, Service, call, call_json};
 
@@ -14,6 +16,8 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use model::NumberDisplay;
+use serde::Deserialize;
+use utoipa::IntoParams;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
@@ -112,11 +116,17 @@ pub trait Plugins: Send + Sync + 'static {
     fn replay(&self, request: api::ReplayRequest) -> Result<api::ReplayStart, Problem>;
     /// All replays since the start of the daemon.
     fn replays(&self) -> Vec<api::ReplayStateView>;
-    /// One replay, with its report. `numbers`: how the numbers of its examples are shown.
+    /// One replay, with its report. `numbers`: how the numbers of its examples are shown; `body`: whether they have what is
+    /// different in requests.
     ///
     /// # Errors
     /// If there is no such replay.
-    fn replay_report(&self, id: &str, numbers: NumberDisplay) -> Result<api::ReplayStateView, Problem>;
+    fn replay_report(
+        &self,
+        id: &str,
+        numbers: NumberDisplay,
+        body: bool,
+    ) -> Result<api::ReplayStateView, Problem>;
     /// Ends a replay.
     ///
     /// # Errors
@@ -486,20 +496,30 @@ async fn replay(
     call_json(backend, move |backend| backend.replay(request)).await
 }
 
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ReplayQuery {
+    /// Include what is different in requests to peers: they have message texts.
+    #[param(inline)]
+    body: Option<Flag>,
+}
+
 /// Shows a replay with its report: differing verdicts, with examples and prices.
 #[utoipa::path(
     get,
     path = "/v1/replays/{id}",
-    params(("id" = String, Path, description = "The replay's id.")),
+    params(("id" = String, Path, description = "The replay's id."), ReplayQuery),
     responses((status = 200, description = "The replay, with its report if it has ended.", body = api::ReplayStateView)),
 )]
 async fn replay_report(
     backend: Service<dyn Plugins>,
     Extension(caller): Extension<Caller>,
     PathParams(id): PathParams<String>,
+    QueryParams(query): QueryParams<ReplayQuery>,
 ) -> Answer<api::ReplayStateView> {
-    let numbers = caller.number_display();
-    call_json(backend, move |backend| backend.replay_report(&id, numbers)).await
+    let (body, numbers) = (query.body.unwrap_or_default().0, caller.number_display());
+    call_json(backend, move |backend| backend.replay_report(&id, numbers, body)).await
 }
 
 /// Ends a replay.

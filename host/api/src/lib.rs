@@ -108,7 +108,7 @@ pub use records::{
 pub use refusals::{RefusalCountView, RefusalsView, RefusedSubmissionView};
 pub use replay_report::{
     AccountPrice, DifferenceExample, DifferenceGroup, InexactReason, PriceReport, PriceSums, RemainingGroups,
-    ReplayOutcome, ReplayReport, Throughput,
+    ReplayOutcome, ReplayReport, RequestDifference, Throughput,
 };
 pub use replays::{
     PluginVersionName, ReplayHook, ReplayPhase, ReplayProgress, ReplayRequest, ReplayStart, ReplayStateView,

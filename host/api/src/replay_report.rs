@@ -11,7 +11,7 @@ pub struct ReplayReport {
     /// How the replay ended. If it is not complete, the report covers the oldest messages only.
     #[schema(value_type = ReplayOutcomeObject)]
     pub ended: ReplayOutcome,
-    /// Messages that the candidate decided.
+    /// Messages that the candidate decided. In a replay of the hooks `receipt` and `peer`, calls: a message may have several.
     pub messages: u64,
     /// Exact decisions: at the time of the message, the candidate would certainly have decided the same.
     pub exact: u64,
@@ -25,7 +25,8 @@ pub struct ReplayReport {
     pub new_rejects: u64,
     /// Different decisions that are faults.
     pub new_faults: u64,
-    /// Messages that were not routed, such as DLRs of the appliance; not decided.
+    /// Messages that were not routed, such as DLRs of the appliance, and messages without a call of this hook that was recorded; not
+    /// decided.
     pub unrouted: u64,
     /// Unreadable rows of the archive; not decided.
     pub damaged: u64,
@@ -125,6 +126,22 @@ pub struct DifferenceExample {
     pub note: Option<String>,
     /// Whether the decision is exact.
     pub exact: bool,
+    /// What is different in the request to the peer, in a replay of the hook `peer`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub request: Vec<RequestDifference>,
+}
+
+/// A part of an HTTP request that is different. Secrets are replaced by `secret-NAME`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RequestDifference {
+    /// The part: `number of requests`, `method`, `url`, `header NAME` or `body`.
+    pub part: String,
+    /// What the live plugin sends; null if it sends no such part, or if the request does not ask for message texts.
+    #[schema(required)]
+    pub live: Option<String>,
+    /// What the candidate sends; null likewise.
+    #[schema(required)]
+    pub candidate: Option<String>,
 }
 
 /// The remaining groups together.

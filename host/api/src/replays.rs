@@ -51,6 +51,10 @@ pub enum ReplayHook {
     Router,
     /// The biller.
     Biller,
+    /// The receipt policies, for the DLRs and timeouts that they were asked about.
+    Receipt,
+    /// The plugins of peers, for the submissions that were recorded.
+    Peer,
 }
 
 impl ReplayHook {
@@ -62,6 +66,8 @@ impl ReplayHook {
             "lookup" => Some(Self::Lookup),
             "router" => Some(Self::Router),
             "biller" => Some(Self::Biller),
+            "receipt" => Some(Self::Receipt),
+            "peer" => Some(Self::Peer),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use model::{
-    Address, DlrRequest, Lookup, MessageChanges, MessageId, PluginVersion, PriceState, ScreenVerdict,
+    Address, DlrRequest, Hook, Lookup, MessageChanges, MessageId, PluginVersion, PriceState, ScreenVerdict,
     SenderRequest, Timestamp, Verdict,
 };
 use smallvec::SmallVec;
@@ -50,6 +50,8 @@ pub struct ArchivedMessage {
     pub lookup: Option<Arc<Lookup>>,
     /// The price and its settlement; `None` if no biller was called.
     pub price: Option<Box<ArchivedPrice>>,
+    /// The recorded calls of receipt policies and of plugins of peers, as `codec` writes them, in the order of the calls.
+    pub calls: Vec<(Hook, Bytes)>,
     /// The host call log of the router, as written by `hooks`; `None` if the router made no host calls whose results
     /// can vary.
     pub host_calls: Option<Bytes>,

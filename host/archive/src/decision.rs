@@ -4,7 +4,7 @@
 //! Encoding: one-octet numbers as is; times as 8 octets, little-endian; other numbers as LEB128; a text as its length
 //! (LEB128) and UTF-8.
 //!
-//! * 1: format (5 with a lookup, 4 with a screening, 3 with changes, 2 with a sender request, otherwise 1: a reader does not know what a later
+//! * 1: format (6 with recorded calls, 5 with a lookup, 4 with a screening, 3 with changes, 2 with a sender request, otherwise 1: a reader does not know what a later
 //!   format has)
 //! * 1: flags: bit 0 UDHI, 1 rerouted, 2 service type, 3 price, 4 host calls, 5 no router was called, 6 sender request,
 //!   7 changes
@@ -18,10 +18,11 @@
 //! * sender request, if flagged: 1 fallback (0 reject, 1 keep the sender, 2 hold), number: lease in ms plus one, 0
 //!   without a lease; texts pool, holder, user, reason
 //! * changes, if flagged: as `codec` describes them
-//! * in format 5: 1 whether there is a screening
-//! * screening, in formats 4 and 5: its verdict, as `codec` describes it; 1 flags (bit 0 changes, 1 the text was replaced, 2 host
+//! * in format 5: 1 whether there is a screening; in format 6: 1 flags (bit 0 screening, 1 lookup)
+//! * screening, in format 4 and if flagged: its verdict, as `codec` describes it; 1 flags (bit 0 changes, 1 the text was replaced, 2 host
 //!   calls); texts plugin and version; then the flagged fields: changes; number: length, octets
-//! * lookup, in format 5: as `codec` describes it
+//! * lookup, in format 5 and if flagged: as `codec` describes it
+//! * recorded calls of plugins, in format 6: 1 number of calls; each 1 hook, number: length, octets as `codec` describes them
 //! * host calls, if flagged: the rest of the value
 
 use crate::PeerDirectory;
@@ -32,7 +33,7 @@ use codec::{
     put_screen_verdict, put_verdict, screen_verdict, verdict,
 };
 use model::{
-    DlrRequest, FinalRecord, Message, MessageId, MessageKind, PluginVersion, PriceState, Screening,
+    DlrRequest, FinalRecord, Hook, Message, MessageId, MessageKind, PluginVersion, PriceState, Screening,
     SenderFallback, SenderRequest, StepKind, Timestamp, Verdict,
 };
 use smallvec::SmallVec;
@@ -44,6 +45,10 @@ const FORMAT_WITH_SENDER: u8 = 2;
 const FORMAT_WITH_CHANGES: u8 = 3;
 const FORMAT_WITH_SCREENING: u8 = 4;
 const FORMAT_WITH_LOOKUP: u8 = 5;
+const FORMAT_WITH_CALLS: u8 = 6;
+
+const HAS_SCREENING: u8 = 1;
+const HAS_LOOKUP: u8 = 2;
 
 const UDHI: u8 = 1;
 const ROUTED_AGAIN: u8 = 2;
@@ -65,13 +70,24 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
     let changes = routed.changes.as_deref();
     let screening = routed.screening.as_deref();
     let lookup = routed.lookup.as_deref();
-    out.push(match (lookup, screening, changes, sender) {
+    let calls: SmallVec<[_; 4]> = ended
+        .steps
+        .iter()
+        .filter_map(|step| match &step.kind {
+            StepKind::CallRecorded { hook, record } => Some((*hook, &**record)),
+            _ => None,
+        })
+        .take(usize::from(u8::MAX))
+        .collect();
+    let format = match (lookup, screening, changes, sender) {
+        _ if !calls.is_empty() => FORMAT_WITH_CALLS,
         (Some(_), _, _, _) => FORMAT_WITH_LOOKUP,
         (None, Some(_), _, _) => FORMAT_WITH_SCREENING,
         (None, None, Some(_), _) => FORMAT_WITH_CHANGES,
         (None, None, None, Some(_)) => FORMAT_WITH_SENDER,
         (None, None, None, None) => FORMAT,
-    });
+    };
+    out.push(format);
     out.push(
         flag(UDHI, message.text.udhi)
             | flag(ROUTED_AGAIN, again.is_some())
@@ -120,8 +136,12 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
     if let Some(changes) = changes {
         put_changes::<CompactLayout>(&mut out, changes);
     }
-    if lookup.is_some() {
-        out.push(u8::from(screening.is_some()));
+    match format {
+        FORMAT_WITH_CALLS => {
+            out.push(flag(HAS_SCREENING, screening.is_some()) | flag(HAS_LOOKUP, lookup.is_some()));
+        }
+        FORMAT_WITH_LOOKUP => out.push(u8::from(screening.is_some())),
+        _ => {}
     }
     if let Some(Screening { verdict, by, changes, submitted_text, host_calls, .. }) = screening {
         put_screen_verdict(&mut out, *verdict);
@@ -139,6 +159,13 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
     }
     if let Some(lookup) = lookup {
         put_lookup::<CompactLayout>(&mut out, lookup);
+    }
+    if format == FORMAT_WITH_CALLS {
+        out.push(calls.len() as u8);
+        for (hook, record) in calls {
+            out.push(hook as u8);
+            CompactLayout::put_octets(&mut out, record);
+        }
     }
     out.extend_from_slice(host_calls.unwrap_or_default());
     out
@@ -243,7 +270,7 @@ impl DecisionDecoder {
         let mut cursor = Cursor::new(value);
         let cursor = &mut cursor;
         let format = cursor.u8()?;
-        if !(FORMAT..=FORMAT_WITH_LOOKUP).contains(&format) {
+        if !(FORMAT..=FORMAT_WITH_CALLS).contains(&format) {
             return Err(cursor.damaged("unknown decision format"));
         }
         let flags = cursor.u8()?;
@@ -261,17 +288,29 @@ impl DecisionDecoder {
         let sender = if flags & SENDER == 0 { None } else { Some(Box::new(sender(cursor)?)) };
         let changes =
             if flags & CHANGES == 0 { None } else { Some(Box::new(changes::<CompactLayout>(cursor)?)) };
-        let has_screening = match format {
-            FORMAT_WITH_LOOKUP => cursor.u8()? != 0,
-            other => other == FORMAT_WITH_SCREENING,
+        let (has_screening, has_lookup) = match format {
+            FORMAT_WITH_CALLS => {
+                let flags = cursor.u8()?;
+                (flags & HAS_SCREENING != 0, flags & HAS_LOOKUP != 0)
+            }
+            FORMAT_WITH_LOOKUP => (cursor.u8()? != 0, true),
+            other => (other == FORMAT_WITH_SCREENING, false),
         };
         let screening = if has_screening { Some(Box::new(self.screening(cursor)?)) } else { None };
-        let lookup = if format == FORMAT_WITH_LOOKUP {
+        let lookup = if has_lookup {
             let by = |plugin: &str, version: &str| self.decider(plugin, version);
             Some(Arc::new(lookup::<CompactLayout>(cursor, by)?))
         } else {
             None
         };
+        let mut calls = Vec::new();
+        if format == FORMAT_WITH_CALLS {
+            for _ in 0..cursor.u8()? {
+                let hook = Hook::from_octet(cursor.u8()?).ok_or_else(|| cursor.damaged("unknown hook"))?;
+                let length = octets(cursor)?.len();
+                calls.push((hook, value.slice(cursor.at() - length..cursor.at())));
+            }
+        }
         let host_calls = (flags & HOST_CALLS != 0).then(|| value.slice(cursor.at()..));
         Ok(ArchivedMessage {
             id,
@@ -293,6 +332,7 @@ impl DecisionDecoder {
             screening,
             lookup,
             price,
+            calls,
             host_calls,
             routed: flags & NOT_ROUTED == 0,
             missing: None,
@@ -529,8 +569,14 @@ mod tests {
     }
 
     /// The expected result, built from the message.
-    fn expected(message: &Message, decided_at: Timestamp, state: PriceState) -> ArchivedMessage {
+    fn expected(
+        message: &Message,
+        decided_at: Timestamp,
+        state: PriceState,
+        calls: &[(Hook, Vec<u8>)],
+    ) -> ArchivedMessage {
         ArchivedMessage {
+            calls: calls.iter().map(|(hook, record)| (*hook, Bytes::from(record.clone()))).collect(),
             id: message.id,
             accepted_at: message.accepted_at,
             decided_at,
@@ -582,8 +628,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decisions_survive_a_round_trip(message in message(), refunded: bool, again in option::of(any::<u64>())) {
-            let mut steps = Vec::new();
+        fn decisions_survive_a_round_trip(
+            message in message(), refunded: bool, again in option::of(any::<u64>()),
+            calls in vec((select(&[Hook::Receipt, Hook::Peer][..]), vec(any::<u8>(), 0..300)), 0..4),
+        ) {
+            let recorded = |(hook, record): &(Hook, Vec<u8>)| Step {
+                at: Timestamp(1),
+                kind: StepKind::CallRecorded { hook: *hook, record: record.as_slice().into() },
+            };
+            let mut steps: Vec<Step> = calls.iter().map(recorded).collect();
             if let Some(at) = again {
                 steps.push(Step { at: Timestamp(at), kind: StepKind::Rerouted { peer: PeerId(1) } });
             }
@@ -597,16 +650,21 @@ mod tests {
             let octets = Bytes::from(encode(&message, &end(steps), &Named));
             let mut decoder = DecisionDecoder::new();
             for _ in 0..2 {
-                prop_assert_eq!(decoder.message(message.id, &octets), Ok(expected(&message, decided_at, state)));
+                prop_assert_eq!(decoder.message(message.id, &octets), Ok(expected(&message, decided_at, state, &calls)));
             }
         }
 
         #[test]
-        fn damaged_values_are_rejected(message in message(), at: prop::sample::Index, octet: u8, cut: prop::sample::Index) {
-            let mut octets = encode(&message, &end(Vec::new()), &Named);
-            let at = at.index(octets.len());
+        fn damaged_values_are_rejected(message in message(), record in option::of(vec(any::<u8>(), 0..20)), at: prop::sample::Index, octet: u8, cut: prop::sample::Index) {
+            let step = |record: Vec<u8>| Step {
+                at: Timestamp(1),
+                kind: StepKind::CallRecorded { hook: Hook::Peer, record: record.into() },
+            };
+            let ended = end(record.map(step).into_iter().collect());
+            let mut octets = encode(&message, &ended, &Named);
+            let (at, length) = (at.index(octets.len()), octets.len());
             octets[at] = octet;
-            let cut = Bytes::from(octets).slice(..cut.index(octets_len(&message)));
+            let cut = Bytes::from(octets).slice(..cut.index(length));
             // It must not panic, and a truncated decision must be an error.
             let decoded = DecisionDecoder::new().message(message.id, &cut);
             prop_assert!(cut.len() > 2 || decoded.is_err());
@@ -616,10 +674,6 @@ mod tests {
         fn arbitrary_octets_do_not_panic(octets in vec(any::<u8>(), 0..300)) {
             let _ = DecisionDecoder::new().message(MessageId(1), &Bytes::from(octets));
         }
-    }
-
-    fn octets_len(message: &Message) -> usize {
-        encode(message, &end(Vec::new()), &Named).len()
     }
 
     #[test]

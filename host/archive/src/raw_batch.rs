@@ -150,6 +150,7 @@ fn from_record(record: &Record, with_body: bool, decoder: &mut DecisionDecoder) 
         screening: None,
         lookup: None,
         price: None,
+        calls: Vec::new(),
         host_calls: None,
         routed: true,
         missing: Some(MissingData::Older),

@@ -184,7 +184,12 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
         screening: message.routed.screening.as_deref().map(screening),
         lookup: message.routed.lookup.as_deref().map(lookup),
         price: message.routed.quote.as_deref().map(|quote| price(quote, ended)),
-        steps: ended.steps.iter().map(|step| step.map_peers(|peer| name(*peer))).collect(),
+        steps: ended
+            .steps
+            .iter()
+            .filter(|step| !step.kind.is_record())
+            .map(|step| step.map_peers(|peer| name(*peer)))
+            .collect(),
     };
     // Strings and numbers only: serialization cannot fail.
     serde_json::to_string(&trace).unwrap_or_default()

@@ -57,7 +57,8 @@ impl Failure {
         move |source| Self::File { path: path.to_owned(), source }
     }
 
-    /// The exit code: 1 if the API refused the request, 3 if a check found problems, 2 for all other errors.
+    /// The exit code: 1 if the API refused the request, 3 if a check found problems, that of a broken pipe if
+    /// nobody reads the output, 2 for all other errors.
     fn exit_code(&self) -> ExitCode {
         match self {
             Self::Appliance(ClientError::Refused(Problem {
@@ -67,7 +68,7 @@ impl Failure {
             | Self::PartlyRefused(_)
             | Self::Refused(_) => ExitCode::from(1),
             Self::ProblemsFound(_) => ExitCode::from(3),
-            Self::Output => ExitCode::SUCCESS,
+            Self::Output => ExitCode::from(broken_pipe::STATUS),
             _ => ExitCode::from(2),
         }
     }

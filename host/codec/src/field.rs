@@ -123,6 +123,20 @@ impl Field for Option<Box<str>> {
     }
 }
 
+/// 2 length, octets. A longer value is not written.
+impl Field for Box<[u8]> {
+    fn put(&self, out: &mut Vec<u8>) {
+        let octets = if u16::try_from(self.len()).is_ok() { &**self } else { &[] };
+        (octets.len() as u16).put(out);
+        out.extend_from_slice(octets);
+    }
+
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
+        let length = usize::from(cursor.u16()?);
+        Ok(cursor.take(length)?.into())
+    }
+}
+
 impl Field for Arc<PluginVersion> {
     fn put(&self, out: &mut Vec<u8>) {
         put_text(out, &self.plugin);

@@ -17,6 +17,7 @@ mod pace;
 mod pools;
 mod progress;
 mod queue_actions;
+mod recorded_calls;
 mod routing;
 mod steps;
 
@@ -39,6 +40,9 @@ pub use progress::{
     encode_submit_attempts,
 };
 pub use queue_actions::{decode_queue_action, encode_queue_action};
+pub use recorded_calls::{
+    decode_receipt_call, decode_submit_call, encode_receipt_call, encode_submit_call,
+};
 pub use routing::{
     CompactLayout, FixedLayout, Layout, changes, put_changes, put_screen_verdict, put_verdict,
     screen_verdict, verdict,

@@ -64,6 +64,7 @@ step_kinds! {
     30 DlrSuspected,
     31 DlrRemapped { state, error },
     32 LateDlrReceived { peer, state, error },
+    33 CallRecorded { hook, record },
 }
 
 /// 1 count, then per step: 8 at, 1 kind, the fields of the kind.

@@ -388,6 +388,7 @@ fn ticket(steps: &[Step], own: SubmitTicket) -> SubmitTicket {
             | StepKind::MovedBehindOthers { .. }
             | StepKind::AwaitingAlert { .. }
             | StepKind::Decided { .. }
+            | StepKind::CallRecorded { .. }
             | StepKind::StatusQueried
             | StepKind::NotSent => {}
             // Another peer than that of the uncertain attempt.

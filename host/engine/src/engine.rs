@@ -20,7 +20,7 @@ use crate::subscriber_lock::SubscriberLocks;
 use crate::timer::{Timer, Timers};
 use crate::{EngineAnswer, EngineCommand, Event, Output, Settings};
 use model::{
-    FinalRecord, FinalState, LinkId, Message, MessageId, Moment, Now, ObservationKind, PeerId, Random, Step,
+    FinalRecord, FinalState, Hook, LinkId, Message, MessageId, Moment, Now, ObservationKind, PeerId, Random, Step,
     StepKind,
 };
 use rustc_hash::FxHashMap;
@@ -266,6 +266,7 @@ impl Engine {
             Event::ReceiptDecided { id, question, decision } => {
                 self.receipt_decided(now, id, question, decision, out);
             }
+            Event::CallRecorded { id, hook, record } => self.call_recorded(now, id, hook, record),
             Event::Alert { msisdn } => self.subscriber_alert(now, &msisdn, out),
             Event::SubscriberReachable { imsi } => self.subscriber_reachable(now, &imsi, out),
             Event::SubscriberLearned { msisdn, imsi, before } => {
@@ -579,6 +580,22 @@ impl Engine {
             steps.remove(FinalRecord::MAX_STEPS / 4);
         }
         steps.push(Step { at: now.wall, kind });
+    }
+
+    /// Keeps the record of a call with its message. The next write of the message makes it durable.
+    fn call_recorded(&mut self, now: Now, id: MessageId, hook: Hook, record: Box<[u8]>) {
+        let Some(slot) = self.ids.get(&self.slab, id) else { return };
+        let steps = &self.slab[slot].history_mut().steps;
+        let sizes = steps.iter().filter_map(|step| match &step.kind {
+            StepKind::CallRecorded { record, .. } => Some(record.len()),
+            _ => None,
+        });
+        let (count, octets) = sizes.fold((0, 0), |(count, octets), size| (count + 1, octets + size));
+        if count < FinalRecord::MAX_RECORDED_CALLS
+            && octets + record.len() <= FinalRecord::MAX_RECORDED_OCTETS
+        {
+            self.add_step(now, slot, StepKind::CallRecorded { hook, record });
+        }
     }
 
     pub(crate) fn cache(&mut self, slot: Slot, message: Arc<Message>) {

@@ -1,6 +1,6 @@
 use crate::settings::{PaceSettings, PeerSettings};
 use model::{
-    Address, AddressBytes, DeliveryDecision, Dlr, DlrRequest, FinalRecord, IdempotencyKey, Imsi,
+    Address, AddressBytes, DeliveryDecision, Dlr, DlrRequest, FinalRecord, Hook, IdempotencyKey, Imsi,
     LedgerOperation, LinkId, Lookup, LookupNumber, Message, MessageId, Outcome, PeerId, PoolName,
     PoolRequest, QueueActionId, QueueActionKind, QueueActionScope, ReceiptDecision, Resolution,
     RoutingDecision, Text, Timestamp,
@@ -247,6 +247,16 @@ pub enum Event {
         question: u64,
         /// The decision; `None` if the plugin failed or is not bound any more, which counts as accept.
         decision: Option<ReceiptDecision>,
+    },
+    /// A plugin was called for a message, and the call is recorded for replays. It comes before the event that the call
+    /// leads to, and is not durable before that.
+    CallRecorded {
+        /// The message.
+        id: MessageId,
+        /// The hook: receipt or peer.
+        hook: Hook,
+        /// The record, as the trace keeps it.
+        record: Box<[u8]>,
     },
     /// An alert by MSISDN: the subscriber is reachable again. Messages that wait for it are retried at once.
     Alert {

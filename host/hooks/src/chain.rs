@@ -187,6 +187,11 @@ impl<W: World> Chain<W> {
         self.0.iter().any(|one| W::serves(&one.binding, question))
     }
 
+    /// The generation that is asked the question first.
+    pub(crate) fn serving(&self, question: W::Question<'_>) -> Option<&Arc<Generation<W>>> {
+        self.0.iter().find(|one| W::serves(&one.binding, question))
+    }
+
     /// Whether a generation is part of the chain.
     pub(crate) fn contains(&self, generation: &Arc<Generation<W>>) -> bool {
         self.0.iter().any(|one| Arc::ptr_eq(one, generation))

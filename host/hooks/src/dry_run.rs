@@ -1,5 +1,9 @@
 //! Dry runs: chains that serve no traffic, for replays and test harnesses.
 
+mod repeated_calls;
+
+pub use repeated_calls::{RepeatedReceiptCall, RepeatedSubmitCall};
+
 use crate::chain::{Chain, ChainOutcome};
 use crate::fault_examples::LazyMessageId;
 use crate::fault_reporter::FaultReporter;

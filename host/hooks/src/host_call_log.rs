@@ -5,6 +5,8 @@
 //! little-endian. A record that would exceed [`MAX_RECORD_OCTETS`] ends with kind 255: later answers are missing. The
 //! key of a counter starts with the name of its plugin; stable answers are the same for all plugins of a chain.
 
+use capabilities::FetchRequest;
+
 /// Maximum size of the record of one question, over all plugins of the chain.
 const MAX_RECORD_OCTETS: usize = 4096;
 
@@ -102,7 +104,7 @@ pub(crate) enum HostCallLog {
 /// A record during its replay.
 #[derive(Debug)]
 pub(crate) struct ReplayLog {
-    answers: Vec<RecordedCall>,
+    answers: Vec<LoggedAnswer>,
     /// The first kind of call that the record does not answer.
     missing: Option<&'static str>,
     /// The record is another plugin's, taken at the same moment. Calls that it does not answer go to the host, and
@@ -110,10 +112,12 @@ pub(crate) struct ReplayLog {
     for_shadow: bool,
     /// The answers that were given, in the form of a record, if somebody wants to see them.
     given: Option<Vec<u8>>,
+    /// The HTTP requests that the plugin of a peer made; none of them was sent.
+    requests: Vec<FetchRequest>,
 }
 
 #[derive(Debug)]
-struct RecordedCall {
+struct LoggedAnswer {
     kind: u8,
     key: Vec<u8>,
     /// `None` once it was used and cannot be used again.
@@ -182,7 +186,7 @@ impl HostCallLog {
     }
 
     fn from_record(record: &[u8], for_shadow: bool) -> Self {
-        let recorded = |(kind, key, answer): (u8, &[u8], &[u8])| RecordedCall {
+        let recorded = |(kind, key, answer): (u8, &[u8], &[u8])| LoggedAnswer {
             kind,
             key: key.to_vec(),
             answer: Some(answer.to_vec()),
@@ -192,6 +196,7 @@ impl HostCallLog {
             missing: None,
             for_shadow,
             given: None,
+            requests: Vec::new(),
         })
     }
 
@@ -220,7 +225,7 @@ impl HostCallLog {
             Self::Replaying(replay) if replay.for_shadow && !kind.is_stable() => None,
             Self::Replaying(replay) => {
                 let wanted_key = join_key(key);
-                let matches_call = |one: &&mut RecordedCall| {
+                let matches_call = |one: &&mut LoggedAnswer| {
                     one.kind == kind as u8 && one.key == wanted_key && one.answer.is_some()
                 };
                 let found = match replay.answers.iter_mut().find(matches_call) {
@@ -269,6 +274,33 @@ impl HostCallLog {
         let fits = record.len() + 5 + key.len() + answer.len() <= MAX_RECORD_OCTETS;
         if !fits || !push_entry(record, kind, &key, answer) {
             *truncated = true;
+        }
+    }
+
+    /// Whether answers are recorded.
+    pub(crate) fn is_recording(&self) -> bool {
+        matches!(self, Self::Recording { .. })
+    }
+
+    /// Ends a recording: the call has seen what must not be kept.
+    pub(crate) fn stop_recording(&mut self) {
+        if self.is_recording() {
+            *self = Self::Off;
+        }
+    }
+
+    /// Keeps a request of a replay, so that it can be compared.
+    pub(crate) fn add_request(&mut self, request: &FetchRequest) {
+        if let Self::Replaying(replay) = self {
+            replay.requests.push(request.clone());
+        }
+    }
+
+    /// The requests of a replay.
+    pub(crate) fn take_requests(&mut self) -> Vec<FetchRequest> {
+        match self {
+            Self::Replaying(replay) => std::mem::take(&mut replay.requests),
+            _ => Vec::new(),
         }
     }
 

@@ -42,6 +42,7 @@ mod new_component;
 mod peer_calls;
 mod policy_reference;
 mod profile;
+mod recorded_calls;
 mod runtime;
 mod shadow;
 mod signature;
@@ -62,7 +63,10 @@ pub use binding::{CandidateRecord, TrialMode};
 pub use call_counts::CallCounts;
 pub use contract::WitVersion;
 pub use debug_info::strip_debug_info;
-pub use dry_run::{DryRun, DryRunOutcome, LookupOutcome, ScreenOutcome, TracedDryRun};
+pub use dry_run::{
+    DryRun, DryRunOutcome, LookupOutcome, RepeatedReceiptCall, RepeatedSubmitCall, ScreenOutcome,
+    TracedDryRun,
+};
 pub use error::HookError;
 pub use fault::{Fault, FaultKind};
 pub use fault_examples::{FailedQuestion, FaultDetails};
@@ -80,5 +84,6 @@ pub use peer_calls::{
     CallbackAnswer, CallbackRequest, IncomingMessage, PeerReceipt, PeerSubmission, Submitted,
 };
 pub use profile::{Profile, ProfiledFrame, ProfiledStack, Profiler};
+pub use recorded_calls::policy_digest;
 pub use signature::{Trust, TrustedKey};
 pub use worlds::{Decision, FrontEndCall, NumberAnswer, PluginResponse, ScreenDecision};

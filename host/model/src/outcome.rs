@@ -26,6 +26,37 @@ pub enum ErrorClass {
     NumberMoved,
 }
 
+impl ErrorClass {
+    /// All classes. Records name a class by its index.
+    pub const ALL: [Self; 9] = [
+        Self::Temporary,
+        Self::Permanent,
+        Self::Throttled,
+        Self::QueueFull,
+        Self::Absent,
+        Self::MemoryFull,
+        Self::ThisMessage,
+        Self::UnknownSubscriber,
+        Self::NumberMoved,
+    ];
+
+    /// The name, as plugins write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Temporary => "temporary",
+            Self::Permanent => "permanent",
+            Self::Throttled => "throttled",
+            Self::QueueFull => "queue-full",
+            Self::Absent => "absent",
+            Self::MemoryFull => "memory-full",
+            Self::ThisMessage => "this-message",
+            Self::UnknownSubscriber => "unknown-subscriber",
+            Self::NumberMoved => "number-moved",
+        }
+    }
+}
+
 /// The outcome of one submit attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {

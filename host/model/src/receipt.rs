@@ -76,16 +76,20 @@ pub struct ReceiptDecision {
     pub note: Option<Box<str>>,
 }
 
+impl std::fmt::Display for ReceiptVerdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Accept => f.write_str("accept"),
+            Self::NextLeg => f.write_str("next leg"),
+            Self::Remap { state, error } => write!(f, "remap to {}, error {error}", state.name()),
+            Self::Suspect => f.write_str("suspect"),
+        }
+    }
+}
+
 impl std::fmt::Display for ReceiptDecision {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.verdict {
-            ReceiptVerdict::Accept => f.write_str("accept")?,
-            ReceiptVerdict::NextLeg => f.write_str("next leg")?,
-            ReceiptVerdict::Remap { state, error } => {
-                write!(f, "remap to {}, error {error}", state.name())?;
-            }
-            ReceiptVerdict::Suspect => f.write_str("suspect")?,
-        }
+        write!(f, "{}", self.verdict)?;
         match self.wait {
             Some(wait) => write!(f, ", ask again after {} s", wait.as_secs_f32()),
             None => Ok(()),

@@ -128,6 +128,13 @@ pub enum StepKind<P = PeerId> {
         #[serde(default)]
         note: Option<Box<str>>,
     },
+    /// A call of a plugin was recorded for replays. It has no place in traces that people see.
+    CallRecorded {
+        /// The hook: receipt or peer.
+        hook: Hook,
+        /// A [`crate::RecordedReceiptCall`] or a [`crate::RecordedSubmitCall`], as `codec` writes them.
+        record: Box<[u8]>,
+    },
     /// Waiting for the resolver.
     Resolving,
     /// The subscriber was found.
@@ -211,6 +218,12 @@ macro_rules! without_peer {
 }
 
 impl<P> StepKind<P> {
+    /// Whether the step is for replays only, and not shown.
+    #[must_use]
+    pub fn is_record(&self) -> bool {
+        matches!(self, Self::CallRecorded { .. })
+    }
+
     /// The step with other references to peers.
     #[must_use]
     pub fn map_peers<Q>(&self, to: impl Fn(&P) -> Q) -> StepKind<Q> {
@@ -232,7 +245,7 @@ impl<P> StepKind<P> {
         Accepted, Responded { id }, Refused { code }, NotSent, Unanswered, Deferred { until }, SentAgain,
         StatusQueried, DlrReceived { state, error }, AwaitingDlr { until }, DlrOverdue, DlrSuspected,
         DlrRemapped { state, error }, Replaced, Held { until }, Quarantined, Recovered,
-        Decided { hook, by, note }, Resolving, UnknownSubscriber { cached }, SubscriberRequeried { imsi },
+        Decided { hook, by, note }, CallRecorded { hook, record }, Resolving, UnknownSubscriber { cached }, SubscriberRequeried { imsi },
         AwaitingAlert { until }, MovedBehindOthers { until }, SenderLeased { pool, number },
         SenderUnavailable { pool }, Charged { amount }, Refunded { amount },)
     }
@@ -312,4 +325,10 @@ pub struct FinalRecord {
 impl FinalRecord {
     /// The maximum number of steps of a trace.
     pub const MAX_STEPS: usize = 64;
+
+    /// The maximum number of recorded calls among them: the first are kept.
+    pub const MAX_RECORDED_CALLS: usize = 12;
+
+    /// The maximum number of octets of these records.
+    pub const MAX_RECORDED_OCTETS: usize = 8_192;
 }

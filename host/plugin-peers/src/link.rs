@@ -8,7 +8,7 @@ use engine::Event;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hooks::{PeerSubmission, Submitted};
-use model::{LinkId, MessageId, Outcome, Timestamp};
+use model::{Hook, LinkId, MessageId, Outcome, Timestamp};
 use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, LogLimiter, Protocol};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -89,7 +89,7 @@ impl PeerLink {
                         self.core.push(unsent);
                     }
                 }
-                Some((id, submitted)) = calls.next(), if !calls.is_empty() => {
+                Some((id, submitted, record)) = calls.next(), if !calls.is_empty() => {
                     self.log_failure(id, &submitted);
                     let mut events = Vec::new();
                     let wanted = match &submitted.outcome {
@@ -101,6 +101,7 @@ impl PeerLink {
                         pause = Some(pause.map_or(wanted, |known| known.max(wanted)));
                         handle.pause(&mut events);
                     }
+                    events.extend(record.map(|record| Event::CallRecorded { id, hook: Hook::Peer, record }));
                     events.push(outcome(link, id, submitted.outcome));
                     self.core.push(events);
                 }
@@ -128,17 +129,21 @@ impl PeerLink {
         Some(PeerSubmission { peer: self.name.clone(), message, leg, ticket, want_dlr })
     }
 
-    async fn submit(&self, submission: PeerSubmission) -> (MessageId, Submitted) {
+    async fn submit(&self, submission: PeerSubmission) -> (MessageId, Submitted, Option<Box<[u8]>>) {
         let (id, plugins) = (submission.message.id, self.plugins.clone());
+        let is_sample = self.options.is_sample(id);
         let (_in_flight, started) = (self.counts.begin(), Instant::now());
-        let submitted = self.workers.call(move || plugins.submit(&submission)).await;
-        let submitted = submitted.unwrap_or_else(|_| Submitted {
-            outcome: Outcome::Unanswered { taken: Vec::new(), known: Vec::new() },
-            pause: None,
-            note: Some("the call did not return".into()),
+        let submitted = self.workers.call(move || plugins.submit(&submission, is_sample)).await;
+        let (submitted, record) = submitted.unwrap_or_else(|_| {
+            let submitted = Submitted {
+                outcome: Outcome::Unanswered { taken: Vec::new(), known: Vec::new() },
+                pause: None,
+                note: Some("the call did not return".into()),
+            };
+            (submitted, None)
         });
         self.counts.submitted(&submitted, started.elapsed(), Timestamp::now());
-        (id, submitted)
+        (id, submitted, record)
     }
 
     fn log_failure(&self, id: MessageId, submitted: &Submitted) {

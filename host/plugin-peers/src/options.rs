@@ -1,5 +1,5 @@
 use configuration::{Keys, Section};
-use model::PeerId;
+use model::{MessageId, PeerId};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::time::Duration;
@@ -23,6 +23,10 @@ pub struct PluginPeerOptions {
     /// Maximum number of callbacks per second; more are answered with status 429.
     #[key(range = 1..=100_000, default = 200)]
     pub callback_rate: u32,
+    /// The share of messages, in percent, whose submission is recorded with them for replays: the peer's answer, never the request or
+    /// a secret. Nothing is recorded without an archive.
+    #[key(range = 0..=100, default = 1, label = "Recorded share (%)")]
+    pub recorded_percent: u32,
     /// The validity of messages from the peer.
     #[key(default = "3d")]
     pub mo_validity: Duration,
@@ -56,6 +60,13 @@ impl PluginPeerOptions {
         Self { name: name.to_owned(), peer, ..Self::defaults() }
     }
 
+    /// Whether the submission of a message is recorded. Ids are scattered, so that bursts and long runs have the same share.
+    pub(crate) fn is_sample(&self, id: MessageId) -> bool {
+        // Fibonacci hashing: the high bits of the product are uniform for consecutive numbers.
+        let bucket = (id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * 100 >> 32;
+        bucket < u64::from(self.recorded_percent)
+    }
+
     fn check(&mut self, section: &Section<'_>) {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if !self.name.chars().all(is_plain) {
@@ -82,5 +93,20 @@ impl PluginPeerOptions {
     #[must_use]
     pub fn secrets_by_name(&self) -> BTreeMap<String, String> {
         self.secrets.iter().map(|secret| (secret.name.clone(), secret.value.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_have_the_configured_share() {
+        for percent in [0, 1, 50, 100] {
+            let options =
+                PluginPeerOptions { recorded_percent: percent, ..PluginPeerOptions::new("p", PeerId(1)) };
+            let samples = (1..=10_000).filter(|id| options.is_sample(MessageId(*id))).count();
+            assert!(samples.abs_diff(percent as usize * 100) <= 10, "{samples} of 10000 at {percent} %");
+        }
     }
 }

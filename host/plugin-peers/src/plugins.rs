@@ -7,8 +7,8 @@ pub trait PeerPlugins: Send + Sync + 'static {
     /// Whether a plugin serves this peer.
     fn serves(&self, peer: &Arc<str>) -> bool;
 
-    /// Submits a message.
-    fn submit(&self, submission: &PeerSubmission) -> Submitted;
+    /// Submits a message. With `record`, returns a record of the call for replays, if it can be recorded.
+    fn submit(&self, submission: &PeerSubmission, record: bool) -> (Submitted, Option<Box<[u8]>>);
 
     /// Reads a callback.
     ///
@@ -22,8 +22,12 @@ impl PeerPlugins for Hooks {
         self.serves_peer(peer)
     }
 
-    fn submit(&self, submission: &PeerSubmission) -> Submitted {
-        Self::submit(self, submission, Timestamp::now())
+    fn submit(&self, submission: &PeerSubmission, record: bool) -> (Submitted, Option<Box<[u8]>>) {
+        if record {
+            self.submit_recorded(submission, Timestamp::now())
+        } else {
+            (Self::submit(self, submission, Timestamp::now()), None)
+        }
     }
 
     fn callback(&self, request: &CallbackRequest) -> Result<CallbackAnswer, String> {

@@ -22,6 +22,7 @@ enum Artifact {
 }
 
 fn main() -> anyhow::Result<()> {
+    broken_pipe::end_quietly();
     match Arguments::parse().artifact {
         Artifact::Package(options) => package::run(&options),
         Artifact::Image(options) => image::run(&options),

@@ -1,9 +1,9 @@
 //! Tallies of one batch of messages.
 
-use crate::candidate::{Candidate, CandidateDecision, CandidateVerdict};
+use crate::candidate::{Candidate, CandidateDecision, CandidateVerdict, RepeatedCall};
 use crate::price_tally::PriceTally;
 use crate::{compare, verdict_text};
-use api::DifferenceExample;
+use api::{DifferenceExample, RequestDifference};
 use archive::ArchivedMessage;
 use model::Verdict;
 use rustc_hash::FxHashMap;
@@ -67,6 +67,16 @@ impl Comparer {
                 return None;
             }
             let candidate = &*self.candidate;
+            // Unwind safe: see below.
+            if let Some(calls) = catch_unwind(AssertUnwindSafe(|| candidate.repeat_calls(message)))
+                .unwrap_or_else(|_| Some(vec![RepeatedCall::panicked()]))
+            {
+                tally.unrouted += u64::from(calls.is_empty());
+                for call in calls {
+                    self.count_call(&mut tally, message, call);
+                }
+                continue;
+            }
             candidate.select_decision(message);
             if !message.routed {
                 tally.unrouted += 1;
@@ -80,22 +90,28 @@ impl Comparer {
         Some(tally)
     }
 
+    fn count_call(&mut self, tally: &mut BatchTally, message: &ArchivedMessage, call: RepeatedCall) {
+        tally.messages += 1;
+        let exact = count_exact(tally, call.inexact_because);
+        let has_fault = call.candidate.is_err();
+        let candidate = call.candidate.unwrap_or_else(|kind| format!("fault {kind}"));
+        if call.recorded == candidate && call.request.is_empty() && !has_fault {
+            tally.same += 1;
+            return;
+        }
+        tally.new_faults += u64::from(has_fault);
+        self.verdict_text.clear();
+        self.verdict_text.push_str(&call.recorded);
+        self.verdict_text.push(verdict_text::SEPARATOR);
+        self.verdict_text.push_str(&candidate);
+        let request = call.request;
+        self.add_example(tally, message, call.note, request, exact);
+    }
+
     fn count(&mut self, tally: &mut BatchTally, message: &ArchivedMessage, decision: CandidateDecision) {
         tally.messages += 1;
         let missing = message.missing.map(|missing| Cow::Borrowed(missing.name()));
-        let exact = match missing.or_else(|| decision.inexact_because.clone()) {
-            None => {
-                tally.exact += 1;
-                true
-            }
-            Some(reason) => {
-                match tally.inexact.iter_mut().find(|(known, _)| *known == reason) {
-                    Some((_, count)) => *count += 1,
-                    None => tally.inexact.push((reason, 1)),
-                }
-                false
-            }
-        };
+        let exact = count_exact(tally, missing.or_else(|| decision.inexact_because.clone()));
         if let Some(price) = &decision.price {
             tally.prices.get_or_insert_default().count(message, price);
         }
@@ -123,6 +139,18 @@ impl Comparer {
             _ => {}
         }
         verdict_text::write(&mut self.verdict_text, message, &decision);
+        self.add_example(tally, message, decision.note, Vec::new(), exact);
+    }
+
+    /// Counts a message for the group of the current text.
+    fn add_example(
+        &mut self,
+        tally: &mut BatchTally,
+        message: &ArchivedMessage,
+        note: Option<Box<str>>,
+        request: Vec<RequestDifference>,
+        exact: bool,
+    ) {
         let at = match self.index.get(self.verdict_text.as_str()) {
             Some(at) => *at,
             None => {
@@ -142,9 +170,23 @@ impl Comparer {
                 origin: message.origin.to_string(),
                 source: message.source.text().into_owned(),
                 destination: message.destination.text().into_owned(),
-                note: decision.note.map(String::from),
+                note: note.map(String::from),
                 exact,
+                request,
             });
         }
     }
+}
+
+/// Counts a decision as exact, or by the reason why it is not.
+fn count_exact(tally: &mut BatchTally, inexact_because: Option<Cow<'static, str>>) -> bool {
+    let Some(reason) = inexact_because else {
+        tally.exact += 1;
+        return true;
+    };
+    match tally.inexact.iter_mut().find(|(known, _)| *known == reason) {
+        Some((_, count)) => *count += 1,
+        None => tally.inexact.push((reason, 1)),
+    }
+    false
 }

@@ -1,3 +1,4 @@
+use api::RequestDifference;
 use archive::ArchivedMessage;
 use model::{MessageChanges, SenderRequest, Verdict};
 use std::borrow::Cow;
@@ -8,6 +9,12 @@ pub trait Candidate: Send + Sync + 'static {
     /// Decides a message as the candidate would have. Called from many threads, once for each message, in any order. A
     /// panic counts as the fault `panic`.
     fn decide(&self, message: &ArchivedMessage) -> CandidateDecision;
+
+    /// Asks the recorded calls of a message again. `None`: this candidate decides messages, with [`Candidate::decide`]. A message
+    /// without such a call gives an empty list.
+    fn repeat_calls(&self, _message: &ArchivedMessage) -> Option<Vec<RepeatedCall>> {
+        None
+    }
 
     /// Puts the archived decision that the candidate's is compared with into the fields for routers, if it is another.
     fn select_decision(&self, _message: &mut ArchivedMessage) {}
@@ -37,6 +44,34 @@ impl CandidateDecision {
     #[must_use]
     pub fn new(verdict: CandidateVerdict) -> Self {
         Self { verdict, sender: None, changes: None, note: None, inexact_because: None, price: None }
+    }
+}
+
+/// A recorded call, and the same call of the candidate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RepeatedCall {
+    /// The recorded result, without names or numbers of the message: equal differences are one group.
+    pub recorded: String,
+    /// The candidate's result, or the kind of its fault.
+    pub candidate: Result<String, Cow<'static, str>>,
+    /// The candidate's note.
+    pub note: Option<Box<str>>,
+    /// As in [`CandidateDecision`].
+    pub inexact_because: Option<Cow<'static, str>>,
+    /// What is different in the request to a peer.
+    pub request: Vec<RequestDifference>,
+}
+
+impl RepeatedCall {
+    /// The calls of a message about which the candidate panicked.
+    pub(crate) fn panicked() -> Self {
+        Self {
+            recorded: "recorded calls".to_owned(),
+            candidate: Err(Cow::Borrowed("panic")),
+            note: None,
+            inexact_because: None,
+            request: Vec::new(),
+        }
     }
 }
 

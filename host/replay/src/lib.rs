@@ -27,9 +27,9 @@ mod verdict_text;
 
 pub use api::{
     AccountPrice, DifferenceExample, DifferenceGroup, InexactReason, PriceReport, PriceSums, RemainingGroups,
-    ReplayOutcome, ReplayProgress, ReplayReport, Throughput,
+    ReplayOutcome, ReplayProgress, ReplayReport, RequestDifference, Throughput,
 };
-pub use candidate::{Candidate, CandidateDecision, CandidatePrice, CandidateVerdict};
+pub use candidate::{Candidate, CandidateDecision, CandidatePrice, CandidateVerdict, RepeatedCall};
 pub use error::ReplayError;
 pub use message_source::{ArchiveSource, MessageBatch, MessageSource, MessageSourceError};
 pub use running_replay::{ReplayOptions, RunningReplay};

@@ -7,7 +7,7 @@ use crate::routing::ApplianceRouting;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use engine::{EngineCommand, Event};
 use model::{
-    AcceptedSubmission, AddressBytes, Attempt, LookupNumber, Message, ReceiptEvent, Settlement, Timestamp,
+    AcceptedSubmission, AddressBytes, Attempt, Hook, LookupNumber, Message, ReceiptEvent, Settlement, Timestamp,
 };
 use ports::{EventSink, Routing as _};
 use std::sync::Arc;
@@ -52,37 +52,40 @@ impl HookWorkers {
             let screened_now = message.routed.screening.is_none();
             let screening = routed.routed.screening.as_deref().filter(|_| screened_now);
             let has_new_text = screening.is_some_and(|screening| screening.submitted_text.is_some());
-            Event::Rerouted {
+            vec![Event::Rerouted {
                 id: message.id,
                 text: has_new_text.then_some(routed.text),
                 routed: routed.routed,
-            }
+            }]
         })?;
         for _ in 0..plugins.lookup_threads.max(1) {
             let (to, run) = handles();
             spawn_worker("lookup", to_look_up.clone(), to, move |number: LookupNumber| {
                 let lookup = run.ask_lookups(&number);
-                Event::LookedUp { number, lookup }
+                vec![Event::LookedUp { number, lookup }]
             })?;
         }
         for _ in 0..plugins.resolver_threads.max(1) {
             let (to, run) = handles();
             spawn_worker("resolve", to_resolve.clone(), to, move |msisdn: AddressBytes| {
                 let resolution = run.hooks.resolve(&String::from_utf8_lossy(&msisdn), Timestamp::now());
-                Event::Resolved { msisdn, resolution }
+                vec![Event::Resolved { msisdn, resolution }]
             })?;
         }
         let (to, run) = handles();
-        spawn_worker("policy", to_decide, to, move |(message, attempt)| Event::Decided {
-            id: message.id,
-            attempt: attempt.number,
-            next: run.hooks.next(&message, &attempt, Timestamp::now()),
+        spawn_worker("policy", to_decide, to, move |(message, attempt)| {
+            let next = run.hooks.next(&message, &attempt, Timestamp::now());
+            vec![Event::Decided { id: message.id, attempt: attempt.number, next }]
         })?;
         let (to, run) = handles();
         spawn_worker("receipt", to_decide_receipts, to, move |call: ReceiptCall| {
             let ReceiptCall { message, question, submission, event } = call;
-            let decision = run.hooks.decide_receipt(&message, submission, event, Timestamp::now());
-            Event::ReceiptDecided { id: message.id, question, decision }
+            let (decision, record) =
+                run.hooks.decide_receipt_recorded(&message, submission, event, Timestamp::now());
+            let id = message.id;
+            // Before the decision, which writes the message.
+            let record = record.map(|record| Event::CallRecorded { id, hook: Hook::Receipt, record });
+            record.into_iter().chain([Event::ReceiptDecided { id, question, decision }]).collect()
         })?;
         let (to, run) = handles();
         spawn_worker("settle", to_settle, to, move |settlements: Vec<Settlement>| {
@@ -95,7 +98,7 @@ impl HookWorkers {
                 );
             }
             let upto = settlements.last().map_or(0, |settlement| settlement.serial);
-            Event::BillerNotified { upto, ok: result.is_ok() }
+            vec![Event::BillerNotified { upto, ok: result.is_ok() }]
         })?;
         Ok(Self { routes, numbers, lookups, attempts, receipts, charges })
     }
@@ -123,11 +126,11 @@ fn spawn_worker<Q: Send + 'static>(
     name: &str,
     calls: Receiver<Q>,
     to: impl EventSink + 'static,
-    run: impl Fn(Q) -> Event + Send + 'static,
+    run: impl Fn(Q) -> Vec<Event> + Send + 'static,
 ) -> std::io::Result<()> {
     critical_thread::spawn(name, move || {
         for call in calls {
-            to.push(vec![run(call)]);
+            to.push(run(call));
         }
     })?;
     Ok(())
@@ -161,7 +164,7 @@ mod tests {
                 if call == 2 {
                     let _ = gate.recv_timeout(Duration::from_secs(20));
                 }
-                Event::Loaded { id: MessageId(call), message: None }
+                vec![Event::Loaded { id: MessageId(call), message: None }]
             })
             .unwrap();
         }

@@ -128,7 +128,11 @@ const BY_DAEMON: cli::CliContext = cli::CliContext {
     reason = "a command line tool writes to the standard streams"
 )]
 fn main() -> ExitCode {
-    match Arguments::parse().task {
+    let task = Arguments::parse().task;
+    if !matches!(task, Task::Serve { .. }) {
+        broken_pipe::end_quietly();
+    }
+    match task {
         Task::Serve { config } => {
             let result = config_manager::load_configuration(&config).and_then(|(config, startup)| {
                 let logging = logging::LogControl::start(&config.log)?;

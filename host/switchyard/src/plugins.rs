@@ -520,8 +520,13 @@ impl admin::Plugins for Switchyard {
         self.replays.all()
     }
 
-    fn replay_report(&self, id: &str, numbers: NumberDisplay) -> Result<api::ReplayStateView, Problem> {
-        self.replays.report(id, numbers)
+    fn replay_report(
+        &self,
+        id: &str,
+        numbers: NumberDisplay,
+        body: bool,
+    ) -> Result<api::ReplayStateView, Problem> {
+        self.replays.report(id, numbers, body)
     }
 
     fn end_replay(&self, id: &str) -> Result<(), Problem> {

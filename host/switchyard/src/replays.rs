@@ -1,7 +1,11 @@
 //! Replays: runs archived messages through candidate plugins.
 
+mod call_candidate;
+mod request_differences;
+
 use crate::api_backend::Switchyard;
 use crate::plugins::chain;
+use crate::replays::call_candidate::{CallCandidate, CallChain};
 use crate::records::time;
 use crate::routing::ApplianceRouting;
 use admin::{Problem, ProblemKind};
@@ -109,10 +113,17 @@ impl Replays {
             Some(api::ReplayHook::Biller) => Hook::Biller,
             Some(api::ReplayHook::Screen) => Hook::Screen,
             Some(api::ReplayHook::Lookup) => Hook::Lookup,
+            Some(api::ReplayHook::Receipt) => Hook::Receipt,
+            Some(api::ReplayHook::Peer) => Hook::Peer,
         };
         let hooks = &appliance.routing.hooks;
         let live = |hook| hooks.status(hook).live.chain;
-        let chain = chain(activation, &live(hook))?;
+        let live_chain = live(hook);
+        let mut chain = chain(activation, &live_chain)?;
+        if hook == Hook::Peer && chain.iter().any(|binding| !live_chain.contains(binding)) {
+            // Bindings that stay as they are need no replay.
+            chain.retain(|binding| !live_chain.contains(binding));
+        }
         let start_trial = |hook, chain: &[Binding]| {
             hooks
                 .dry_run(hook, chain)
@@ -120,21 +131,38 @@ impl Replays {
         };
         let started = start_trial(hook, &chain)?;
         let biller = live(Hook::Biller);
-        let (chains, biller) = match hook {
-            Hook::Screen => (CandidateChain::Screens(started), None),
-            Hook::Lookup => (CandidateChain::Lookups(started), None),
-            Hook::Biller => (CandidateChain::Archived, Some(started)),
-            _ if biller.is_empty() => (CandidateChain::Routers(started), None),
-            _ => (CandidateChain::Routers(started), Some(start_trial(Hook::Biller, &biller)?)),
+        let nobody = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
+        let of_messages = |chain, biller| -> Arc<dyn Candidate> {
+            Arc::new(PluginCandidate {
+                chain,
+                biller,
+                routing: appliance.routing.clone(),
+                directory: appliance.directory.clone(),
+                nobody: nobody.clone(),
+            })
         };
-        let candidate: Arc<dyn Candidate> = Arc::new(PluginCandidate {
-            chain: chains,
-            biller,
-            routing: appliance.routing.clone(),
-            directory: appliance.directory.clone(),
-            nobody: Arc::new(PluginVersion { plugin: String::new(), version: String::new() }),
-        });
-        let range = ReplayRange { from, until, limit, last, body: Self::needs_texts(appliance, &chain)? };
+        let of_calls = |chain| -> Arc<dyn Candidate> {
+            let (directory, nobody) = (appliance.directory.clone(), nobody.clone());
+            Arc::new(CallCandidate { chain, directory, nobody })
+        };
+        let candidate = match hook {
+            Hook::Screen => of_messages(CandidateChain::Screens(started), None),
+            Hook::Lookup => of_messages(CandidateChain::Lookups(started), None),
+            Hook::Biller => of_messages(CandidateChain::Archived, Some(started)),
+            Hook::Receipt => of_calls(CallChain::Receipts(started)),
+            Hook::Peer => {
+                let live = if live_chain.is_empty() { None } else { Some(start_trial(hook, &live_chain)?) };
+                of_calls(CallChain::Peers { candidate: started, live })
+            }
+            _ if biller.is_empty() => of_messages(CandidateChain::Routers(started), None),
+            _ => {
+                let biller = start_trial(Hook::Biller, &biller)?;
+                of_messages(CandidateChain::Routers(started), Some(biller))
+            }
+        };
+        let needs_live_texts = hook == Hook::Peer && Self::needs_texts(appliance, &live_chain)?;
+        let body = needs_live_texts || Self::needs_texts(appliance, &chain)?;
+        let range = ReplayRange { from, until, limit, last, body };
         let source = ArchiveSource::new(archive, range.clone()).map_err(|error| internal(&error))?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads =
@@ -201,7 +229,12 @@ impl Replays {
         all.running.iter().rev().map(|(id, started)| replay_state(*id, started, false)).collect()
     }
 
-    pub(crate) fn report(&self, id: &str, numbers: NumberDisplay) -> Result<api::ReplayStateView, Problem> {
+    pub(crate) fn report(
+        &self,
+        id: &str,
+        numbers: NumberDisplay,
+        texts: bool,
+    ) -> Result<api::ReplayStateView, Problem> {
         let number: u64 = id.parse().map_err(|_| unknown_replay(id))?;
         let all = self.all.lock();
         let started = all.running.get(&number).ok_or_else(|| unknown_replay(id))?;
@@ -210,6 +243,12 @@ impl Replays {
         for example in groups.flat_map(|group| &mut group.examples) {
             example.source = numbers.text(std::mem::take(&mut example.source));
             example.destination = numbers.text(std::mem::take(&mut example.destination));
+            if !texts {
+                // URLs and bodies have the number and the text.
+                for difference in &mut example.request {
+                    (difference.live, difference.candidate) = (None, None);
+                }
+            }
         }
         Ok(state)
     }

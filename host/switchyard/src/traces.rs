@@ -80,7 +80,8 @@ impl Switchyard {
 
     fn named_steps(&self, steps: &[Step]) -> Vec<Step<Arc<str>>> {
         let directory = self.directory.load();
-        steps.iter().map(|step| step.map_peers(|peer| directory.name(*peer))).collect()
+        let shown = steps.iter().filter(|step| !step.kind.is_record());
+        shown.map(|step| step.map_peers(|peer| directory.name(*peer))).collect()
     }
 
     /// Describes a verdict of live routing.
@@ -224,7 +225,7 @@ impl Switchyard {
             let kind = StepKind::Submitted { peer: peer.as_str(), attempt: status.attempts };
             trace.steps.push(api::StepView { at: at.0, what: kind.to_string() });
         }
-        let last = status.steps.last();
+        let last = status.steps.iter().rfind(|step| !step.kind.is_record());
         let awaits_alert = last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. }));
         trace.state = message_state(status.state);
         let why = match status.state {

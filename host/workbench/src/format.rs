@@ -291,6 +291,26 @@ pub(crate) fn report(report: &ReplayReport) -> String {
         format.push('\n');
         format.push_str(&table(&["WAS", "WOULD BE", "MESSAGES", "SUCH AS"], &rows));
     }
+    // One example of each group is enough to see what is different.
+    let examples = report.groups.iter().filter_map(|group| group.examples.first());
+    let rows: Vec<_> = examples
+        .flat_map(|example| {
+            let shown = |value: &Option<String>| value.as_deref().map_or_else(|| "-".to_owned(), value_text);
+            example.request.iter().map(move |one| {
+                vec![example.id.to_string(), one.part.clone(), shown(&one.live), shown(&one.candidate)]
+            })
+        })
+        .collect();
+    if !rows.is_empty() {
+        format.push('\n');
+        format.push_str(&table(&["MESSAGE", "PART OF THE REQUEST", "LIVE", "CANDIDATE"], &rows));
+    }
+    if !report.inexact.is_empty() {
+        let rows: Vec<_> =
+            report.inexact.iter().map(|one| vec![value_text(&one.because), number(one.count)]).collect();
+        format.push('\n');
+        format.push_str(&table(&["NOT EXACT BECAUSE OF", "NUMBER"], &rows));
+    }
     format
 }
 
@@ -452,6 +472,7 @@ mod tests {
             destination: String::new(),
             note: None,
             exact: true,
+            request: Vec::new(),
         };
         let format = report(&ReplayReport {
             ended: ReplayOutcome::Complete,

@@ -362,6 +362,11 @@ impl HooksApi {
     pub(crate) fn replay(&self, id: &str) -> Result<ReplayStateView, WorkbenchError> {
         Ok(self.0.read(&format!("/v1/replays/{id}"))?)
     }
+
+    /// A replay, with what is different in requests.
+    pub(crate) fn replay_with_texts(&self, id: &str) -> Result<ReplayStateView, WorkbenchError> {
+        Ok(self.0.read(&format!("/v1/replays/{id}?body=1"))?)
+    }
 }
 
 #[cfg(test)]

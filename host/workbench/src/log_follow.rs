@@ -158,9 +158,7 @@ pub(crate) fn follow(hooks: &HooksApi, hook: Hook, json: bool) -> Result<String,
                 is_reachable = true;
                 for entry in cursor.new_entries(&state) {
                     let line = if json { terminal::json(&entry) } else { entry.describe() };
-                    if writeln!(std::io::stdout(), "{line}").is_err() {
-                        return Ok(String::new());
-                    }
+                    println!("{line}");
                 }
             }
             // The appliance may be restarting.

@@ -11,5 +11,6 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    broken_pipe::end_quietly();
     Arguments::parse().command.run()
 }

@@ -8,7 +8,7 @@ use crate::{
     PluginLanguage, WorkbenchError, build, case_check, cases, format, inspect, log_follow, plugin_sources,
     signing, template,
 };
-use api::{FaultCase, MessageCase, ReplayPhase, ReplayReport, ReplayRequest, TimeValue};
+use api::{FaultCase, MessageCase, ReplayHook, ReplayPhase, ReplayReport, ReplayRequest, TimeValue};
 use clap::Subcommand;
 use cli::format::plural;
 use client::ConnectionArgs;
@@ -253,6 +253,9 @@ pub enum PluginCommand {
     },
     /// Replay archived messages through a candidate, and report the decisions that would differ.
     Replay {
+        /// The hook: screen, lookup, router, biller, receipt or peer.
+        #[arg(long, default_value = "router", value_parser = replay_hook)]
+        hook: ReplayHook,
         /// The binding.
         #[command(flatten)]
         binding_args: BindingArgs,
@@ -265,6 +268,9 @@ pub enum PluginCommand {
         /// Maximum number of messages.
         #[arg(long)]
         limit: Option<u64>,
+        /// Show what is different in requests to peers. They have message texts, so this needs the permission to read texts.
+        #[arg(long)]
+        body: bool,
         /// The appliance, and the output format.
         #[command(flatten)]
         api: ApiArgs,
@@ -517,18 +523,24 @@ impl PluginCommand {
                 log_follow::follow(&hooks, hook, json)
             }
             Self::Log { hook, follow: false, api } => api.run(format::log, |hooks| hooks.hook(hook)),
-            Self::Replay { binding_args, from, until, limit, api } => {
+            Self::Replay { hook, binding_args, from, until, limit, body, api } => {
                 let request = ReplayRequest {
+                    hook: Some(hook),
                     from: Some(TimeValue::Text(from)),
                     until: Some(TimeValue::Text(until)),
                     limit,
                     activation: binding_args.request()?,
                     ..ReplayRequest::default()
                 };
-                api.run(format::report, |hooks| run_replay(hooks, &request))
+                api.run(format::report, |hooks| run_replay(hooks, &request, body))
             }
         }
     }
+}
+
+fn replay_hook(name: &str) -> Result<ReplayHook, String> {
+    ReplayHook::named(name)
+        .ok_or_else(|| "must be screen, lookup, router, biller, receipt or peer".to_owned())
 }
 
 fn append_text(path: &Path, text: &str) -> Result<(), WorkbenchError> {
@@ -538,7 +550,11 @@ fn append_text(path: &Path, text: &str) -> Result<(), WorkbenchError> {
 }
 
 /// Runs a replay, prints its progress, and returns the report.
-fn run_replay(hooks: &HooksApi, request: &ReplayRequest) -> Result<ReplayReport, WorkbenchError> {
+fn run_replay(
+    hooks: &HooksApi,
+    request: &ReplayRequest,
+    body: bool,
+) -> Result<ReplayReport, WorkbenchError> {
     let id = hooks.start_replay(request)?.id;
     crate::print_status(&format!("replay {id} runs"));
     let mut reported_at = Instant::now();
@@ -554,6 +570,8 @@ fn run_replay(hooks: &HooksApi, request: &ReplayRequest) -> Result<ReplayReport,
             std::thread::park_timeout(Duration::from_millis(500));
             continue;
         }
+        // Once only, because each request for texts is in the audit log.
+        let state = if body { hooks.replay_with_texts(&id)? } else { state };
         return match state.report {
             Some(Some(report)) if state.state == ReplayPhase::Done => Ok(report),
             _ => Err(WorkbenchError::Replay {

@@ -57,6 +57,7 @@ enum Workload {
 }
 
 fn main() -> ExitCode {
+    broken_pipe::end_quietly();
     let arguments = Arguments::parse();
     if arguments.no_aims {
         aims::ignore();

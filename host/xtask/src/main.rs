@@ -67,6 +67,7 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    broken_pipe::end_quietly();
     let arguments = Arguments::parse();
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,

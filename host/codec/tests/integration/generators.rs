@@ -360,6 +360,8 @@ fn step() -> impl Strategy<Value = Step> {
                 note: note.map(String::into_boxed_str),
             }
         ),
+        (select(&[Hook::Receipt, Hook::Peer][..]), octets(300))
+            .prop_map(|(hook, record)| StepKind::CallRecorded { hook, record: record.into() }),
         Just(StepKind::Resolving),
         (peer(), any::<bool>()).prop_map(|(peer, cached)| StepKind::Resolved { peer, cached }),
         any::<bool>().prop_map(|cached| StepKind::UnknownSubscriber { cached }),

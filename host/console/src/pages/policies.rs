@@ -137,7 +137,7 @@ fn page_body(
         }
         @if page_state.checked { div.notice.good role="status" { strong { "The policy is valid." } p { "It is not active yet." } } }
         @if let Some(untried) = page_state.untried { div.notice.warn role="status" { strong { "The policy was not replayed" } p { (untried.detail) } } }
-        @if let Some(report) = page_state.report { (replay_report(report)) }
+        @if let Some(report) = page_state.report { (replay_report(hook, report)) }
         @if let Some(tried) = page_state.tried { (playground::results(tried)) }
         @if let Some(case) = page_state.case { (playground::case(case)) }
         @if page_state.text.is_some() && shown != live { section.card { h2 { "Differences" } (difference(live, shown)) } }
@@ -161,6 +161,14 @@ fn page_body(
                         button.primary type="submit" name="do" value="check" { "Check" }
                         button.danger type="submit" name="do" value="apply" { "Apply" }
                         a.button.quiet href=(with_query(&format!("/policies/{}", encode_segment(hook)), &[("plugin", plugin)])) { "Discard changes" }
+                    }
+                    @if hook == "peer" && context.may_read_bodies() {
+                        p {
+                            label {
+                                input type="checkbox" name="requests" value="1";
+                                " show what is different in requests: they have numbers and texts, and this is audited"
+                            }
+                        }
                     }
                     p.muted { "A check replays the last " (count(REPLAY_MESSAGES)) " messages of the archive, and changes nothing. An invalid policy is never applied." }
                 }
@@ -194,7 +202,11 @@ pub(crate) fn difference(before: &str, after: &str) -> Markup {
     }
 }
 
-fn replay_report(report: &ReplayReport) -> Markup {
+fn replay_report(hook: &str, report: &ReplayReport) -> Markup {
+    let decided = match hook {
+        "receipt" | "peer" => plural(report.messages, "recorded call", "recorded calls"),
+        _ => plural(report.messages, "message", "messages"),
+    };
     let rows: Vec<_> = report
         .groups
         .iter()
@@ -214,7 +226,7 @@ fn replay_report(report: &ReplayReport) -> Markup {
                 p { "The archive has no messages to replay yet." }
             } @else {
                 p {
-                    "Of the last " (plural(report.messages, "message", "messages")) ", "
+                    "Of the last " (decided) ", "
                     (count(report.same)) " have the same result, " (count(report.different)) " a different one."
                 }
                 @let inexact = report.messages.saturating_sub(report.exact);
@@ -223,6 +235,30 @@ fn replay_report(report: &ReplayReport) -> Markup {
                 }
             }
             (table("Different results", &["Archived decision", "Candidate's decision", "Count", "Messages"], &rows, &html! { p { "There are no differences." } }))
+            (request_differences(report))
+        }
+    }
+}
+
+/// What is different in the requests to peers, for one message of each group.
+fn request_differences(report: &ReplayReport) -> Markup {
+    let examples = report.groups.iter().filter_map(|group| group.examples.first());
+    let rows: Vec<_> = examples
+        .flat_map(|example| {
+            example.request.iter().map(move |one| {
+                let shown = |value: &Option<String>| html! { @if let Some(text) = value { code { (text) } } };
+                vec![
+                    html! { a href=(format!("/messages/{}", example.id)) { code { (example.id.to_string()) } } },
+                    html! { (one.part) },
+                    shown(&one.live),
+                    shown(&one.candidate),
+                ]
+            })
+        })
+        .collect();
+    html! {
+        @if !rows.is_empty() {
+            (table("Different requests", &["Message", "Part of the request", "Live", "Candidate"], &rows, &html! {}))
         }
     }
 }
@@ -324,7 +360,9 @@ async fn run_replay(
     activation: ActivationRequest,
 ) -> Result<ReplayReport, ApiError> {
     let hook = ReplayHook::named(hook).ok_or_else(|| {
-        ApiError::bad_request("Only policies of screens, lookups, routers and billers can be replayed.")
+        ApiError::bad_request(
+            "Only policies of screens, lookups, routers, billers, receipt policies and peers can be replayed.",
+        )
     })?;
     let request = json!(ReplayRequest {
         hook: Some(hook),
@@ -341,7 +379,12 @@ async fn run_replay(
             clock.tick().await;
             let replay: ReplayStateView = context.get(&path).await?;
             if let Some(report) = replay.report.flatten() {
-                return Ok(report);
+                if form.text("requests") != "1" {
+                    return Ok(report);
+                }
+                // Once only: each request for texts is in the audit log.
+                let whole: ReplayStateView = context.get(&with_query(&path, &[("body", "1")])).await?;
+                return Ok(whole.report.flatten().unwrap_or(report));
             }
         }
     });

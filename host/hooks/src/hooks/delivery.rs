@@ -5,6 +5,7 @@ use crate::chain::ChainOutcome;
 use crate::fault_examples::LazyMessageId;
 use crate::host_call_log::HostCallLog;
 use crate::peer_calls::{CallbackAnswer, CallbackRequest, PeerSubmission, Submitted};
+use crate::recorded_calls;
 use crate::worlds::{PeerAnswer, PeerQuestion, ReceiptQuestion, unsure};
 use model::{
     AcceptedSubmission, Attempt, DeliveryDecision, ErrorClass, Message, Outcome, ReceiptDecision,
@@ -54,8 +55,35 @@ impl Hooks {
         event: ReceiptEvent,
         now: Timestamp,
     ) -> Option<ReceiptDecision> {
+        self.ask_receipt(ReceiptQuestion { message, submission, event }, now, &mut HostCallLog::Off)
+    }
+
+    /// Asks as [`Hooks::decide_receipt`] does, and returns a record of the call for replays, if calls are recorded.
+    #[must_use]
+    pub fn decide_receipt_recorded(
+        &self,
+        message: &Message,
+        submission: AcceptedSubmission,
+        event: ReceiptEvent,
+        now: Timestamp,
+    ) -> (Option<ReceiptDecision>, Option<Box<[u8]>>) {
         let question = ReceiptQuestion { message, submission, event };
-        match self.receipt.ask(question, now, &mut HostCallLog::Off, &LazyMessageId::default()) {
+        let mut call_log = self.new_call_log();
+        let decision = self.ask_receipt(question, now, &mut call_log);
+        let record = call_log.is_recording().then(|| {
+            let directory = self.deps.environment.directory.load();
+            recorded_calls::receipt_call(&question, decision.as_ref(), now, &directory, call_log)
+        });
+        (decision, record)
+    }
+
+    fn ask_receipt(
+        &self,
+        question: ReceiptQuestion<'_>,
+        now: Timestamp,
+        call_log: &mut HostCallLog,
+    ) -> Option<ReceiptDecision> {
+        match self.receipt.ask(question, now, call_log, &LazyMessageId::default()) {
             ChainOutcome::Decided(decision, _) => Some(decision),
             ChainOutcome::Undecided { answer, .. } => answer,
             ChainOutcome::Fault(..) => None,
@@ -73,14 +101,37 @@ impl Hooks {
     /// request yet; otherwise the peer may have the message.
     #[must_use]
     pub fn submit(&self, submission: &PeerSubmission, now: Timestamp) -> Submitted {
+        self.submit_with(submission, now, HostCallLog::Off).0
+    }
+
+    /// Submits as [`Hooks::submit`] does, and returns a record of the call for replays, if calls are recorded and this one can be:
+    /// if it made one HTTP request, and nothing that must not be kept was in the answer.
+    #[must_use]
+    pub fn submit_recorded(
+        &self,
+        submission: &PeerSubmission,
+        now: Timestamp,
+    ) -> (Submitted, Option<Box<[u8]>>) {
+        self.submit_with(submission, now, self.new_call_log())
+    }
+
+    fn submit_with(
+        &self,
+        submission: &PeerSubmission,
+        now: Timestamp,
+        mut call_log: HostCallLog,
+    ) -> (Submitted, Option<Box<[u8]>>) {
         let question = PeerQuestion::Submit(submission);
-        let outcome = self.peer.ask(question, now, &mut HostCallLog::Off, &LazyMessageId::default());
+        let outcome = self.peer.ask(question, now, &mut call_log, &LazyMessageId::default());
         let fault = match outcome {
-            ChainOutcome::Decided(PeerAnswer::Submitted(submitted), _) => return submitted,
+            ChainOutcome::Decided(PeerAnswer::Submitted(submitted), by) => {
+                let record = recorded_calls::submit_call(submission, &submitted, &by, now, call_log);
+                return (submitted, record);
+            }
             ChainOutcome::Fault(fault, _) | ChainOutcome::Undecided { fault: Some(fault), .. } => fault,
             ChainOutcome::Decided(PeerAnswer::Called(_), _) | ChainOutcome::Undecided { .. } => {
                 let note = Some("no plugin serves the peer".into());
-                return Submitted { outcome: Outcome::NotSent, pause: None, note };
+                return (Submitted { outcome: Outcome::NotSent, pause: None, note }, None);
             }
         };
         let outcome = if fault.sent_request {
@@ -88,7 +139,7 @@ impl Hooks {
         } else {
             Outcome::Refused { class: ErrorClass::Temporary, code: 0, taken: Vec::new() }
         };
-        Submitted { outcome, pause: None, note: Some(describe_fault(&fault)) }
+        (Submitted { outcome, pause: None, note: Some(describe_fault(&fault)) }, None)
     }
 
     /// Has the plugin of a peer read a callback. May block.

@@ -109,6 +109,10 @@ impl Host for InstanceState {
                 MAX_DISK_WAIT.as_millis()
             ));
         }
+        if self.peer.is_some() {
+            // What the plugin of a peer keeps may be what the peer gave it to log in with.
+            self.call_log.stop_recording();
+        }
         let (quota, may_wait) = (self.context.grants.kv, self.may_wait());
         let store = self.kv_store();
         let plugin = self.context.plugin.clone();

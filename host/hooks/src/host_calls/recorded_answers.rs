@@ -2,15 +2,15 @@
 //!
 //! An answer is JSON. A request is named by a digest, because its URL and its headers may have secrets.
 
-use crate::bindings::host::switchyard::hooks::{dns, http};
+use crate::bindings::host::switchyard::hooks::dns;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use capabilities::{DnsAnswer, DnsRecord, NaptrRecord};
+use capabilities::{DnsAnswer, DnsRecord, FetchFailure, FetchRequest, FetchResponse, NaptrRecord};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// The name of a request: the SHA-256 of its method, URL, headers and body.
-pub(super) fn request_key(request: &http::Request) -> [u8; 32] {
+pub(super) fn request_key(request: &FetchRequest) -> [u8; 32] {
     let mut digest = Sha256::new();
     let mut add = |part: &[u8]| {
         digest.update((part.len() as u64).to_le_bytes());
@@ -33,37 +33,56 @@ enum RecordedResponse {
     TimedOut,
     TooLarge,
     Unreachable(String),
+    NotConnected(String),
 }
 
-/// A response or a failure; empty if it is not recorded.
-pub(super) fn write_response(result: &Result<http::Response, http::Failure>) -> Vec<u8> {
+/// A response or a failure.
+pub(super) fn write_response(result: &Result<FetchResponse, FetchFailure>) -> Vec<u8> {
     let recorded = match result {
         Ok(response) => RecordedResponse::Response(
             response.status,
             response.headers.clone(),
             STANDARD.encode(&response.body),
         ),
-        Err(http::Failure::NotAllowed(why)) => RecordedResponse::NotAllowed(why.clone()),
-        Err(http::Failure::TimedOut) => RecordedResponse::TimedOut,
-        Err(http::Failure::TooLarge) => RecordedResponse::TooLarge,
-        Err(http::Failure::Unreachable(why)) => RecordedResponse::Unreachable(why.clone()),
-        Err(http::Failure::NotNow) => return Vec::new(),
+        Err(FetchFailure::NotAllowed(why)) => RecordedResponse::NotAllowed(why.clone()),
+        Err(FetchFailure::TimedOut) => RecordedResponse::TimedOut,
+        Err(FetchFailure::TooLarge) => RecordedResponse::TooLarge,
+        Err(FetchFailure::Unreachable(why)) => RecordedResponse::Unreachable(why.clone()),
+        Err(FetchFailure::NotConnected(why)) => RecordedResponse::NotConnected(why.clone()),
     };
     serde_json::to_vec(&recorded).unwrap_or_default()
 }
 
-/// The recorded response or failure; `NotNow` if it is damaged.
-pub(super) fn read_response(recorded: &[u8]) -> Result<http::Response, http::Failure> {
-    match serde_json::from_slice(recorded).map_err(|_| http::Failure::NotNow)? {
-        RecordedResponse::Response(status, headers, body) => {
-            let body = STANDARD.decode(body).map_err(|_| http::Failure::NotNow)?;
-            Ok(http::Response { status, headers, body })
+/// The answer of a peer as it is recorded: without cookies, and without the reason of a failure, which may quote the URL.
+pub(super) fn without_private_parts(
+    result: &Result<FetchResponse, FetchFailure>,
+) -> Result<FetchResponse, FetchFailure> {
+    let why = "as recorded".to_owned();
+    match result {
+        Ok(response) => {
+            let mut response = response.clone();
+            response.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("set-cookie"));
+            Ok(response)
         }
-        RecordedResponse::NotAllowed(why) => Err(http::Failure::NotAllowed(why)),
-        RecordedResponse::TimedOut => Err(http::Failure::TimedOut),
-        RecordedResponse::TooLarge => Err(http::Failure::TooLarge),
-        RecordedResponse::Unreachable(why) => Err(http::Failure::Unreachable(why)),
+        Err(FetchFailure::NotAllowed(_)) => Err(FetchFailure::NotAllowed(why)),
+        Err(FetchFailure::Unreachable(_)) => Err(FetchFailure::Unreachable(why)),
+        Err(FetchFailure::NotConnected(_)) => Err(FetchFailure::NotConnected(why)),
+        Err(failure @ (FetchFailure::TimedOut | FetchFailure::TooLarge)) => Err(failure.clone()),
     }
+}
+
+/// The recorded response or failure; `None` if it is damaged.
+pub(super) fn read_response(recorded: &[u8]) -> Option<Result<FetchResponse, FetchFailure>> {
+    Some(match serde_json::from_slice(recorded).ok()? {
+        RecordedResponse::Response(status, headers, body) => {
+            Ok(FetchResponse { status, headers, body: STANDARD.decode(body).ok()? })
+        }
+        RecordedResponse::NotAllowed(why) => Err(FetchFailure::NotAllowed(why)),
+        RecordedResponse::TimedOut => Err(FetchFailure::TimedOut),
+        RecordedResponse::TooLarge => Err(FetchFailure::TooLarge),
+        RecordedResponse::Unreachable(why) => Err(FetchFailure::Unreachable(why)),
+        RecordedResponse::NotConnected(why) => Err(FetchFailure::NotConnected(why)),
+    })
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -23,12 +23,21 @@ impl PeerSecrets {
     fn get(&self, peer: &str, name: &str) -> Option<String> {
         self.0.load().get(peer)?.get(name).cloned()
     }
+
+    /// Whether a secret of the peer occurs in these octets.
+    pub(super) fn occur_in(&self, peer: &str, octets: &[u8]) -> bool {
+        let all = self.0.load();
+        let mut secrets = all.get(peer).into_iter().flat_map(BTreeMap::values).map(String::as_bytes);
+        secrets.any(|secret| !secret.is_empty() && octets.windows(secret.len()).any(|part| part == secret))
+    }
 }
 
+/// In a replay a secret is its name: requests are compared and shown there.
 impl Host for InstanceState {
     fn get(&mut self, name: String) -> Option<String> {
         self.count_call(HostInterface::Secrets);
         let peer = self.peer.as_deref()?;
-        self.services.peer_secrets.get(peer, &name)
+        let secret = self.services.peer_secrets.get(peer, &name)?;
+        Some(if self.call_log.is_replay() { format!("secret-{name}") } else { secret })
     }
 }

@@ -194,6 +194,7 @@ pub(crate) fn expected(
                         destination: "4917012345678".into(),
                         note: decision.note.as_deref().map(str::to_owned),
                         exact: exact(message, decision),
+                        request: Vec::new(),
                     })
                     .collect(),
             }

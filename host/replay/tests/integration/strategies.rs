@@ -186,6 +186,7 @@ prop_compose! {
             changes: archived_changes,
             screening: None,
             lookup: None,
+            calls: Vec::new(),
             missing: older.then_some(MissingData::Older),
         };
         (message, decision)

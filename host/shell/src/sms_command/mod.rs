@@ -136,8 +136,7 @@ impl SmsError {
             Self::Disconnected => 75,
             Self::UnexpectedResponse(_) => 70,
             Self::Input(_) => 65,
-            // The reader of the output has exited; this is not a failure.
-            Self::Output => 0,
+            Self::Output => broken_pipe::STATUS,
             Self::Fault(fault) => match fault.kind {
                 ShellFaultKind::Rejected => 1,
                 ShellFaultKind::Invalid | ShellFaultKind::KeyReused => 65,

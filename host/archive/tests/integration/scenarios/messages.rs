@@ -187,6 +187,7 @@ pub fn archived((message, ended): &Finished, body: bool) -> ArchivedMessage {
         changes: None,
         screening: None,
         lookup: None,
+        calls: Vec::new(),
         missing: None,
     }
 }

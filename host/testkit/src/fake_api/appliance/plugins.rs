@@ -299,6 +299,7 @@ pub(super) fn replay() -> ReplayStateView {
         destination: "+4915****678".to_owned(),
         note: None,
         exact: true,
+        request: Vec::new(),
     };
     let report = ReplayReport {
         ended: ReplayOutcome::Complete,

@@ -1,0 +1,92 @@
+//! Calls of plugins after a message's acceptance, as they are recorded for replays.
+
+use crate::{ErrorClass, Outcome, PluginVersion, ReceiptEvent, ReceiptVerdict, Timestamp};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A question to the receipt policies and their answer. Times have the precision that plugins see: milliseconds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordedReceiptCall {
+    /// The time of the call.
+    pub at: Timestamp,
+    /// Attempts so far, over all legs.
+    pub attempts: u16,
+    /// The index of the leg, and the number of legs.
+    pub leg: (u8, u8),
+    /// The name of the peer.
+    pub peer: Arc<str>,
+    /// The time since the message was accepted.
+    pub age: Duration,
+    /// The remaining validity.
+    pub left: Duration,
+    /// What had happened.
+    pub event: ReceiptEvent,
+    /// The verdict.
+    pub verdict: ReceiptVerdict,
+    /// The wait that the answer named.
+    pub wait: Option<Duration>,
+    /// The answers of the host to the plugins, as `hooks` writes them.
+    pub host_calls: Option<Box<[u8]>>,
+}
+
+/// A submit attempt at a peer that a plugin serves, and its result. It has neither the request nor a secret.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordedSubmitCall {
+    /// The time of the call.
+    pub at: Timestamp,
+    /// The name of the peer.
+    pub peer: Arc<str>,
+    /// The index of the leg.
+    pub leg: u8,
+    /// The number of the attempt in the submit ticket.
+    pub attempt: u16,
+    /// Whether a DLR was requested.
+    pub want_dlr: bool,
+    /// The plugin version that submitted it.
+    pub by: Arc<PluginVersion>,
+    /// The first octets of the SHA-256 of its policy document.
+    pub policy: [u8; 8],
+    /// The result.
+    pub result: SubmitResult,
+    /// The answers of the host to the plugin, as `hooks` writes them; the HTTP answer is among them.
+    pub host_calls: Box<[u8]>,
+}
+
+/// What a plugin makes of a peer's answer to a submission.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SubmitResult {
+    /// The peer has the message.
+    Accepted,
+    /// The peer does not have it.
+    Refused {
+        /// The class of the error.
+        class: ErrorClass,
+        /// The code.
+        code: u32,
+    },
+    /// Whether the peer has it is unknown.
+    Unsure,
+}
+
+impl SubmitResult {
+    /// The result of a submission with this outcome; `None` if it was not submitted.
+    #[must_use]
+    pub fn of(outcome: &Outcome) -> Option<Self> {
+        match outcome {
+            Outcome::Accepted { .. } => Some(Self::Accepted),
+            Outcome::Refused { class, code, .. } => Some(Self::Refused { class: *class, code: *code }),
+            Outcome::Unanswered { .. } => Some(Self::Unsure),
+            Outcome::NotSent => None,
+        }
+    }
+}
+
+impl std::fmt::Display for SubmitResult {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Accepted => f.write_str("accepted"),
+            Self::Refused { class, code } => write!(f, "refused ({}, code {code})", class.name()),
+            Self::Unsure => f.write_str("unsure"),
+        }
+    }
+}
