@@ -1,9 +1,7 @@
 //! The API of plugins: versions, hooks, candidates and replays.
 
 use crate::problem::{Problem, ProblemKind};
-use crate::request::{
-    Binary, Flag, JsonContent, OptionalJsonBody, PathParams, QueryParams, RawBody,
-};
+use crate::request::{Binary, Flag, JsonContent, OptionalJsonBody, PathParams, QueryParams, RawBody};
 use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
 use crate::service::{Provides, Service, call, call_json};
 

@@ -9,7 +9,8 @@ use model::Hook;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// `POST /v1/hooks/{hook}/try`: an [`ActivationRequest`] with the messages to try it with. One of `messages` and `last` is needed.
+/// `POST /v1/hooks/{hook}/try`: an [`ActivationRequest`] with the messages to try it with. One of `messages`, `last` and `message` is
+/// needed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyTryRequest {
@@ -21,6 +22,10 @@ pub struct PolicyTryRequest {
     #[schema(nullable = false, minimum = 1, maximum = 100)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<u64>,
+    /// The archived message with this id.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// The plugins and their policy documents.
     #[serde(flatten)]
     #[schema(inline)]

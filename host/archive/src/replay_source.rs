@@ -7,7 +7,7 @@ use crate::raw_batch::{BATCH_ROWS, RawRow};
 use crate::record::{columns, record};
 use crate::sql::{ColumnType, Statement};
 use crate::{Archive, ArchiveError, ArchiveFilter, RawBatch, Record};
-use model::Timestamp;
+use model::{MessageId, Timestamp};
 
 /// The messages to replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct ReplayRange {
     /// Only the newest messages, up to this number; DLRs created by the appliance are not counted, because no router is
     /// called for them.
     pub last: Option<u64>,
+    /// Only the message with this id.
+    pub id: Option<MessageId>,
     /// Whether to read texts, for routers that use them.
     pub body: bool,
 }
@@ -88,7 +90,8 @@ impl ReplaySource {
             Some(session) => session,
             none => none.insert(backend.connect().await?),
         };
-        let ids = match self.ids {
+        let one = self.range.id.map(|id| i64::try_from(id.0).map_or((1, 0), |id| (id, id)));
+        let ids = match self.ids.or(one) {
             Some(ids) => ids,
             None => {
                 let connection = ReadConnection::Own(&mut **session, backend.dialect());

@@ -5,7 +5,7 @@ use crate::global_args::optional;
 use crate::output::Failure;
 use api::{
     ArchivePumpView, AttentionView, CoreNetworkView, DrainStateView, HookStateView, LinkRole, LinkView,
-    PluginCountsView, Problem, QueueView, Readiness, StatusView,
+    PluginCountsView, PluginPeerView, Problem, QueueView, Readiness, StatusView,
 };
 use client::{ApiClient, ClientError};
 use serde_json::{Value, json};
@@ -19,6 +19,8 @@ pub(crate) struct Snapshot {
     /// `None` if there is no archive, or this caller may not see it.
     pub(crate) archive: Option<ArchivePumpView>,
     pub(crate) hooks: Vec<HookStateView>,
+    /// Peers whose protocol a plugin speaks.
+    pub(crate) plugin_peers: Vec<PluginPeerView>,
     /// GSM core networks.
     pub(crate) networks: Vec<CoreNetworkView>,
     /// Why the appliance is not ready; `None` while it is.
@@ -38,6 +40,7 @@ impl Snapshot {
             links: api.read("/v1/links")?,
             archive: optional(api.read("/v1/archive"))?,
             hooks: optional(api.read("/v1/hooks"))?.unwrap_or_default(),
+            plugin_peers: optional(api.read("/v1/plugin-peers"))?.unwrap_or_default(),
             unready: unready_reasons(api)?,
             draining: drain.is_some_and(|drain| drain.draining),
             attention: api.read("/v1/attention")?,
@@ -107,6 +110,7 @@ impl Snapshot {
             "links": { "dialled": dialled, "up": up, "served": self.served_links() },
             "disk": { "free": self.status.disk_free, "low": self.status.disk_low },
             "archive": self.archive,
+            "plugin-peers": self.plugin_peers,
             "totals": self.status.totals,
         })
     }

@@ -5,7 +5,7 @@ use crate::format::{duration_text, number, octets, padded, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams, Tone};
 use crate::snapshot::Snapshot;
-use api::ArchivePumpView;
+use api::{ArchivePumpView, PluginPeerView};
 use clap::Args;
 use client::ApiClient;
 use serde_json::json;
@@ -130,9 +130,28 @@ fn screen(snapshot: &Snapshot, now: u64, output: &Output) -> String {
         })
         .collect();
     line("plugins", &if plugins.is_empty() { "none".to_owned() } else { plugins.join("   ") });
+    for peer in &snapshot.plugin_peers {
+        line("peer", &plugin_peer(peer, now));
+    }
     line("disk", &format!("{} free", octets(status.disk_free)));
     line("archive", &archive(snapshot.archive.as_ref()));
     text
+}
+
+/// A peer whose protocol a plugin speaks: figures since the start, and its last failure.
+fn plugin_peer(peer: &PluginPeerView, now: u64) -> String {
+    let name = format!("{} by {}", value_text(&peer.peer), value_text(&peer.plugin));
+    let mut pairs = vec![
+        ("in flight", format!("{} of {}", number(peer.in_flight), number(peer.window))),
+        ("accepted", number(peer.accepted)),
+        ("refused", number(peer.refused)),
+        ("unsure", number(peer.uncertain)),
+    ];
+    if let (Some(why), Some(at)) = (&peer.last_failure, peer.last_failure_at) {
+        let ago = duration_text(&now.saturating_sub(at));
+        pairs.push(("last failure", format!("{ago} ago: {}", value_text(why))));
+    }
+    format!("{name}   {}", figures(&pairs))
 }
 
 fn archive(archive: Option<&ArchivePumpView>) -> String {

@@ -40,9 +40,7 @@ pub use progress::{
     encode_submit_attempts,
 };
 pub use queue_actions::{decode_queue_action, encode_queue_action};
-pub use recorded_calls::{
-    decode_receipt_call, decode_submit_call, encode_receipt_call, encode_submit_call,
-};
+pub use recorded_calls::{decode_receipt_call, decode_submit_call, encode_receipt_call, encode_submit_call};
 pub use routing::{
     CompactLayout, FixedLayout, Layout, changes, put_changes, put_screen_verdict, put_verdict,
     screen_verdict, verdict,

@@ -117,8 +117,7 @@ pub fn decode_receipt_call(octets: &[u8]) -> Result<RecordedReceiptCall, RecordE
         _ => return Err(cursor.damaged("unknown verdict of a receipt policy")),
     };
     let wait = if flags & WAIT == 0 { None } else { Some(duration(&mut cursor)?) };
-    let host_calls =
-        (flags & HOST_CALLS != 0).then(|| octets.get(cursor.at()..).unwrap_or_default().into());
+    let host_calls = (flags & HOST_CALLS != 0).then(|| octets.get(cursor.at()..).unwrap_or_default().into());
     Ok(RecordedReceiptCall { at, attempts, leg, peer, age, left, event, verdict, wait, host_calls })
 }
 

@@ -44,7 +44,9 @@ impl Stream {
             "overview" => pages::overview::regions(context).await,
             "message" => pages::trace::regions(context, &self.id).await,
             "hook" => pages::hook::regions(context, &self.id).await,
-            kind @ ("peer" | "gateway" | "account") => pages::peer::regions(context, kind, &self.id).await,
+            kind @ ("peer" | "plugin-peer" | "gateway" | "account") => {
+                pages::peer::regions(context, kind, &self.id).await
+            }
             "networks" => pages::networks::regions(context).await,
             "subscriber" => pages::subscribers::regions(context, &self.id).await,
             "queues" => pages::queues::regions(context).await,

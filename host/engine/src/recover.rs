@@ -60,7 +60,9 @@ impl Engine {
                 Some(WaitState::Queued) => self.enqueue_new(now, slot, &message, out),
                 Some(WaitState::Deferred { until }) => {
                     let steps = self.slab[slot].history.as_ref().map_or(&[][..], |history| &history.steps);
-                    let last = steps.iter().rev()
+                    let last = steps
+                        .iter()
+                        .rev()
                         .find(|step| step.kind != StepKind::Replaced && !step.kind.is_record());
                     let scheduled = message.scheduled.is_some_and(|at| at > now.wall);
                     let is = |kind: fn(&StepKind) -> bool| last.is_some_and(|step| kind(&step.kind));

@@ -5,8 +5,8 @@ use crate::host_call_log::{HostCallKind, HostCallLog};
 use crate::peer_calls::{PeerSubmission, Submitted};
 use crate::worlds::{Peer, ReceiptQuestion};
 use model::{
-    Directory, ReceiptDecision, ReceiptVerdict, RecordedReceiptCall, RecordedSubmitCall,
-    SubmitResult, Timestamp,
+    Directory, ReceiptDecision, ReceiptVerdict, RecordedReceiptCall, RecordedSubmitCall, SubmitResult,
+    Timestamp,
 };
 use sha2::{Digest, Sha256};
 use std::time::Duration;

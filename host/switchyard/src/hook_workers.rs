@@ -7,7 +7,8 @@ use crate::routing::ApplianceRouting;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use engine::{EngineCommand, Event};
 use model::{
-    AcceptedSubmission, AddressBytes, Attempt, Hook, LookupNumber, Message, ReceiptEvent, Settlement, Timestamp,
+    AcceptedSubmission, AddressBytes, Attempt, Hook, LookupNumber, Message, ReceiptEvent, Settlement,
+    Timestamp,
 };
 use ports::{EventSink, Routing as _};
 use std::sync::Arc;

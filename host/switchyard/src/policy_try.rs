@@ -7,6 +7,7 @@ use admin::{Problem, ProblemKind};
 use api::{
     PolicyTryRequest, PolicyTryView, TriedDecisionView, TriedHostCallView, TriedLegView, TriedMessageView,
 };
+use archive::ArchivedMessage;
 use bytes::Bytes;
 use hooks::{Binding, DryRun, HostAnswer, ScreenDecision, ScreenOutcome, TracedDryRun};
 use model::{
@@ -92,8 +93,8 @@ impl Switchyard {
         request: PolicyTryRequest,
         numbers: NumberDisplay,
     ) -> Result<PolicyTryView, Problem> {
-        let PolicyTryRequest { messages, last, activation } = request;
-        if messages.as_ref().is_some_and(Vec::is_empty) && last.is_none() {
+        let PolicyTryRequest { messages, last, message, activation } = request;
+        if messages.as_ref().is_some_and(Vec::is_empty) && last.is_none() && message.is_none() {
             return check(self, hook, activation);
         }
         if !matches!(hook, Hook::Screen | Hook::Router | Hook::Biller) {
@@ -118,7 +119,7 @@ impl Switchyard {
             _ => TriedChains::start(self, &live_router, &tried_chain)?,
         };
         let questions =
-            questions(self, hook, (messages, last), &[&tried_chain, live_chain], (numbers, false))?;
+            questions(self, hook, (messages, last, message), &[&tried_chain, live_chain], (numbers, false))?;
         let live = match hook {
             Hook::Screen => TriedChains::start_screens(self, &live_screens)?,
             _ => TriedChains::start(self, &live_router, &live_biller)?,
@@ -171,19 +172,21 @@ fn check(
 pub(crate) fn questions(
     appliance: &Switchyard,
     hook: Hook,
-    requested: (Option<Vec<api::ExplainRequest>>, Option<u64>),
+    requested: (Option<Vec<api::ExplainRequest>>, Option<u64>, Option<String>),
     chains: &[&[Binding]],
     (numbers, with_texts): (NumberDisplay, bool),
 ) -> Result<Vec<Question>, Problem> {
     match requested {
-        (Some(messages), None) if (1..=MAX_MESSAGES).contains(&messages.len()) => {
+        (Some(messages), None, None) if (1..=MAX_MESSAGES).contains(&messages.len()) => {
             messages.iter().map(|message| hypothetical(appliance, message)).collect()
         }
-        (None, Some(last)) if (1..=MAX_MESSAGES as u64).contains(&last) => {
-            archived(appliance, hook, last, chains, (numbers, with_texts))
+        (None, Some(last), None) if (1..=MAX_MESSAGES as u64).contains(&last) => {
+            archived(appliance, hook, Selected::Last(last), chains, (numbers, with_texts))
         }
+        (None, None, Some(id)) => archived(appliance, hook, Selected::Id(&id), chains, (numbers, with_texts)),
         _ => Err(unprocessable(format!(
-            "needs `messages`, a list of 1 to {MAX_MESSAGES}, or `last`, a number from 1 to {MAX_MESSAGES}"
+            "needs `messages`, a list of 1 to {MAX_MESSAGES}, or `last`, a number from 1 to {MAX_MESSAGES}, or `message`, the id \
+             of an archived message"
         ))),
     }
 }
@@ -206,10 +209,30 @@ fn hypothetical(appliance: &Switchyard, asked: &api::ExplainRequest) -> Result<Q
     Ok(Question { message, origin, at, host_calls: None, inexact: None })
 }
 
+/// The archived messages of a request.
+enum Selected<'a> {
+    /// This number of newest ones.
+    Last(u64),
+    /// The one with this id.
+    Id(&'a str),
+}
+
+/// The archived message with this id, and its text.
+pub(crate) fn archived_by_id(appliance: &Switchyard, id: &str) -> Result<ArchivedMessage, Problem> {
+    let unknown = || {
+        let what = format!(
+            "message {id} is not in the archive: it is not finished, or was deleted after its retention"
+        );
+        Problem::new(ProblemKind::NotFound, what)
+    };
+    let number = id.parse().map_err(|_| unknown())?;
+    appliance.replays.archived(number)?.ok_or_else(unknown)
+}
+
 fn archived(
     appliance: &Switchyard,
     hook: Hook,
-    last: u64,
+    selected: Selected<'_>,
     chains: &[&[Binding]],
     (numbers, with_texts): (NumberDisplay, bool),
 ) -> Result<Vec<Question>, Problem> {
@@ -218,9 +241,17 @@ fn archived(
         reads_texts |= Replays::needs_texts(appliance, chain)?;
     }
     let nobody = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
-    let newest = appliance.replays.newest(last, reads_texts && numbers == NumberDisplay::Whole)?;
+    let with_body = reads_texts && numbers == NumberDisplay::Whole;
+    let found = match selected {
+        Selected::Last(last) => appliance.replays.newest(last, with_body)?,
+        Selected::Id(id) => {
+            let mut found = archived_by_id(appliance, id)?;
+            found.body = found.body.filter(|_| with_body);
+            vec![found]
+        }
+    };
     let directory = appliance.directory.load();
-    Ok(newest
+    Ok(found
         .into_iter()
         .map(|archived| {
             let origin = directory.id(&archived.origin);

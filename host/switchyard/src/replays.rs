@@ -5,8 +5,8 @@ mod request_differences;
 
 use crate::api_backend::Switchyard;
 use crate::plugins::chain;
-use crate::replays::call_candidate::{CallCandidate, CallChain};
 use crate::records::time;
+use crate::replays::call_candidate::{CallCandidate, CallChain};
 use crate::routing::ApplianceRouting;
 use admin::{Problem, ProblemKind};
 use arc_swap::ArcSwap;
@@ -14,9 +14,9 @@ use archive::{Archive, ArchivedMessage, DecisionDecoder, ReplayRange};
 use bytes::Bytes;
 use hooks::{Binding, DryRun, DryRunOutcome, LookupOutcome, NumberAnswer, ScreenOutcome};
 use model::{
-    Directory, Hook, Lookup, LookupNumber, LookupResult, Message, MessageChanges, MessageKind, NumberDisplay,
-    PeerId, PluginVersion, Priority, Quote, RejectReason, RoutingDecision, ScreenVerdict, Screening, Text,
-    Timestamp, Verdict,
+    Directory, Hook, Lookup, LookupNumber, LookupResult, Message, MessageChanges, MessageId, MessageKind,
+    NumberDisplay, PeerId, PluginVersion, Priority, Quote, RejectReason, RoutingDecision, ScreenVerdict,
+    Screening, Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use replay::{
@@ -162,7 +162,7 @@ impl Replays {
         };
         let needs_live_texts = hook == Hook::Peer && Self::needs_texts(appliance, &live_chain)?;
         let body = needs_live_texts || Self::needs_texts(appliance, &chain)?;
-        let range = ReplayRange { from, until, limit, last, body };
+        let range = ReplayRange { from, until, limit, last, id: None, body };
         let source = ArchiveSource::new(archive, range.clone()).map_err(|error| internal(&error))?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads =
@@ -200,11 +200,26 @@ impl Replays {
 
     /// The newest archived messages for which a router was called, oldest first.
     pub(crate) fn newest(&self, last: u64, body: bool) -> Result<Vec<ArchivedMessage>, Problem> {
-        let archive = self.archive.as_ref().ok_or_else(no_archive)?;
         let range = ReplayRange { last: Some(last), body, ..ReplayRange::default() };
+        let mut newest: VecDeque<_> =
+            self.read(range)?.into_iter().filter(|message| message.routed).collect();
+        while newest.len() as u64 > last {
+            newest.pop_front();
+        }
+        Ok(newest.into())
+    }
+
+    /// The archived message of this id, with its text.
+    pub(crate) fn archived(&self, id: MessageId) -> Result<Option<ArchivedMessage>, Problem> {
+        let range = ReplayRange { id: Some(id), body: true, ..ReplayRange::default() };
+        Ok(self.read(range)?.pop())
+    }
+
+    fn read(&self, range: ReplayRange) -> Result<Vec<ArchivedMessage>, Problem> {
+        let archive = self.archive.as_ref().ok_or_else(no_archive)?;
         let mut source = ArchiveSource::new(archive, range).map_err(|error| internal(&error))?;
         let mut decoder = DecisionDecoder::new();
-        let mut newest = VecDeque::new();
+        let mut found = Vec::new();
         while let Some(batch) = source.next().map_err(|error| internal(&error))? {
             let messages: Vec<_> = match batch {
                 MessageBatch::Raw(batch) => batch.decode(&mut decoder).collect(),
@@ -212,16 +227,12 @@ impl Replays {
             };
             for message in messages {
                 match message {
-                    Ok(message) if message.routed => newest.push_back(message),
-                    Ok(_) => {}
+                    Ok(message) => found.push(message),
                     Err(error) => tracing::warn!(%error, "message not readable"),
-                }
-                if newest.len() as u64 > last {
-                    newest.pop_front();
                 }
             }
         }
-        Ok(newest.into())
+        Ok(found)
     }
 
     pub(crate) fn all(&self) -> Vec<api::ReplayStateView> {
@@ -367,6 +378,20 @@ pub(crate) fn archived_message(
             ..RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), nobody.clone())
         },
     }
+}
+
+/// The archived message as it was after its routing, and whether its account or peer is unknown now.
+pub(crate) fn routed_message(
+    archived: &ArchivedMessage,
+    directory: &Directory,
+    nobody: &Arc<PluginVersion>,
+) -> (Message, bool) {
+    let id = |peer: &Arc<str>| directory.id(peer);
+    let origin = id(&archived.origin);
+    let mut message = archived_message(archived, origin.unwrap_or(UNKNOWN_PEER), nobody);
+    message.routed.changes.clone_from(&archived.changes);
+    message.routed.verdict = archived.verdict.map_peers(|peer| id(peer).unwrap_or(UNKNOWN_PEER));
+    (message, origin.is_none())
 }
 
 impl PluginCandidate {

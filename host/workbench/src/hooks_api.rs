@@ -4,10 +4,10 @@ use crate::build::debug_info_path;
 use crate::component::Component;
 use crate::{WorkbenchError, format, signing};
 use api::{
-    ActivationRequest, BindingRecord, CandidateRecordView, FaultCase, HookRollbackRequest, HookStateView,
-    MessageCase, OutdatedPluginView, PluginPullRequest, PluginSourceView, PluginTagsView, PluginVersionView,
-    PolicyTryRequest, PolicyTryView, PromotionRequest, ReplayRequest, ReplayStart, ReplayStateView,
-    TrialModeView, TrialRequest,
+    ActivationRequest, Binding, BindingRecord, BindingRequest, CandidateRecordView, FaultCase,
+    HookRollbackRequest, HookStateView, MessageCase, OutdatedPluginView, PluginPullRequest, PluginSourceView,
+    PluginTagsView, PluginVersionView, PolicyTryRequest, PolicyTryView, PromotionRequest, ReplayRequest,
+    ReplayStart, ReplayStateView, TrialModeView, TrialRequest,
 };
 use clap::Args;
 use client::{ApiClient, ConnectionArgs, encode_segment};
@@ -285,7 +285,20 @@ impl HooksApi {
             None => (plugin, None),
         };
         let activation = binding_request(name, version, None, &[])?;
-        self.message_cases(hook, &PolicyTryRequest { messages: None, last: Some(last), activation })
+        self.message_cases(
+            hook,
+            &PolicyTryRequest { last: Some(last), activation, ..PolicyTryRequest::default() },
+        )
+    }
+
+    /// Cases of the archived message with this id, as the live chain decides it.
+    pub(crate) fn cases_of_message(&self, hook: Hook, id: &str) -> Result<Vec<MessageCase>, WorkbenchError> {
+        // What a binding does not say is taken from the live one of the plugin.
+        let binding = |live: Binding| BindingRequest { plugin: live.plugin, ..BindingRequest::default() };
+        let chain = self.hook(hook)?.live.chain.into_iter().map(binding).collect();
+        let activation = ActivationRequest { chain: Some(chain), ..ActivationRequest::default() };
+        let message = Some(id.to_owned());
+        self.message_cases(hook, &PolicyTryRequest { message, activation, ..PolicyTryRequest::default() })
     }
 
     /// Tries a policy document.

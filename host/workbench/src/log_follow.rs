@@ -9,7 +9,6 @@ use client::{ClientError, terminal};
 use model::{Hook, Timestamp};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::time::Duration;
 
 /// Interval between two questions to the appliance.
@@ -158,7 +157,7 @@ pub(crate) fn follow(hooks: &HooksApi, hook: Hook, json: bool) -> Result<String,
                 is_reachable = true;
                 for entry in cursor.new_entries(&state) {
                     let line = if json { terminal::json(&entry) } else { entry.describe() };
-                    println!("{line}");
+                    crate::print_result(&line);
                 }
             }
             // The appliance may be restarting.

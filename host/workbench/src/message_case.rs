@@ -1,13 +1,14 @@
 //! Makes a case of a message that a screen or a router has decided, so that the author can repeat it.
 
 use crate::case_conversion::{CaseConversion, screened};
+use crate::case_receipt::{CaseReceiptStep, step_and_wait};
 use crate::case_writer;
 use crate::cases::{Case, ExpectedAnswer};
 use crate::fault_case::asked_case;
 use crate::plugin_host::{CaseAnswer, CaseGrants, CasePeerState, CaseSetup, CaseTable, CaseVerdict};
 use capabilities::TableKind;
-use hooks::{Binding, DryRunOutcome, FailedQuestion, Fault, HostAnswer, ScreenOutcome};
-use model::{Directory, Message, Timestamp};
+use hooks::{Binding, DryRunOutcome, FailedQuestion, Fault, HostAnswer, RepeatedReceiptCall, ScreenOutcome};
+use model::{AcceptedSubmission, Directory, Message, ReceiptEvent, Timestamp};
 
 /// A question about a message, with the binding of the plugin that answered it and the host's answers.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +46,24 @@ impl DecidedMessage<'_> {
     pub fn screening_case(&self, outcome: ScreenOutcome) -> String {
         let answer = outcome.decision.map(|decision| decision.map_or(CaseAnswer::Configured, screened));
         self.write(&FailedQuestion::Screen(Box::new(self.message.clone())), answer)
+    }
+
+    /// The case of the decision of receipt policies on an event, as [`Self::routing_case`].
+    #[must_use]
+    pub fn receipt_case(
+        &self,
+        submission: AcceptedSubmission,
+        event: ReceiptEvent,
+        outcome: RepeatedReceiptCall,
+    ) -> String {
+        let answer = outcome.decision.map(|decision| match decision {
+            Some(decision) => {
+                let (step, wait) = step_and_wait(&decision);
+                CaseAnswer::Receipt { step, wait, note: decision.note.map(String::from) }
+            }
+            None => CaseAnswer::Receipt { step: CaseReceiptStep::Accept, wait: None, note: None },
+        });
+        self.write(&FailedQuestion::Receipt(Box::new((self.message.clone(), submission, event))), answer)
     }
 
     fn write(&self, question: &FailedQuestion, answer: Result<CaseAnswer, Fault>) -> String {
@@ -87,6 +106,9 @@ fn expect(case: &mut Case, answer: Result<CaseAnswer, Fault>) {
             (case.expected, case.text, case.changes, case.note) =
                 (ExpectedAnswer::Screened(verdict), text, changes, note);
         }
+        Ok(CaseAnswer::Receipt { step, wait, note }) => {
+            (case.expected, case.wait, case.note) = (ExpectedAnswer::Receipt(step), wait, note);
+        }
         Ok(_) => {}
         Err(fault) => case.expected = ExpectedAnswer::Fault(fault.kind.name().to_owned()),
     }
@@ -98,8 +120,11 @@ mod tests {
     use crate::cases;
     use bytes::Bytes;
     use model::{Address, DlrRequest, Leg, MessageId, MessageKind, PeerId, PluginVersion, Priority};
-    use model::{RejectReason, RoutingDecision, ScreenVerdict, Text, Verdict};
+    use model::{
+        ReceiptDecision, ReceiptVerdict, RejectReason, RoutingDecision, ScreenVerdict, Text, Verdict,
+    };
     use std::sync::Arc;
+    use std::time::Duration;
 
     fn message(origin: PeerId) -> Message {
         let by = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
@@ -178,6 +203,30 @@ mod tests {
         assert_eq!(case.expected, ExpectedAnswer::Verdict(CaseVerdict::Home));
         let case = made(|decided| decided.routing_case(routed(Ok(None))));
         assert_eq!((case.expected, case.note), (ExpectedAnswer::Verdict(CaseVerdict::Pass), None));
+    }
+
+    #[test]
+    fn a_case_of_a_dlr_expects_the_step_and_the_wait() {
+        let submission = AcceptedSubmission {
+            attempts: 1,
+            leg: (0, 2),
+            peer: PeerId(1),
+            age: Duration::from_secs(3),
+            left: Duration::from_secs(60),
+        };
+        let decision = ReceiptDecision {
+            verdict: ReceiptVerdict::NextLeg,
+            wait: Some(Duration::from_secs(9)),
+            by: Arc::new(PluginVersion { plugin: "second-chance".into(), version: "1".into() }),
+            note: Some("too late".into()),
+        };
+        let outcome = RepeatedReceiptCall { decision: Ok(Some(decision)), missing: None };
+        let case = made(|decided| decided.receipt_case(submission, ReceiptEvent::Timeout, outcome));
+        assert_eq!(case.expected, ExpectedAnswer::Receipt(CaseReceiptStep::NextLeg));
+        assert_eq!((case.wait, case.note.as_deref()), (Some(9_000), Some("too late")));
+        let none = RepeatedReceiptCall { decision: Ok(None), missing: None };
+        let case = made(|decided| decided.receipt_case(submission, ReceiptEvent::Accepted, none));
+        assert_eq!(case.expected, ExpectedAnswer::Receipt(CaseReceiptStep::Accept));
     }
 
     #[test]

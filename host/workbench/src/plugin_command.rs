@@ -322,6 +322,9 @@ pub enum PluginCommand {
         /// and router.
         #[arg(long, value_name = "N", conflicts_with = "fault")]
         last: Option<u64>,
+        /// Make cases of this archived message instead, as the live plugins decide it; of the hooks screen, router and receipt.
+        #[arg(long, value_name = "ID", conflicts_with_all = ["fault", "last"])]
+        message: Option<String>,
         /// With --last: the plugin. NAME alone is the live version. Default: the first live plugin.
         #[arg(long, value_name = "NAME[@VERSION]", requires = "last")]
         plugin: Option<String>,
@@ -484,7 +487,9 @@ impl PluginCommand {
                 api.run(|schema| format!("{schema:#}"), |hooks| hooks.policy_schema(&plugin))
             }
             Self::Show { hook, api } => api.run(format::hook, |hooks| hooks.hook(hook)),
-            Self::Case { hook, last: Some(last), plugin, append, api, .. } => {
+            Self::Case { hook, last, message, plugin, append, api, .. }
+                if last.is_some() || message.is_some() =>
+            {
                 let made = |made: &Vec<MessageCase>| match &append {
                     Some(file) => {
                         let count = plural(made.len() as u64, "case", "cases");
@@ -495,7 +500,10 @@ impl PluginCommand {
                     }
                 };
                 api.run(made, |hooks| {
-                    let made = hooks.newest_cases(hook, plugin.as_deref(), last)?;
+                    let made = match (&message, last) {
+                        (Some(message), _) => hooks.cases_of_message(hook, message)?,
+                        (None, last) => hooks.newest_cases(hook, plugin.as_deref(), last.unwrap_or(1))?,
+                    };
                     if let Some(file) = &append {
                         append_text(file, &made.iter().map(|made| made.case.as_str()).collect::<String>())?;
                     }
@@ -550,11 +558,7 @@ fn append_text(path: &Path, text: &str) -> Result<(), WorkbenchError> {
 }
 
 /// Runs a replay, prints its progress, and returns the report.
-fn run_replay(
-    hooks: &HooksApi,
-    request: &ReplayRequest,
-    body: bool,
-) -> Result<ReplayReport, WorkbenchError> {
+fn run_replay(hooks: &HooksApi, request: &ReplayRequest, body: bool) -> Result<ReplayReport, WorkbenchError> {
     let id = hooks.start_replay(request)?.id;
     crate::print_status(&format!("replay {id} runs"));
     let mut reported_at = Instant::now();

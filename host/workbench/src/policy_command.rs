@@ -117,7 +117,7 @@ impl TryArgs {
         let message = destination.map(|destination| {
             vec![ExplainRequest { origin: from_account.unwrap_or_default(), source, destination, text }]
         });
-        let request = PolicyTryRequest { messages: message, last, activation };
+        let request = PolicyTryRequest { messages: message, last, message: None, activation };
         api.run(describe, |hooks| hooks.try_policy(hook, &request))
     }
 }

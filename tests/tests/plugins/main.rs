@@ -18,5 +18,6 @@ mod policy_try;
 mod profile;
 mod quarantine;
 mod receipt;
+mod replays;
 mod resolver;
 mod sources;

@@ -148,6 +148,7 @@ impl Setup {
         config
             .router(&fixture.guest("prefix_router"), LEGS)?
             .account("acme", "")
+            .archive("sqlite:archive.db")
             .peer("north", north.address()?, "links = 1")
             .peer("south", south.address()?, "links = 1");
         let appliance = config.start()?;
@@ -300,5 +301,67 @@ fn a_dlr_is_changed_and_another_is_not_believed() -> Result<()> {
     let metrics = setup.appliance.metrics()?;
     let suspected = metrics.iter().find(|(name, _)| name.starts_with("switchyard_peer_dlrs_suspected_total"));
     ensure!(suspected.is_some_and(|(name, value)| name.contains("north") && *value == 1.0), "{suspected:?}");
+    Ok(())
+}
+
+/// Without times that could pass during the test.
+const PATIENT: &str = "[[rule]]\nwait = \"1h\"\nnext-leg = [\"undeliverable\"]\n";
+
+/// Runs a replay of the last messages with this document; returns its report.
+fn replay(setup: &Setup, policy: &str) -> Result<Value> {
+    let version = setup.appliance.get("/v1/hooks/receipt")?["live"]["chain"][0]["version"].clone();
+    let request = json!({
+        "hook": "receipt", "last": 100, "plugin": "second-chance", "version": version, "policy": policy,
+    });
+    let started = setup.appliance.call::<Value>("POST", "/v1/replays", &request)?;
+    let path = format!("/v1/replays/{}", started["id"].as_str().context("no id")?);
+    let ended = setup.appliance.wait_until(TIMEOUT, &path, |replay| replay["state"] != "running")?;
+    ensure!(ended["state"] == "done", "{ended:#}");
+    Ok(ended["report"].clone())
+}
+
+#[test]
+fn a_replay_repeats_each_call_about_a_message_after_a_crash_too() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let mut setup = Setup::open(&fixture)?;
+    let component = fixture.component("second_chance")?;
+    bind(&setup.appliance, "receipt", "second-chance", &component, PATIENT, &json!({}))?;
+    let id = setup.esme.submit("4917012345678")?;
+    setup.north.take("n1")?;
+    setup.trace(&id, |trace| has_step(trace, "waiting for a DLR until "))?;
+    setup = setup.kill()?;
+    setup.north.dlr("n1", "UNDELIV", 11)?;
+    setup.south.take("s1")?;
+    setup.south.dlr("s1", "DELIVRD", 0)?;
+    setup.esme.dlr(&id)?;
+    setup.trace(&id, |trace| trace["finished"] == true)?;
+    // The message and its DLR.
+    setup.appliance.wait_until(TIMEOUT, "/v1/archive", |archive| {
+        archive["archived"].as_u64() >= Some(2) && archive["backlog"] == 0
+    })?;
+
+    // Two acceptances and two DLRs.
+    let report = replay(&setup, PATIENT)?;
+    let counts = |report: &Value| [&report["messages"], &report["same"], &report["exact"]].map(Value::clone);
+    ensure!(counts(&report) == [json!(4), json!(4), json!(4)], "{report:#}");
+    let report = replay(&setup, "[[rule]]\nwait = \"1h\"\n")?;
+    ensure!(counts(&report) == [json!(4), json!(3), json!(2)], "{report:#}");
+    let group = &report["groups"][0];
+    ensure!(group["from"] == "DLR undeliverable, error 11: next leg", "{report:#}");
+    ensure!(group["to"] == "DLR undeliverable, error 11: accept", "{report:#}");
+    ensure!(group["examples"][0]["id"] == *id && group["examples"][0]["exact"] == true, "{report:#}");
+    let later = &report["inexact"][0];
+    ensure!(
+        later["because"] == "an earlier decision on the message is another" && later["count"] == 2,
+        "{report:#}"
+    );
+
+    // The same calls as cases for the policy's author.
+    let request = json!({ "message": id, "chain": [{ "plugin": "second-chance" }] });
+    let cases = setup.appliance.call::<Value>("POST", "/v1/hooks/receipt/cases", &request)?;
+    let cases = cases.as_array().context("no cases")?;
+    ensure!(cases.len() == 4 && cases.iter().all(|case| case["inexact"].is_null()), "{cases:#?}");
+    let text = cases[1]["case"].as_str().unwrap_or_default();
+    ensure!(text.contains("expect = \"next-leg\"") && text.contains("undeliverable"), "{text}");
     Ok(())
 }

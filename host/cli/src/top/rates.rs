@@ -1,7 +1,7 @@
 //! Rates, computed from two snapshots.
 
 use crate::snapshot::Snapshot;
-use api::{LinkView, QueueView, StatusTotals};
+use api::{LinkView, PluginPeerView, QueueView, StatusTotals};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -22,6 +22,8 @@ pub(super) struct Rates {
     pub(super) commit_ms: Option<f64>,
     /// For each called plugin: hook, calls a second, mean microseconds of a call.
     pub(super) plugins: Vec<(&'static str, f64, f64)>,
+    /// For each peer by a plugin: its name, and submit attempts a second that have ended.
+    pub(super) plugin_peers: Vec<(String, f64)>,
 }
 
 /// The data of the screen.
@@ -60,6 +62,9 @@ impl TopData {
         let plugins = rates.plugins.iter();
         let plugins = plugins.map(|(hook, calls, us)| json!({ "hook": hook, "calls": calls, "us": us }));
         document["plugins"] = plugins.collect();
+        let peers = rates.plugin_peers.iter();
+        let peers = peers.map(|(peer, attempts)| json!({ "peer": peer, "attempts": attempts }));
+        document["rates"]["plugin-peers"] = peers.collect();
         document["queues"] = json!(queues_by_trouble(&self.snapshot, now));
         document["links"] = json!(self.snapshot.links);
         document
@@ -86,7 +91,21 @@ fn rates(before: &Snapshot, after: &Snapshot, seconds: f64) -> Rates {
         refused: per_second(more(|totals| totals.refused)),
         commit_ms: (commits > 0).then(|| more(|totals| totals.commit_us) as f64 / 1_000.0 / commits as f64),
         plugins: if restarted { Vec::new() } else { plugins(before, after, seconds) },
+        plugin_peers: if restarted { Vec::new() } else { plugin_peers(before, after, seconds) },
     }
+}
+
+/// The submit attempts of a peer by a plugin that have ended.
+fn attempts(peer: &PluginPeerView) -> u64 {
+    peer.accepted + peer.refused + peer.uncertain
+}
+
+fn plugin_peers(before: &Snapshot, after: &Snapshot, seconds: f64) -> Vec<(String, f64)> {
+    let rate = |peer: &PluginPeerView| {
+        let earlier = before.plugin_peers.iter().find(|earlier| earlier.peer == peer.peer)?;
+        Some((peer.peer.clone(), attempts(peer).saturating_sub(attempts(earlier)) as f64 / seconds))
+    };
+    after.plugin_peers.iter().filter_map(rate).collect()
 }
 
 fn plugins(before: &Snapshot, after: &Snapshot, seconds: f64) -> Vec<(&'static str, f64, f64)> {
@@ -144,7 +163,13 @@ mod tests {
         };
         let status = StatusView { uptime_seconds: uptime, ..fixtures::status(totals) };
         let hooks = vec![fixtures::router(calls, calls * 7_000)];
-        Snapshot { status, hooks, ..Snapshot::default() }
+        let plugin_peers = vec![PluginPeerView {
+            peer: "api".to_owned(),
+            accepted,
+            refused: accepted / 10,
+            ..PluginPeerView::default()
+        }];
+        Snapshot { status, hooks, plugin_peers, ..Snapshot::default() }
     }
 
     #[test]
@@ -156,6 +181,7 @@ mod tests {
         assert_eq!((rates.accepted, rates.ended, rates.failed), (50.0, 30.0, 5.0));
         assert_eq!(rates.commit_ms, Some(1.5));
         assert_eq!(rates.plugins, [("router", 10.0, 7.0)]);
+        assert_eq!(rates.plugin_peers, [("api".to_owned(), 55.0)]);
         data.next(snapshot(13, 1_100, 110, 520), Duration::from_secs(1));
         assert_eq!((data.rates.accepted, data.rates.commit_ms), (0.0, None));
         assert_eq!(data.curve, [50, 0]);

@@ -4,7 +4,7 @@ use super::rates::{TopData, links, queues_by_trouble};
 use crate::attention::attention;
 use crate::format::{blocked_by, duration_text, number, octets, padded, value_text};
 use crate::output::Tone;
-use api::{LinkView, QueueView};
+use api::{LinkView, PluginPeerView, QueueView};
 use client::terminal::visible;
 use std::collections::VecDeque;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -235,6 +235,33 @@ const LINKS: [Column; 7] = [
     ("LAST ERROR", 20, 76),
 ];
 
+const PLUGIN_PEERS: [Column; 7] = [
+    ("PEER BY PLUGIN", 20, 0),
+    ("PLUGIN", 16, 90),
+    ("RATE", 9, 0),
+    ("FLIGHT", 9, 50),
+    ("REFUSED", 9, 60),
+    ("UNSURE", 9, 58),
+    ("LAST FAILURE", 20, 76),
+];
+
+fn plugin_peer_cells(peer: &PluginPeerView, data: &TopData, now: u64) -> Vec<String> {
+    let per_second = data.rates.plugin_peers.iter().find(|(name, _)| *name == peer.peer);
+    let failure = peer.last_failure.as_ref().map(|why| {
+        let ago = duration_text(&now.saturating_sub(peer.last_failure_at.unwrap_or(now)));
+        format!("{ago} ago: {}", value_text(why))
+    });
+    vec![
+        value_text(&peer.peer),
+        value_text(&peer.plugin),
+        per_second.map_or_else(|| "-".to_owned(), |(_, attempts)| rate(*attempts)),
+        format!("{}/{}", number(peer.in_flight), number(peer.window)),
+        number(peer.refused),
+        number(peer.uncertain),
+        value_text(&failure),
+    ]
+}
+
 fn queue_cells(queue: &QueueView, now: u64) -> Vec<String> {
     let age = |oldest: u64| duration_text(&now.saturating_sub(oldest));
     vec![
@@ -264,8 +291,28 @@ fn link_cells(link: &LinkView) -> Vec<String> {
 
 type Row = (Vec<String>, Option<Tone>);
 
-/// The tables of queues and links. Each gets half of the lines, and the lines that the other does not need.
+/// The tables of queues, links and peers by plugins. Those peers get a third of the lines at most; of the rest, queues and links get
+/// half each, and the lines that the other does not need.
 fn tables(width: usize, height: usize, data: &TopData, view: &ViewState) -> Vec<Line> {
+    let peers = &data.snapshot.plugin_peers;
+    let below = if peers.is_empty() { 0 } else { (peers.len() + 2).min((height / 3).max(3)) };
+    let height = height.saturating_sub(below);
+    let mut lines = queues_and_links(width, height, data, view);
+    if below > 0 {
+        let tone = |peer: &PluginPeerView| match (&peer.plugin, peer.uncertain > 0) {
+            (None, _) => Some(Tone::Bad),
+            (Some(_), true) => Some(Tone::Doubtful),
+            (Some(_), false) => None,
+        };
+        let rows: Vec<Row> =
+            peers.iter().map(|peer| (plugin_peer_cells(peer, data, view.now), tone(peer))).collect();
+        lines.push(Line::default());
+        lines.extend(table((width, below), &PLUGIN_PEERS, &rows, view.scrolled));
+    }
+    lines
+}
+
+fn queues_and_links(width: usize, height: usize, data: &TopData, view: &ViewState) -> Vec<Line> {
     let queues = queues_by_trouble(&data.snapshot, view.now);
     let links = links(&data.snapshot);
     // The heading and a blank line included.

@@ -8,6 +8,7 @@ use crate::layout::{csrf_field, error_notice, live_page, problem_list};
 use crate::live::Region;
 use crate::nav::NavItem;
 use crate::pages::configuration::send_patch;
+use crate::pages::plugin_peer;
 use crate::request_context::RequestContext;
 use crate::settings::{self, Field, PASSWORD_HASH};
 use crate::table::{detail_list, table};
@@ -37,6 +38,8 @@ const PEERS: EntityKind = EntityKind {
     nav_item: NavItem::Peers,
     search_field: "peer",
 };
+/// Peers whose protocol a plugin speaks: they are listed with the other peers.
+const PLUGIN_PEERS: EntityKind = EntityKind { list: "plugin-peer", ..PEERS };
 const GATEWAYS: EntityKind = EntityKind {
     list: "gateway",
     singular: "gateway",
@@ -64,7 +67,17 @@ struct PeerPageState<'a> {
 }
 
 pub(crate) async fn show_peer(context: RequestContext, Path(name): Path<String>) -> Response {
-    render(&context, &PEERS, &name, &PeerPageState::default()).await
+    let kind = peer_kind(&context, &name).await;
+    render(&context, kind, &name, &PeerPageState::default()).await
+}
+
+/// The kind of a peer, by its section of the configuration.
+async fn peer_kind(context: &RequestContext, name: &str) -> &'static EntityKind {
+    // Without a configuration the page shows the error.
+    let Ok(document) = context.console.configuration.cached(context).await else { return &PEERS };
+    let is_plugin_peer =
+        document.one(PEERS.list, name).is_none() && document.one(PLUGIN_PEERS.list, name).is_some();
+    if is_plugin_peer { &PLUGIN_PEERS } else { &PEERS }
 }
 
 pub(crate) async fn show_gateway(context: RequestContext, Path(name): Path<String>) -> Response {
@@ -75,7 +88,7 @@ pub(crate) async fn show_account(context: RequestContext, Path(name): Path<Strin
     render(&context, &ACCOUNTS, &name, &PeerPageState::default()).await
 }
 
-/// The live regions of the page. `list` is `peer`, `gateway` or `account`.
+/// The live regions of the page. `list` is `peer`, `plugin-peer`, `gateway` or `account`.
 pub(crate) async fn regions(
     context: &RequestContext,
     list: &str,
@@ -117,13 +130,18 @@ pub(crate) async fn regions(
     let heads =
         &["State", "Remote address", "Bound as", "In flight", "Answer", "Blocked by", "Since", "Last error"];
     let empty = html! { p { "There are no connections." } };
-    let mut regions = vec![
+    let plugin = match list {
+        "plugin-peer" => plugin_peer::region(context, name).await?,
+        _ => None,
+    };
+    let mut regions: Vec<Region> = plugin.into_iter().collect();
+    regions.extend([
         (
             "links",
             html! {
                 h2 { "Links" }
                 (table("Links", heads, &rows, &empty))
-                @if waits && list != "account" && context.has_permission(Permission::Operate) {
+                @if waits && has_connection_test(list) && context.has_permission(Permission::Operate) {
                     form.inline method="post" action=(dial) { (csrf_field(context)) button type="submit" { "Dial now" } }
                 }
             },
@@ -151,9 +169,14 @@ pub(crate) async fn regions(
                 }
             },
         ),
-    ];
+    ]);
     regions.extend(quality.map(|figures| ("quality", quality_region(&figures))));
     Ok(regions)
+}
+
+/// Whether the appliance dials such an entity, and can test its connection.
+fn has_connection_test(list: &str) -> bool {
+    matches!(list, "peer" | "gateway")
 }
 
 /// What was observed of a peer lately.
@@ -234,13 +257,17 @@ async fn page_body(
     } else {
         None
     };
+    let faults = match kind.list {
+        "plugin-peer" => plugin_peer::faults_section(context, name).await,
+        _ => None,
+    };
     Ok(html! {
         div.heading {
             h1 { (title) }
             @if !is_new && context.has_permission(Permission::Operate) {
-                @if kind.list != "account" {
+                @if has_connection_test(kind.list) {
                     form.inline method="post" action=(format!("{}/{}/test", kind.path, encode_segment(name))) { (csrf_field(context)) button type="submit" { "Test the connection" } }
-                } @else {
+                } @else if kind.list == "account" {
                     a.button href=(with_query("/messages/new", &[("account", name)])) { "Send a test message" }
                 }
             }
@@ -255,6 +282,7 @@ async fn page_body(
         }
         @if let Some(test) = page_state.test { (test_result(test)) }
         @for (id, part) in live { section.card id=(id) { (part) } }
+        @if let Some(faults) = faults { (faults) }
         @if let Some(refusals) = &refusals { (refused_submissions(refusals)) }
         @if context.has_permission(Permission::Configure) {
             (settings_form(context, (kind, &fields), &document, one, is_new, page_state))
@@ -421,7 +449,8 @@ async fn test(context: &RequestContext, kind: &EntityKind, name: &str, form: &Fo
 }
 
 pub(crate) async fn dial_peer(context: RequestContext, Path(name): Path<String>, form: Form) -> Response {
-    dial(&context, &PEERS, &name, &form).await
+    let kind = peer_kind(&context, &name).await;
+    dial(&context, kind, &name, &form).await
 }
 
 pub(crate) async fn dial_gateway(context: RequestContext, Path(name): Path<String>, form: Form) -> Response {
@@ -439,7 +468,8 @@ async fn dial(context: &RequestContext, kind: &EntityKind, name: &str, form: &Fo
 }
 
 pub(crate) async fn change_peer(context: RequestContext, Path(name): Path<String>, form: Form) -> Response {
-    change(&context, &PEERS, &name, &form).await
+    let kind = peer_kind(&context, &name).await;
+    change(&context, kind, &name, &form).await
 }
 
 pub(crate) async fn change_gateway(

@@ -1,6 +1,6 @@
 //! Lists of peers, gateways and accounts, with their state.
 
-use crate::api_caller::{ApiError, encode_segment, with_query};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
 use crate::format::{ago, count, state_badge, with_readable_times};
 use crate::layout::page;
@@ -180,7 +180,7 @@ fn plugin_peer_row(peer: &PluginPeerView) -> Vec<Markup> {
     let callbacks = &peer.callbacks;
     let lost = callbacks.refused + callbacks.failed + callbacks.limited;
     vec![
-        html! { a href=(with_query("/messages", &[("peer", &peer.peer)])) { (peer.peer) } },
+        html! { a href=(format!("{}/{}", PEERS.path, encode_segment(&peer.peer))) { (peer.peer) } },
         html! { @match (&peer.plugin, &peer.version) { (Some(plugin), Some(version)) => { (plugin) " " span.muted { (version) } } _ => { (state_badge("not bound")) } } },
         html! { (peer.in_flight) " of " (peer.window) },
         html! { (count(peer.accepted)) },

@@ -57,6 +57,7 @@ pub(crate) async fn run(
     let request = PolicyTryRequest {
         messages: typed.then(|| typed_message(form)).transpose()?.map(|message| vec![message]),
         last: (!typed).then_some(LAST),
+        message: None,
         activation,
     };
     let path = format!("/v1/hooks/{}/try", encode_segment(hook));
@@ -71,7 +72,7 @@ pub(crate) async fn make_case(
     activation: ActivationRequest,
 ) -> Result<Option<MessageCase>, ApiError> {
     let messages = Some(vec![typed_message(form)?]);
-    let request = PolicyTryRequest { messages, last: None, activation };
+    let request = PolicyTryRequest { messages, activation, ..PolicyTryRequest::default() };
     let path = format!("/v1/hooks/{}/cases", encode_segment(hook));
     let answer = context.send(Method::POST, &path, form, Some(&json!(request))).await?;
     Ok(answer.read::<Vec<MessageCase>>()?.pop())

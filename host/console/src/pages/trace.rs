@@ -8,7 +8,7 @@ use crate::format::{
 use crate::layout::{action_button, live_page, page};
 use crate::live::Region;
 use crate::nav::NavItem;
-use crate::pages::QueryParams;
+use crate::pages::{QueryParams, message_cases};
 use crate::request_context::RequestContext;
 use crate::table::detail_list;
 use api::{
@@ -39,6 +39,10 @@ pub(crate) async fn show(
     // Each read of a text is audited, so a page with a text is not live; nor is the page of a finished message.
     let is_live = read.as_ref().is_ok_and(|trace| !with_body && !trace.finished);
     let live = is_live.then(|| format!("/live?of=message&id={}", encode_segment(&id)));
+    let cases = match &read {
+        Ok(trace) => message_cases::section(&context, trace).await,
+        Err(_) => None,
+    };
     let body = read.map(|trace| {
         html! {
             div.heading { h1 { "Message " code { (trace.id) } } }
@@ -51,6 +55,7 @@ pub(crate) async fn show(
                 section.card { h2 { "Steps" } div #steps { (steps(&trace)) } }
                 div { (routing(&trace)) (price(&trace)) }
             }
+            @if let Some(cases) = &cases { (cases) }
         }
     });
     live_page(&context, &format!("Message {id}"), NavItem::Messages, live.as_deref(), body)
@@ -209,6 +214,9 @@ pub(crate) async fn act(
     Path((id, act)): Path<(String, String)>,
     form: Form,
 ) -> Response {
+    if act == "case" {
+        return message_cases::make(&context, &id, &form).await;
+    }
     let page_path = format!("/messages/{}", encode_segment(&id));
     let path = format!("/v1/messages/{}", encode_segment(&id));
     let result = match act.as_str() {

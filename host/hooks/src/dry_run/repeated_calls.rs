@@ -1,14 +1,16 @@
 //! Recorded calls of receipt policies and of plugins of peers, asked again.
 
-use super::{DryRun, DryRunChain, into_answer, wrong_hook_fault};
+use super::{DryRun, DryRunChain, TracedDryRun, into_answer, wrong_hook_fault};
 use crate::Fault;
 use crate::chain::ChainOutcome;
 use crate::fault_examples::LazyMessageId;
+use crate::host_answer::HostAnswer;
 use crate::host_call_log::HostCallLog;
 use crate::peer_calls::{PeerSubmission, Submitted};
 use crate::worlds::{PeerAnswer, PeerQuestion, ReceiptQuestion};
 use capabilities::FetchRequest;
-use model::{AcceptedSubmission, Message, ReceiptDecision, ReceiptEvent, Timestamp};
+use model::{AcceptedSubmission, Message, PluginVersion, ReceiptDecision, ReceiptEvent, Timestamp};
+use std::sync::Arc;
 
 /// The answer of receipt policies to a recorded question.
 #[derive(Debug, Clone)]
@@ -42,18 +44,42 @@ impl DryRun {
         now: Timestamp,
         call_log: &[u8],
     ) -> RepeatedReceiptCall {
-        let DryRunChain::Receipt(chain) = &self.chain else {
-            return RepeatedReceiptCall { decision: Err(wrong_hook_fault()), missing: None };
-        };
-        let mut call_log = HostCallLog::replaying(call_log);
         let question = ReceiptQuestion { message, submission, event };
-        let outcome = chain.ask(question, now, &mut call_log, &self.reporter, &LazyMessageId::default());
-        let decision = match outcome {
-            ChainOutcome::Decided(decision, _) => Ok(Some(decision)),
-            ChainOutcome::Undecided { answer, .. } => Ok(answer),
-            ChainOutcome::Fault(fault, _) => Err(fault),
+        self.ask_receipt_again(question, now, &mut HostCallLog::replaying(call_log)).0
+    }
+
+    /// Asks as [`DryRun::decide_receipt_again`] does, and traces the call.
+    #[must_use]
+    pub fn trace_receipt_again(
+        &self,
+        message: &Message,
+        submission: AcceptedSubmission,
+        event: ReceiptEvent,
+        now: Timestamp,
+        call_log: &[u8],
+    ) -> TracedDryRun<RepeatedReceiptCall> {
+        let mut call_log = HostCallLog::replaying_traced(call_log);
+        let question = ReceiptQuestion { message, submission, event };
+        let (outcome, by) = self.ask_receipt_again(question, now, &mut call_log);
+        TracedDryRun { outcome, by, host_answers: HostAnswer::all(&call_log) }
+    }
+
+    fn ask_receipt_again(
+        &self,
+        question: ReceiptQuestion<'_>,
+        now: Timestamp,
+        call_log: &mut HostCallLog,
+    ) -> (RepeatedReceiptCall, Option<Arc<PluginVersion>>) {
+        let DryRunChain::Receipt(chain) = &self.chain else {
+            return (RepeatedReceiptCall { decision: Err(wrong_hook_fault()), missing: None }, None);
         };
-        RepeatedReceiptCall { decision, missing: call_log.missing() }
+        let outcome = chain.ask(question, now, call_log, &self.reporter, &LazyMessageId::default());
+        let (decision, by) = match outcome {
+            ChainOutcome::Decided(decision, by) => (Ok(Some(decision)), Some(by.by.clone())),
+            ChainOutcome::Undecided { answer, last, .. } => (Ok(answer), last.map(|last| last.by.clone())),
+            ChainOutcome::Fault(fault, by) => (Err(fault), Some(by.by.clone())),
+        };
+        (RepeatedReceiptCall { decision, missing: call_log.missing() }, by)
     }
 
     /// Whether a plugin of the chain serves the peer of this submission.
@@ -65,7 +91,7 @@ impl DryRun {
 
     /// The digest of the policy document of the plugin that serves the peer of this submission, and the plugin's version.
     #[must_use]
-    pub fn policy_for(&self, submission: &PeerSubmission) -> Option<([u8; 8], &model::PluginVersion)> {
+    pub fn policy_for(&self, submission: &PeerSubmission) -> Option<([u8; 8], &PluginVersion)> {
         let DryRunChain::Peer(chain) = &self.chain else { return None };
         let generation = chain.serving(PeerQuestion::Submit(submission))?;
         Some((crate::recorded_calls::policy_digest(&generation.binding.policy), &generation.by))

@@ -57,7 +57,8 @@ impl InstanceState {
         let peer = self.peer.as_deref().unwrap_or_default();
         let has_secret = |octets: &[u8]| self.services.peer_secrets.occur_in(peer, octets);
         let quotes_secret = kept.as_ref().is_ok_and(|response| {
-            has_secret(&response.body) || response.headers.iter().any(|(_, value)| has_secret(value.as_bytes()))
+            has_secret(&response.body)
+                || response.headers.iter().any(|(_, value)| has_secret(value.as_bytes()))
         });
         if quotes_secret {
             self.call_log.stop_recording();

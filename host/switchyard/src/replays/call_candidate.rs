@@ -1,6 +1,6 @@
 //! Candidates for calls that were recorded after a message's acceptance: receipt policies, and plugins of peers.
 
-use super::{UNKNOWN_PEER, archived_message};
+use super::{UNKNOWN_PEER, routed_message};
 use crate::replays::request_differences::{described_parts, request_differences};
 use arc_swap::ArcSwap;
 use archive::ArchivedMessage;
@@ -46,7 +46,8 @@ impl Candidate for CallCandidate {
         if records.is_empty() {
             return Some(Vec::new());
         }
-        let (message, is_origin_unknown) = self.message(archived);
+        let (message, is_origin_unknown) = routed_message(archived, &self.directory.load(), &self.nobody);
+        let message = Arc::new(message);
         let mut calls = match &self.chain {
             CallChain::Receipts(policies) => self.repeat_receipt_calls(policies, &message, &records),
             CallChain::Peers { candidate, live } => {
@@ -67,17 +68,6 @@ impl Candidate for CallCandidate {
 }
 
 impl CallCandidate {
-    /// The message as it was after its routing, and whether its account is unknown now.
-    fn message(&self, archived: &ArchivedMessage) -> (Arc<Message>, bool) {
-        let directory = self.directory.load();
-        let id = |peer: &Arc<str>| directory.id(peer);
-        let origin = id(&archived.origin);
-        let mut message = archived_message(archived, origin.unwrap_or(UNKNOWN_PEER), &self.nobody);
-        message.routed.changes.clone_from(&archived.changes);
-        message.routed.verdict = archived.verdict.map_peers(|peer| id(peer).unwrap_or(UNKNOWN_PEER));
-        (Arc::new(message), origin.is_none())
-    }
-
     fn repeat_receipt_calls(
         &self,
         policies: &DryRun,
@@ -164,7 +154,8 @@ impl CallCandidate {
             Ok(submitted) => {
                 let result = SubmitResult::of(&submitted.outcome).map(|result| result.to_string());
                 let result = result.unwrap_or_else(|| "not sent".to_owned());
-                let other_id = if has_other_id(&again, reference.as_ref()) { ", with another id" } else { "" };
+                let other_id =
+                    if has_other_id(&again, reference.as_ref()) { ", with another id" } else { "" };
                 let parts = described_parts(&request);
                 (Ok(format!("{peer}: {result}{other_id}{parts}")), submitted.note.clone())
             }
@@ -200,8 +191,7 @@ fn decoded<T>(record: Result<T, codec::RecordError>) -> Option<T> {
 
 /// Whether the live plugin is the one that submitted the message, with the same policy.
 fn is_recorded_version(live: &DryRun, submission: &PeerSubmission, recorded: &RecordedSubmitCall) -> bool {
-    live.policy_for(submission)
-        .is_some_and(|(policy, by)| policy == recorded.policy && *by == *recorded.by)
+    live.policy_for(submission).is_some_and(|(policy, by)| policy == recorded.policy && *by == *recorded.by)
 }
 
 fn has_other_id(again: &RepeatedSubmitCall, live: Option<&RepeatedSubmitCall>) -> bool {
@@ -246,7 +236,12 @@ mod tests {
         for (event, verdict, wait, text) in [
             (dlr, ReceiptVerdict::NextLeg, None, "DLR undeliverable, error 8: next leg"),
             (dlr, remap, None, "DLR undeliverable, error 8: remap to expired, error 4"),
-            (ReceiptEvent::Timeout, ReceiptVerdict::Accept, wait, "no DLR in time: accept, ask again after 1.5 s"),
+            (
+                ReceiptEvent::Timeout,
+                ReceiptVerdict::Accept,
+                wait,
+                "no DLR in time: accept, ask again after 1.5 s",
+            ),
             // The verdict on an acceptance does not count.
             (ReceiptEvent::Accepted, ReceiptVerdict::NextLeg, None, "accepted by the peer: accept"),
         ] {

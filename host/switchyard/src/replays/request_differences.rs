@@ -98,7 +98,10 @@ mod tests {
             difference("body", Some("to=49"), Some("to=%2B49")),
         ];
         assert_eq!(differences, expected);
-        assert_eq!(described_parts(&differences), "; another request: number of requests, url, header x-two, body");
+        assert_eq!(
+            described_parts(&differences),
+            "; another request: number of requests, url, header x-two, body"
+        );
         let none = request_differences(&[live], &[]);
         assert_eq!(none, [difference("number of requests", Some("1"), Some("0"))]);
     }
