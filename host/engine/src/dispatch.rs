@@ -422,6 +422,8 @@ mod tests {
         let first = SubmitTicket { at: Timestamp(1), attempt: 1 };
         assert_eq!(ticket(&steps(&[submitted(1), Unanswered, SentAgain]), own), first);
         assert_eq!(ticket(&steps(&[submitted(1), Recovered, SentAgain]), own), first);
+        let record = StepKind::CallRecorded { hook: model::Hook::Peer, record: Box::default() };
+        assert_eq!(ticket(&steps(&[submitted(1), record, Unanswered, SentAgain]), own), first);
         let twice = [submitted(1), Unanswered, SentAgain, submitted(2), Unanswered, SentAgain];
         assert_eq!(ticket(&steps(&twice), own), first);
         assert_eq!(ticket(&steps(&[submitted(1), Refused { code: 88 }]), own), own);

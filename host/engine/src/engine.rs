@@ -20,7 +20,7 @@ use crate::subscriber_lock::SubscriberLocks;
 use crate::timer::{Timer, Timers};
 use crate::{EngineAnswer, EngineCommand, Event, Output, Settings};
 use model::{
-    FinalRecord, FinalState, Hook, LinkId, Message, MessageId, Moment, Now, ObservationKind, PeerId, Random,
+    FinalRecord, FinalState, LinkId, Message, MessageId, Moment, Now, ObservationKind, PeerId, Random,
     Step, StepKind,
 };
 use rustc_hash::FxHashMap;
@@ -79,6 +79,9 @@ pub struct Engine {
     pub(crate) lookups: Lookups,
     pub(crate) policy: DeliveryPolicyState,
     pub(crate) receipts: ReceiptState,
+    /// Records of submissions by plugins whose outcome comes next. A record does not start a history: without one, a first attempt
+    /// is in its link's list only.
+    pub(crate) submit_records: HashMap<MessageId, Box<[u8]>>,
     pub(crate) subscriber_locks: SubscriberLocks,
     pub(crate) pools: Pools,
     pub(crate) pace_limits: PaceLimits,
@@ -168,6 +171,7 @@ impl Engine {
             lookups: Lookups::default(),
             policy: DeliveryPolicyState::default(),
             receipts: ReceiptState::default(),
+            submit_records: HashMap::new(),
             subscriber_locks: SubscriberLocks::new(random.next()),
             pace_limits: PaceLimits::default(),
             decision_limits: DecisionLimits::default(),
@@ -580,22 +584,6 @@ impl Engine {
             steps.remove(FinalRecord::MAX_STEPS / 4);
         }
         steps.push(Step { at: now.wall, kind });
-    }
-
-    /// Keeps the record of a call with its message. The next write of the message makes it durable.
-    fn call_recorded(&mut self, now: Now, id: MessageId, hook: Hook, record: Box<[u8]>) {
-        let Some(slot) = self.ids.get(&self.slab, id) else { return };
-        let steps = &self.slab[slot].history_mut().steps;
-        let sizes = steps.iter().filter_map(|step| match &step.kind {
-            StepKind::CallRecorded { record, .. } => Some(record.len()),
-            _ => None,
-        });
-        let (count, octets) = sizes.fold((0, 0), |(count, octets), size| (count + 1, octets + size));
-        if count < FinalRecord::MAX_RECORDED_CALLS
-            && octets + record.len() <= FinalRecord::MAX_RECORDED_OCTETS
-        {
-            self.add_step(now, slot, StepKind::CallRecorded { hook, record });
-        }
     }
 
     pub(crate) fn cache(&mut self, slot: Slot, message: Arc<Message>) {

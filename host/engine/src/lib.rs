@@ -40,6 +40,7 @@ mod quarantine;
 mod queue_actions;
 mod receipt_state;
 mod receipts;
+mod recorded_calls;
 mod recover;
 mod replace_if_present;
 mod requery;

@@ -19,6 +19,7 @@ impl Engine {
         outcome: Outcome,
         out: &mut Output,
     ) {
+        let record = self.take_submit_record(id);
         let Some(slot) = self.ids.get(&self.slab, id) else { return };
         match self.slab[slot].state {
             State::Submitted => {
@@ -30,6 +31,9 @@ impl Engine {
                 self.complete_submit(slot, flight.seq, out);
                 let peer = self.slab[slot].peer;
                 self.mark_dirty(peer.0);
+                if let Some(record) = record {
+                    self.keep_submit_record(now, slot, flight, record);
+                }
                 self.apply_outcome(now, slot, flight, outcome, out);
             }
             // A late answer: the message is not uncertain any more.

@@ -287,3 +287,40 @@ fn sample_traffic_goes_from_send_to_sink_and_receipts_come_back() -> Result<()> 
     ensure!(sink.wait()?.success(), "the sink failed");
     Ok(())
 }
+
+/// Runs a command whose output nobody reads; returns its status and what it says on standard error.
+fn with_closed_output(command: &mut Command) -> Result<(Option<i32>, String)> {
+    let (reader, writer) = std::io::pipe()?;
+    drop(reader);
+    let mut running = command.stdin(Stdio::piped()).stdout(writer).stderr(Stdio::piped()).spawn()?;
+    // For `hash-password`; the others do not read it.
+    let _ = running.stdin.take().context("no standard input")?.write_all(b"secret\n");
+    let ended = running.wait_with_output()?;
+    Ok((ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned()))
+}
+
+#[test]
+fn a_command_whose_output_nobody_reads_ends_quietly() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let tally = Arc::new(Tally::new(1_000));
+    let sink = Sink::start(SinkOptions::default(), &tally)?;
+    let appliance = config(&fixture, &sink)?.start()?;
+    let component = fixture.guest("prefix_router").display().to_string();
+    let configuration = appliance.config().write()?.display().to_string();
+    for arguments in [
+        &["status"][..],
+        &["status", "--json"],
+        &["plugin", "schema", &component],
+        &["plugin", "inspect", &component],
+        &["plugin", "list"],
+        &["plugin", "log", "router"],
+        &["check", "--config", &configuration],
+        &["hash-password"],
+        &["completions", "bash"],
+    ] {
+        let (code, error) = with_closed_output(fixture.command(&appliance).args(arguments))?;
+        ensure!(code == Some(141), "{arguments:?}: {code:?} {error}");
+        ensure!(error.is_empty(), "{arguments:?}: {error}");
+    }
+    Ok(())
+}

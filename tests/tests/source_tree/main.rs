@@ -1,5 +1,6 @@
 //! The source tree itself: these tests need no daemon.
 
+mod binaries;
 mod imports;
 mod links;
 mod names;

@@ -20,6 +20,7 @@ mod peers;
 mod previous_contracts;
 mod profile;
 mod receipts;
+mod recorded_calls;
 mod refusals;
 mod screening;
 mod sender_requests;

@@ -3,7 +3,7 @@
 use crate::scenarios::fixture::{ACCOUNT, EngineFixture, FIRST, REPLY, SECOND, by, message};
 use engine::{EngineAnswer, Event, MessageState, Settings};
 use model::{
-    AddressBytes, Dlr, DlrRequest, DlrState, FinalState, Hook, Leg, MessageId, MessageKind, Outcome, PeerId,
+    AddressBytes, Dlr, DlrRequest, DlrState, FinalRecord, FinalState, Hook, Leg, MessageId, MessageKind, Outcome, PeerId,
     PeerMessageId, ReceiptDecision, ReceiptEvent, ReceiptVerdict,
     StepKind::{
         self, AwaitingDlr, Decided, DlrOverdue, DlrReceived, DlrRemapped, DlrSuspected, LateDlrReceived,
@@ -281,4 +281,31 @@ fn unbinding_the_policy_lets_everything_count_as_it_is() {
     assert!(fixture.receipts.is_empty() && !fixture.finished.contains_key(&waits));
     dlr(&mut fixture, FIRST, "n2", DlrState::Delivered);
     assert_eq!(fixture.finished[&waits].state, FinalState::Delivered);
+}
+
+#[test]
+fn records_of_calls_are_kept_with_their_message_up_to_a_limit() {
+    let mut fixture = fixture();
+    let id = submit(&mut fixture);
+    let record = |hook, octets: &[u8]| Event::CallRecorded { id, hook, record: octets.into() };
+    // The record of a submission comes before its outcome, and does not replace the step of the attempt.
+    fixture.run([record(Hook::Peer, b"sent")]);
+    accept(&mut fixture, id, "n1");
+    // Those of receipt policies come before their decisions.
+    fixture.run([record(Hook::Receipt, b"asked"), record(Hook::Receipt, &[0; 9_000])]);
+    decide(&mut fixture, None);
+    fixture.run((0..20).map(|_| record(Hook::Receipt, b"more")));
+    dlr(&mut fixture, FIRST, "n1", DlrState::Delivered);
+    decide(&mut fixture, None);
+    let kinds = fixture.steps(id);
+    let sent = StepKind::CallRecorded { hook: Hook::Peer, record: b"sent".as_slice().into() };
+    let asked = StepKind::CallRecorded { hook: Hook::Receipt, record: b"asked".as_slice().into() };
+    assert!(matches!(kinds[0], StepKind::Submitted { peer: FIRST, attempt: 1 }), "{kinds:?}");
+    assert_eq!(kinds[1], sent);
+    assert!(matches!(kinds[2], StepKind::Responded { .. }), "{kinds:?}");
+    assert_eq!(kinds[3], asked);
+    assert_eq!(kinds.iter().filter(|kind| kind.is_record()).count(), FinalRecord::MAX_RECORDED_CALLS);
+    assert!(matches!(kinds.last(), Some(DlrReceived { .. })), "{kinds:?}");
+    // The message is gone.
+    fixture.run([record(Hook::Receipt, b"late"), record(Hook::Peer, b"late")]);
 }
