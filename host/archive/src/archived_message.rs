@@ -1,5 +1,6 @@
 //! Finished messages as input of a replay.
 
+use crate::trace::{DecodedTrace, decode_trace};
 use bytes::Bytes;
 use model::{
     Address, DlrRequest, Hook, Lookup, MessageChanges, MessageId, PluginVersion, PriceState, ScreenVerdict,
@@ -52,6 +53,8 @@ pub struct ArchivedMessage {
     pub price: Option<Box<ArchivedPrice>>,
     /// The recorded calls of receipt policies and of plugins of peers, as `codec` writes them, in the order of the calls.
     pub calls: Vec<(Hook, Bytes)>,
+    /// The trace as stored, if [`crate::ReplayRange::trace`] requested it; see [`ArchivedMessage::decoded_trace`].
+    pub trace: Option<Bytes>,
     /// The host call log of the router, as written by `hooks`; `None` if the router made no host calls whose results
     /// can vary.
     pub host_calls: Option<Bytes>,
@@ -59,6 +62,14 @@ pub struct ArchivedMessage {
     pub routed: bool,
     /// Missing information that makes an exact replay impossible.
     pub missing: Option<MissingData>,
+}
+
+impl ArchivedMessage {
+    /// The decoded trace; `None` if it was not requested or cannot be decoded.
+    #[must_use]
+    pub fn decoded_trace(&self) -> Option<DecodedTrace> {
+        decode_trace(std::str::from_utf8(self.trace.as_ref()?).ok()?)
+    }
 }
 
 /// Why an exact replay is impossible.

@@ -333,6 +333,7 @@ impl DecisionDecoder {
             lookup,
             price,
             calls,
+            trace: None,
             host_calls,
             routed: flags & NOT_ROUTED == 0,
             missing: None,
@@ -577,6 +578,7 @@ mod tests {
     ) -> ArchivedMessage {
         ArchivedMessage {
             calls: calls.iter().map(|(hook, record)| (*hook, Bytes::from(record.clone()))).collect(),
+            trace: None,
             id: message.id,
             accepted_at: message.accepted_at,
             decided_at,

@@ -12,12 +12,39 @@ pub(crate) const BATCH_ROWS: u64 = 2048;
 /// Maximum size of a batch in octets; it ends early beyond that.
 const BATCH_OCTETS: usize = 4 << 20;
 
+/// The columns of a row beside id and decision.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RowParts {
+    pub(crate) body: bool,
+    pub(crate) trace: bool,
+}
+
+impl RowParts {
+    /// The columns of a query, in their order.
+    pub(crate) fn columns(self) -> &'static str {
+        match (self.body, self.trace) {
+            (false, false) => "id, decision",
+            (true, false) => "id, decision, body",
+            (false, true) => "id, decision, trace",
+            (true, true) => "id, decision, body, trace",
+        }
+    }
+
+    pub(crate) fn body_column(self) -> Option<usize> {
+        self.body.then_some(2)
+    }
+
+    pub(crate) fn trace_column(self) -> Option<usize> {
+        self.trace.then_some(2 + usize::from(self.body))
+    }
+}
+
 /// Messages as read from the database, to be decoded on another thread.
 #[derive(Debug, Default)]
 pub struct RawBatch {
     pub(crate) rows: Vec<RawRow>,
     octets: Bytes,
-    with_body: bool,
+    parts: RowParts,
     /// Rows that an older version wrote.
     pub(crate) undecided_rows: Vec<Record>,
 }
@@ -26,25 +53,26 @@ pub struct RawBatch {
 pub(crate) struct RawBatchBuilder {
     rows: Vec<RawRow>,
     octets: BytesMut,
-    with_body: bool,
+    parts: RowParts,
 }
 
 impl RawBatchBuilder {
-    pub(crate) fn new(with_body: bool) -> Self {
+    pub(crate) fn new(parts: RowParts) -> Self {
         let most = usize::try_from(BATCH_ROWS).unwrap_or(0);
-        let octets = BytesMut::with_capacity(most * if with_body { 256 } else { 96 });
-        Self { rows: Vec::with_capacity(most), octets, with_body }
+        let (body, trace) = (if parts.body { 160 } else { 0 }, if parts.trace { 512 } else { 0 });
+        let octets = BytesMut::with_capacity(most * (96 + body + trace));
+        Self { rows: Vec::with_capacity(most), octets, parts }
     }
 
-    /// Adds a row; a missing decision or text is empty. Returns whether there is room for more.
-    pub(crate) fn push(&mut self, id: i64, decision: &[u8], body: &[u8]) -> bool {
+    /// Adds a row; a missing decision, text or trace is empty. Returns whether there is room for more.
+    pub(crate) fn push(&mut self, id: i64, decision: &[u8], body: &[u8], trace: &[u8]) -> bool {
         let mut put = |octets: &[u8]| {
             let begin = self.octets.len();
             self.octets.extend_from_slice(octets);
             (begin, self.octets.len())
         };
-        let (decision, body) = (put(decision), put(body));
-        self.rows.push(RawRow { id, decision, body });
+        let (decision, body, trace) = (put(decision), put(body), put(trace));
+        self.rows.push(RawRow { id, decision, body, trace });
         self.octets.len() < BATCH_OCTETS
     }
 
@@ -52,7 +80,7 @@ impl RawBatchBuilder {
         RawBatch {
             rows: self.rows,
             octets: self.octets.freeze(),
-            with_body: self.with_body,
+            parts: self.parts,
             undecided_rows: Vec::new(),
         }
     }
@@ -64,6 +92,7 @@ pub(crate) struct RawRow {
     pub(crate) id: i64,
     decision: (usize, usize),
     body: (usize, usize),
+    trace: (usize, usize),
 }
 
 impl RawRow {
@@ -99,12 +128,15 @@ impl RawBatch {
                 let record = undecided_rows
                     .next_if(|record| record.id == id)
                     .ok_or_else(|| damaged("it was changed concurrently"))?;
-                return from_record(record, self.with_body, decoder).ok_or_else(|| damaged("trace"));
+                return from_record(record, self.parts.body, decoder).ok_or_else(|| damaged("trace"));
             }
             let decision = self.octets.slice(row.decision.0..row.decision.1);
             let mut message = decoder.message(id, &decision).map_err(|error| damaged(error.what))?;
-            if self.with_body {
+            if self.parts.body {
                 message.body = Some(self.octets.slice(row.body.0..row.body.1));
+            }
+            if self.parts.trace {
+                message.trace = Some(self.octets.slice(row.trace.0..row.trace.1));
             }
             Ok(message)
         })
@@ -151,6 +183,7 @@ fn from_record(record: &Record, with_body: bool, decoder: &mut DecisionDecoder) 
         lookup: None,
         price: None,
         calls: Vec::new(),
+        trace: None,
         host_calls: None,
         routed: true,
         missing: Some(MissingData::Older),

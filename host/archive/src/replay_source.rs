@@ -3,7 +3,7 @@
 use crate::backend::Session;
 use crate::error::Fault;
 use crate::history::{ReadConnection, conditions, range};
-use crate::raw_batch::{BATCH_ROWS, RawRow};
+use crate::raw_batch::{BATCH_ROWS, RawRow, RowParts};
 use crate::record::{columns, record};
 use crate::sql::{ColumnType, Statement};
 use crate::{Archive, ArchiveError, ArchiveFilter, RawBatch, Record};
@@ -25,6 +25,8 @@ pub struct ReplayRange {
     pub id: Option<MessageId>,
     /// Whether to read texts, for routers that use them.
     pub body: bool,
+    /// Whether to read traces, for receipt policies.
+    pub trace: bool,
 }
 
 /// Archived messages by ascending id; created by [`Archive::replay_source`].
@@ -108,13 +110,12 @@ impl ReplaySource {
             return Ok(None);
         }
         let most = BATCH_ROWS.min(self.left);
-        let body = self.range.body;
-        let what = if body { "SELECT id, decision, body" } else { "SELECT id, decision" };
-        let mut statement = Statement::new(backend.dialect(), what);
+        let parts = RowParts { body: self.range.body, trace: self.range.trace };
+        let mut statement = Statement::new(backend.dialect(), &format!("SELECT {}", parts.columns()));
         statement.push(" FROM messages");
         conditions(&mut statement, &filter, (first, last));
         statement.push(" ORDER BY id LIMIT ").push(&most.to_string());
-        let mut batch = session.scan(&statement, body).await?;
+        let mut batch = session.scan(&statement, parts).await?;
         let Some(reached) = batch.rows.last().map(|row| row.id) else {
             self.ids = Some((1, 0));
             return Ok(None);

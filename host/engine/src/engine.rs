@@ -20,8 +20,8 @@ use crate::subscriber_lock::SubscriberLocks;
 use crate::timer::{Timer, Timers};
 use crate::{EngineAnswer, EngineCommand, Event, Output, Settings};
 use model::{
-    FinalRecord, FinalState, LinkId, Message, MessageId, Moment, Now, ObservationKind, PeerId, Random,
-    Step, StepKind,
+    FinalRecord, FinalState, LinkId, Message, MessageId, Moment, Now, ObservationKind, PeerId, Random, Step,
+    StepKind,
 };
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, HashMap};

@@ -25,13 +25,7 @@ impl Engine {
         if self.submit_records.is_empty() { None } else { self.submit_records.remove(&id) }
     }
 
-    pub(crate) fn keep_submit_record(
-        &mut self,
-        now: Now,
-        slot: Slot,
-        flight: InFlight,
-        record: Box<[u8]>,
-    ) {
+    pub(crate) fn keep_submit_record(&mut self, now: Now, slot: Slot, flight: InFlight, record: Box<[u8]>) {
         if !self.slab[slot].has(flag::OWN_DLR) {
             self.start_history(slot, flight);
             self.add_record(now, slot, Hook::Peer, record);

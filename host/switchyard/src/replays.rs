@@ -2,6 +2,7 @@
 
 mod call_candidate;
 mod request_differences;
+mod trace_calls;
 
 use crate::api_backend::Switchyard;
 use crate::plugins::chain;
@@ -162,7 +163,8 @@ impl Replays {
         };
         let needs_live_texts = hook == Hook::Peer && Self::needs_texts(appliance, &live_chain)?;
         let body = needs_live_texts || Self::needs_texts(appliance, &chain)?;
-        let range = ReplayRange { from, until, limit, last, id: None, body };
+        let trace = hook == Hook::Receipt;
+        let range = ReplayRange { from, until, limit, last, id: None, body, trace };
         let source = ArchiveSource::new(archive, range.clone()).map_err(|error| internal(&error))?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads =

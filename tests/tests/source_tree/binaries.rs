@@ -10,7 +10,11 @@ fn every_program_ends_quietly_when_nobody_reads_its_output() {
         let main = folder.unwrap().path().join("src/main.rs");
         let Ok(source) = fs::read_to_string(&main) else { continue };
         programs += 1;
-        assert!(source.contains("broken_pipe::end_quietly();"), "{}: see the crate broken-pipe", main.display());
+        assert!(
+            source.contains("broken_pipe::end_quietly();"),
+            "{}: see the crate broken-pipe",
+            main.display()
+        );
     }
     assert!(programs >= 5, "{programs} programs");
 }

@@ -5,7 +5,7 @@
 
 use crate::error::Fault;
 use crate::measures::StatisticsDelta;
-use crate::raw_batch::RawBatchBuilder;
+use crate::raw_batch::{RawBatchBuilder, RowParts};
 use crate::row::Row;
 use crate::sql::{COLUMNS, Cell, ColumnType, Dialect, Parameter, Statement, Value, values};
 use crate::{ArchiveError, ArchiveOptions, RawBatch};
@@ -127,8 +127,11 @@ pub(crate) trait Session: Send {
     ) -> BoxFuture<'a, Result<Table, Fault>>;
 
     /// Reads rows for a replay (id, decision and, with `body`, body) until the batch is full.
-    fn scan<'a>(&'a mut self, statement: &'a Statement, body: bool)
-    -> BoxFuture<'a, Result<RawBatch, Fault>>;
+    fn scan<'a>(
+        &'a mut self,
+        statement: &'a Statement,
+        parts: RowParts,
+    ) -> BoxFuture<'a, Result<RawBatch, Fault>>;
 }
 
 /// Opens the back end of a URL.
@@ -285,24 +288,31 @@ where
 }
 
 /// Runs a query for a replay.
-async fn scan<'c, DB, E>(on: E, statement: &Statement, body: bool) -> Result<RawBatch, sqlx::Error>
+async fn scan<'c, DB, E>(on: E, statement: &Statement, parts: RowParts) -> Result<RawBatch, sqlx::Error>
 where
     DB: Database,
     DB::Arguments: IntoArguments<DB>,
     E: Executor<'c, Database = DB>,
     for<'q> i64: Encode<'q, DB> + Decode<'q, DB> + Type<DB>,
-    for<'q> &'q str: Encode<'q, DB> + Type<DB>,
+    for<'q> &'q str: Encode<'q, DB> + Decode<'q, DB> + Type<DB>,
     for<'q> &'q [u8]: Decode<'q, DB> + Type<DB>,
     usize: ColumnIndex<DB::Row>,
 {
     use sqlx::Row as _;
     let arguments = arguments::<DB>(&statement.bound)?;
     let mut rows = sqlx::query_with::<DB, _>(AssertSqlSafe(statement.sql.clone()), arguments).fetch(on);
-    let mut batch = RawBatchBuilder::new(body);
+    let mut batch = RawBatchBuilder::new(parts);
     while let Some(row) = rows.try_next().await? {
         let decision = row.try_get::<Option<&[u8]>, _>(1)?.unwrap_or_default();
-        let text = if body { row.try_get::<Option<&[u8]>, _>(2)?.unwrap_or_default() } else { &[] };
-        if !batch.push(row.try_get(0)?, decision, text) {
+        let text = match parts.body_column() {
+            Some(column) => row.try_get::<Option<&[u8]>, _>(column)?.unwrap_or_default(),
+            None => &[],
+        };
+        let trace = match parts.trace_column() {
+            Some(column) => row.try_get::<Option<&str>, _>(column)?.unwrap_or_default(),
+            None => "",
+        };
+        if !batch.push(row.try_get(0)?, decision, text, trace.as_bytes()) {
             break;
         }
     }

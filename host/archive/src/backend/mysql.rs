@@ -3,6 +3,7 @@
 use super::{Backend, Blame, Readers, Session, Table, by_state, fault};
 use crate::error::Fault;
 use crate::measures::StatisticsDelta;
+use crate::raw_batch::RowParts;
 use crate::row::Row;
 use crate::sql::{ColumnType, Dialect, Statement, add_sums, insert_rows, split_by_sizes};
 use crate::{ArchiveError, ArchiveOptions, RawBatch};
@@ -118,9 +119,9 @@ impl Session for MySqlConnection {
     fn scan<'a>(
         &'a mut self,
         statement: &'a Statement,
-        body: bool,
+        parts: RowParts,
     ) -> BoxFuture<'a, Result<RawBatch, Fault>> {
-        async move { super::scan(self, statement, body).await.map_err(meaning) }.boxed()
+        async move { super::scan(self, statement, parts).await.map_err(meaning) }.boxed()
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Backend, Blame, Readers, Session, Table, by_state, fault};
 use crate::error::Fault;
 use crate::measures::StatisticsDelta;
+use crate::raw_batch::RowParts;
 use crate::row::Row;
 use crate::sql::{COLUMNS, ColumnType, Dialect, Statement, Value, add_sums, values};
 use crate::{ArchiveOptions, RawBatch};
@@ -87,9 +88,9 @@ impl Session for PgConnection {
     fn scan<'a>(
         &'a mut self,
         statement: &'a Statement,
-        body: bool,
+        parts: RowParts,
     ) -> BoxFuture<'a, Result<RawBatch, Fault>> {
-        async move { super::scan(self, statement, body).await.map_err(meaning) }.boxed()
+        async move { super::scan(self, statement, parts).await.map_err(meaning) }.boxed()
     }
 }
 

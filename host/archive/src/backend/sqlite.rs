@@ -3,7 +3,7 @@
 use super::{Backend, Blame, Readers, Session, Table, fault};
 use crate::error::Fault;
 use crate::measures::StatisticsDelta;
-use crate::raw_batch::RawBatchBuilder;
+use crate::raw_batch::{RawBatchBuilder, RowParts};
 use crate::row::Row;
 use crate::sql::{ColumnType, Dialect, Parameter, Statement, add_sums, insert_rows};
 use crate::{ArchiveError, ArchiveOptions, RawBatch};
@@ -116,18 +116,24 @@ fn open_for_reading(file: &Path) -> rusqlite::Result<rusqlite::Connection> {
 }
 
 /// Runs a query for a replay.
-fn scan(connection: &rusqlite::Connection, statement: &Statement, body: bool) -> rusqlite::Result<RawBatch> {
+fn scan(
+    connection: &rusqlite::Connection,
+    statement: &Statement,
+    parts: RowParts,
+) -> rusqlite::Result<RawBatch> {
     let bound = statement.bound.iter().map(|value| match value {
         Parameter::Number(number) => rusqlite::types::Value::from(*number),
         Parameter::Text(text) => rusqlite::types::Value::from(text.clone()),
     });
     let mut prepared = connection.prepare(&statement.sql)?;
     let mut rows = prepared.query(rusqlite::params_from_iter(bound))?;
-    let mut batch = RawBatchBuilder::new(body);
+    let mut batch = RawBatchBuilder::new(parts);
     while let Some(row) = rows.next()? {
         let octets =
             |index| Ok::<_, rusqlite::Error>(row.get_ref(index)?.as_bytes_or_null()?.unwrap_or_default());
-        if !batch.push(row.get(0)?, octets(1)?, if body { octets(2)? } else { &[] }) {
+        let text = parts.body_column().map_or(Ok(&[][..]), octets)?;
+        let trace = parts.trace_column().map_or(Ok(&[][..]), octets)?;
+        if !batch.push(row.get(0)?, octets(1)?, text, trace) {
             break;
         }
     }
@@ -166,7 +172,7 @@ impl Session for SqliteSession {
     fn scan<'a>(
         &'a mut self,
         statement: &'a Statement,
-        body: bool,
+        parts: RowParts,
     ) -> BoxFuture<'a, Result<RawBatch, Fault>> {
         async move {
             let (bulk, file, statement) = (self.bulk.take(), self.file.clone(), statement.clone());
@@ -175,7 +181,7 @@ impl Session for SqliteSession {
                     Some(bulk) => bulk,
                     None => open_for_reading(&file)?,
                 };
-                let batch = scan(&bulk, &statement, body)?;
+                let batch = scan(&bulk, &statement, parts)?;
                 Ok::<_, rusqlite::Error>((bulk, batch))
             });
             let down = |text: String| Fault::Down(ArchiveError::Database(text));

@@ -67,6 +67,7 @@ const PAGES: &[&str] = &[
     "/peers",
     "/peers/north",
     "/peers/harbour",
+    "/peers/aggregator",
     "/peers/new",
     "/accounts",
     "/accounts/acme",
@@ -418,6 +419,35 @@ async fn a_policy_is_tried_before_it_is_applied() {
     assert!(page.text.contains("<li class=\"invalid\" id=\"line-5\">"), "{}", page.text);
     let shown = get(&console, "/policies/router", "viewer").await.text;
     assert!(!shown.contains("try-last") && shown.contains("readonly"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_peer_by_a_plugin_has_a_page() {
+    let console = console::router(FakeApi::appliance(6, 4).router());
+    let list = get(&console, "/peers", "viewer").await.text;
+    assert!(list.contains("href=\"/peers/aggregator\""), "{list}");
+    let page = get(&console, "/peers/aggregator", "admin").await.text;
+    for words in
+        ["http-peer", "3 of 8", "no credit &lt;b&gt;", "Faults of its plugin", "href=\"/plugins/peer\""]
+    {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(!page.contains("Test the connection"), "{page}");
+    assert_eq!(get(&console, "/peers/nobody", "admin").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn calls_of_plugins_about_a_message_are_made_cases() {
+    let console = console::router(FakeApi::appliance(6, 4).router());
+    let page = get(&console, "/messages/1", "admin").await.text;
+    assert!(page.contains("action=\"/messages/1/case\"") && page.contains("Make it a case"), "{page}");
+    let waiting = get(&console, "/messages/2", "admin").await.text;
+    assert!(!waiting.contains("/messages/2/case"), "{waiting}");
+    // A case has the text.
+    let masked = get(&console, "/messages/1", "viewer").await.text;
+    assert!(!masked.contains("Make it a case"), "{masked}");
+    let made = post_form(&console, "/messages/1/case", "admin", "hook=router").await;
+    assert!(made.text.contains("[[case]]\nname = &quot;acme to &lt;491&gt;&quot;"), "{}", made.text);
 }
 
 #[tokio::test]

@@ -33,7 +33,11 @@ fn response(status: u16, headers: &[(&str, &str)], body: &str) -> FetchResponse 
 }
 
 fn accepting() -> Result<FetchResponse, FetchFailure> {
-    Ok(response(200, &[("set-cookie", "session=abc"), ("x-id", "7")], r#"{"status":"queued","message_id":"api-7"}"#))
+    Ok(response(
+        200,
+        &[("set-cookie", "session=abc"), ("x-id", "7")],
+        r#"{"status":"queued","message_id":"api-7"}"#,
+    ))
 }
 
 /// An `http-peer` of the peer `north`; its document asks for a secret in the header, in the URL and in the body.
@@ -54,7 +58,8 @@ fn peer_fixture(record: bool) -> (HooksFixture, Arc<ScriptedFetch>) {
     let (results, requests) = (Mutex::new(vec![accepting()]), Mutex::default());
     let fetch = Arc::new(ScriptedFetch { results, requests });
     let fixture = HooksFixture::with_fetch_and_options(HooksOptions { record, ..options() }, fetch.clone());
-    let secrets = [("token", "t0ken"), ("path", "p4th")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let secrets =
+        [("token", "t0ken"), ("path", "p4th")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     fixture.secrets.publish([("north".to_owned(), secrets.into())].into());
     let live = peer_binding(&fixture, "text", "permanent");
     fixture.hooks.activate(Hook::Peer, NOW, vec![live], None).unwrap();
@@ -102,8 +107,13 @@ fn a_submission_is_recorded_without_secrets_and_made_again_without_sending() {
         assert_eq!((&*request.method, &*request.url), ("POST", "http://peer.example/secret-path"));
         assert!(String::from_utf8_lossy(&request.body).contains("\"login\":\"secret-token\""), "{request:?}");
 
-        let other = dry_run(&fixture, "message", "temporary").submit_again(&submission(), NOW, &call.host_calls);
-        assert!(String::from_utf8_lossy(&other.requests[0].body).contains("\"message\":"), "{:?}", other.requests);
+        let other =
+            dry_run(&fixture, "message", "temporary").submit_again(&submission(), NOW, &call.host_calls);
+        assert!(
+            String::from_utf8_lossy(&other.requests[0].body).contains("\"message\":"),
+            "{:?}",
+            other.requests
+        );
         assert_eq!(other.requests[0].headers, request.headers, "the same login with the same placeholder");
         if let Some(class) = class {
             let refused = Outcome::Refused { class, code: 402, taken: Vec::new() };

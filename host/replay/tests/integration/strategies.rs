@@ -187,6 +187,7 @@ prop_compose! {
             screening: None,
             lookup: None,
             calls: Vec::new(),
+        trace: None,
             missing: older.then_some(MissingData::Older),
         };
         (message, decision)

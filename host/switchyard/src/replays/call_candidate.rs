@@ -2,6 +2,7 @@
 
 use super::{UNKNOWN_PEER, routed_message};
 use crate::replays::request_differences::{described_parts, request_differences};
+use crate::replays::trace_calls::calls_of_trace;
 use arc_swap::ArcSwap;
 use archive::ArchivedMessage;
 use bytes::Bytes;
@@ -43,13 +44,28 @@ impl Candidate for CallCandidate {
         };
         let records: Vec<&Bytes> =
             archived.calls.iter().filter(|(of, _)| *of == hook).map(|(_, record)| record).collect();
-        if records.is_empty() {
+        let of_trace = match hook {
+            Hook::Receipt if records.is_empty() => {
+                archived.decoded_trace().map(|trace| calls_of_trace(archived, &trace)).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
+        if records.is_empty() && of_trace.is_empty() {
             return Some(Vec::new());
         }
         let (message, is_origin_unknown) = routed_message(archived, &self.directory.load(), &self.nobody);
         let message = Arc::new(message);
         let mut calls = match &self.chain {
-            CallChain::Receipts(policies) => self.repeat_receipt_calls(policies, &message, &records),
+            CallChain::Receipts(policies) if records.is_empty() => {
+                let mut calls = self.repeat_receipt_calls(policies, &message, &of_trace);
+                mark_inexact(&mut calls, "a DLR of a trace, without the answers of the host");
+                calls
+            }
+            CallChain::Receipts(policies) => {
+                let recorded =
+                    records.iter().filter_map(|record| decoded(codec::decode_receipt_call(record)));
+                self.repeat_receipt_calls(policies, &message, &recorded.collect::<Vec<_>>())
+            }
             CallChain::Peers { candidate, live } => {
                 let has_pool_sender = archived.sender.is_some();
                 let repeat = |record| Self::repeat_submit_call((candidate, live), &message, record);
@@ -72,13 +88,12 @@ impl CallCandidate {
         &self,
         policies: &DryRun,
         message: &Message,
-        records: &[&Bytes],
+        recorded: &[RecordedReceiptCall],
     ) -> Vec<RepeatedCall> {
         let mut calls: Vec<RepeatedCall> = Vec::new();
         let mut has_changed = false;
-        for record in records {
-            let Some(recorded) = decoded(codec::decode_receipt_call(record)) else { continue };
-            let mut call = self.repeat_receipt_call(policies, message, &recorded);
+        for recorded in recorded {
+            let mut call = self.repeat_receipt_call(policies, message, recorded);
             // Another decision would have led to other calls.
             has_changed |= calls.last().is_some_and(|last| last.candidate.as_ref() != Ok(&last.recorded));
             if has_changed {

@@ -188,6 +188,7 @@ pub fn archived((message, ended): &Finished, body: bool) -> ArchivedMessage {
         screening: None,
         lookup: None,
         calls: Vec::new(),
+        trace: None,
         missing: None,
     }
 }

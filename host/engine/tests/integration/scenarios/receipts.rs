@@ -3,8 +3,8 @@
 use crate::scenarios::fixture::{ACCOUNT, EngineFixture, FIRST, REPLY, SECOND, by, message};
 use engine::{EngineAnswer, Event, MessageState, Settings};
 use model::{
-    AddressBytes, Dlr, DlrRequest, DlrState, FinalRecord, FinalState, Hook, Leg, MessageId, MessageKind, Outcome, PeerId,
-    PeerMessageId, ReceiptDecision, ReceiptEvent, ReceiptVerdict,
+    AddressBytes, Dlr, DlrRequest, DlrState, FinalRecord, FinalState, Hook, Leg, MessageId, MessageKind,
+    Outcome, PeerId, PeerMessageId, ReceiptDecision, ReceiptEvent, ReceiptVerdict,
     StepKind::{
         self, AwaitingDlr, Decided, DlrOverdue, DlrReceived, DlrRemapped, DlrSuspected, LateDlrReceived,
     },

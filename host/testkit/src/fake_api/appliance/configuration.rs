@@ -26,6 +26,7 @@ fn document(peers: usize, accounts: usize) -> Value {
         "appliance": { "name": "SWITCHYARD", "shutdown-timeout": "10s", "free-space-watermark": "512MiB" },
         "listener": [{ "name": "smpp", "listen": "127.0.0.1:2775", "connections": 1000 }],
         "peer": peers, "account": accounts,
+        "plugin-peer": [{ "name": "aggregator", "window": 8, "callbacks": true }],
         "gateway": [{ "name": "unicom", "address": "smg.example.net:8801", "node": 3_010_012_345_u64, "login-name": "us", "login-password": "(unchanged)", "inbound-login-name": "smg", "inbound-login-password": "(unchanged)", "connections": 2 }],
     })
 }
