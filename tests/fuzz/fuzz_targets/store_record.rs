@@ -4,10 +4,11 @@
 
 use codec::{
     RecordDecoder, RecordError, decode_balance, decode_final, decode_idempotency_key, decode_journal,
-    decode_number, decode_operation, decode_orphan_dlr, decode_pool, decode_progress, decode_settlement,
-    decode_submit_attempts, encode_balance, encode_final, encode_idempotency_key, encode_journal,
-    encode_message, encode_number, encode_operation, encode_orphan_dlr, encode_pool, encode_progress,
-    encode_settlement, encode_submit_attempts,
+    decode_number, decode_operation, decode_orphan_dlr, decode_pool, decode_progress, decode_receipt_call,
+    decode_settlement, decode_submit_attempts, decode_submit_call, encode_balance, encode_final,
+    encode_idempotency_key, encode_journal, encode_message, encode_number, encode_operation,
+    encode_orphan_dlr, encode_pool, encode_progress, encode_receipt_call, encode_settlement,
+    encode_submit_attempts, encode_submit_call,
 };
 use libfuzzer_sys::fuzz_target;
 use model::{MessageId, PoolId};
@@ -32,7 +33,7 @@ fn check_round_trip<T: PartialEq + Debug>(
 
 fuzz_target!(|input: &[u8]| {
     let Some((&table, octets)) = input.split_first() else { return };
-    match table % 12 {
+    match table % 14 {
         0 => {
             // In `finished`, another record follows: the end of the first one matters.
             let whole = |octets: &[u8]| RecordDecoder::new().message(ID, octets);
@@ -60,8 +61,14 @@ fuzz_target!(|input: &[u8]| {
         8 => check_round_trip(octets, |octets| decode_settlement(7, octets), encode_settlement),
         9 => check_round_trip(octets, |octets| decode_pool(PoolId(7), octets), encode_pool),
         10 => check_round_trip(octets, decode_number, encode_number),
-        _ => check_round_trip(octets, decode_journal, |out, (serial, entries)| {
+        11 => check_round_trip(octets, decode_journal, |out, (serial, entries)| {
             encode_journal(out, *serial, entries)
+        }),
+        12 => check_round_trip(octets, decode_receipt_call, |out, call| {
+            out.extend_from_slice(&encode_receipt_call(call));
+        }),
+        _ => check_round_trip(octets, decode_submit_call, |out, call| {
+            out.extend_from_slice(&encode_submit_call(call));
         }),
     }
 });
