@@ -19,13 +19,14 @@ use crate::pools::Pools;
 use crate::problem::{Problem, ProblemKind};
 use crate::quarantine::Quarantine;
 use crate::queue_actions::QueueActions;
-use crate::recent_metrics::MetricsSampler;
+use crate::recent_metrics::{MetricsSampler, MetricsSource};
 use crate::records::Records;
 use crate::security_headers::add_security_headers;
 use crate::service::{Provides, Service, call};
 use crate::subscribers::GsmSubscribers;
 use crate::testing::Testing;
 use crate::trace::Traces;
+use crate::traffic::Traffic;
 
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{self, Next};
@@ -44,6 +45,7 @@ pub trait ApiBackend:
     + GsmSubscribers
     + Ledger
     + Messages
+    + MetricsSource
     + Operation
     + Overview
     + PaceBuckets
@@ -55,6 +57,7 @@ pub trait ApiBackend:
     + Records
     + Testing
     + Traces
+    + Traffic
 {
 }
 
@@ -67,6 +70,8 @@ impl<T> ApiBackend for T where
         + GsmSubscribers
         + Ledger
         + Messages
+        + MetricsSource
+    + MetricsSource
         + Operation
         + Overview
         + PaceBuckets
@@ -78,6 +83,7 @@ impl<T> ApiBackend for T where
         + Records
         + Testing
         + Traces
+        + Traffic
 {
 }
 
@@ -103,6 +109,7 @@ provide!(
     GsmSubscribers,
     Ledger,
     Messages,
+    MetricsSource,
     Operation,
     Overview,
     PaceBuckets,
@@ -113,7 +120,8 @@ provide!(
     QueueActions,
     Records,
     Testing,
-    Traces
+    Traces,
+    Traffic
 );
 
 /// Default limit of a request body, in octets.
@@ -133,6 +141,8 @@ pub(crate) fn protected_routes() -> OpenApiRouter<SharedBackend> {
         .merge(crate::overview::routes())
         .merge(crate::attention::routes())
         .merge(crate::recent_metrics::routes())
+        .merge(crate::metrics_history::routes())
+        .merge(crate::traffic::routes())
         .merge(crate::trace::routes())
         .merge(crate::messages::routes())
         .merge(crate::subscribers::routes())

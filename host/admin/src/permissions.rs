@@ -11,6 +11,8 @@ const PERMISSIONS: &[(Method, &str, Permission)] = &[
     (Method::GET, "/v1/metrics/recent", Permission::Read),
     (Method::GET, "/v1/queues", Permission::Read),
     (Method::GET, "/v1/pace-buckets", Permission::Read),
+    (Method::GET, "/v1/traffic", Permission::Read),
+    (Method::GET, "/v1/metrics/history", Permission::Read),
     (Method::GET, "/v1/links", Permission::Read),
     (Method::GET, "/v1/messages", Permission::Own),
     (Method::GET, "/v1/messages/{id}", Permission::Own),

@@ -1,14 +1,19 @@
 //! Samples of the last ten minutes, for live charts.
 
+use crate::cluster::ClusterLeader;
+use crate::metrics_history::MetricsHistory;
 use crate::overview::Overview;
+use crate::plugins::Plugins;
 use crate::problem::Problem;
 use crate::service::{Service, call};
-use api::{MetricsSampleView, RecentMetricsView};
+use crate::traffic::HookSamples;
+use api::{HistoryRange, HookTrafficView, MetricsHistoryView, MetricsSampleView, RecentMetricsView};
 use axum::Json;
 use axum::extract::Extension;
 use model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
@@ -19,12 +24,22 @@ use utoipa_axum::routes;
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum number of samples: ten minutes.
 const CAPACITY: usize = 300;
-/// Links are read only for every fifth sample: there may be ten thousand of them.
+/// Links and hooks are read only for every fifth sample: there may be ten thousand links.
 const LINKS_EVERY_SAMPLES: u64 = 5;
+
+/// What the samples are taken from.
+pub trait MetricsSource: Overview + Plugins + ClusterLeader {
+    /// The folder with the history of the metrics; `None` to keep it in memory.
+    fn metrics_folder(&self) -> Option<PathBuf>;
+}
 
 /// Takes samples while the backend exists.
 #[derive(Debug, Default)]
-pub(crate) struct MetricsSampler(Mutex<VecDeque<MetricsSampleView>>);
+pub(crate) struct MetricsSampler {
+    samples: Mutex<VecDeque<MetricsSampleView>>,
+    hooks: Mutex<HookSamples>,
+    history: MetricsHistory,
+}
 
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(recent_metrics))
@@ -33,22 +48,37 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
 /// Returns samples of the last ten minutes: throughput, failures, waiting messages, latency.
 #[utoipa::path(get, path = "/v1/metrics/recent", responses((status = 200, description = "The samples, oldest first.", body = RecentMetricsView)))]
 async fn recent_metrics(Extension(sampler): Extension<Arc<MetricsSampler>>) -> Json<RecentMetricsView> {
-    let samples = sampler.0.lock().iter().cloned().collect();
+    let samples = sampler.samples.lock().iter().cloned().collect();
     Json(RecentMetricsView { interval_ms: SAMPLE_INTERVAL.as_millis() as u64, capacity: CAPACITY, samples })
 }
 
 impl MetricsSampler {
     /// Starts the sampler. Without a tokio runtime (in tests of routes) it takes no samples.
-    pub(crate) fn start(backend: &Arc<dyn Overview>) -> Arc<Self> {
-        let sampler = Arc::new(Self::default());
+    pub(crate) fn start(backend: &Arc<dyn MetricsSource>) -> Arc<Self> {
+        let history = backend
+            .metrics_folder()
+            .map_or_else(MetricsHistory::default, |folder| MetricsHistory::open(&folder));
+        let sampler = Arc::new(Self { history, ..Self::default() });
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let term = backend.cluster().map(|cluster| cluster.term);
+            sampler.history.note_start(Timestamp::now().0, term);
             runtime.spawn(sample_loop(Arc::downgrade(&sampler), Arc::downgrade(backend)));
         }
         sampler
     }
 
+    /// The time that the samples of hooks cover, in milliseconds, and their traffic in that time.
+    pub(crate) fn hook_traffic(&self) -> (u64, Vec<HookTrafficView>) {
+        self.hooks.lock().traffic()
+    }
+
+    /// The history of a range before `now`, with the starts of the daemon.
+    pub(crate) fn history(&self, range: HistoryRange, now: u64) -> MetricsHistoryView {
+        self.history.view(range, now)
+    }
+
     fn push(&self, sample: MetricsSampleView) {
-        let mut samples = self.0.lock();
+        let mut samples = self.samples.lock();
         if samples.len() == CAPACITY {
             samples.pop_front();
         }
@@ -56,7 +86,7 @@ impl MetricsSampler {
     }
 }
 
-async fn sample_loop(sampler: Weak<MetricsSampler>, backend: Weak<dyn Overview>) {
+async fn sample_loop(sampler: Weak<MetricsSampler>, backend: Weak<dyn MetricsSource>) {
     let mut clock = tokio::time::interval(SAMPLE_INTERVAL);
     clock.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut round_trip = None;
@@ -64,20 +94,28 @@ async fn sample_loop(sampler: Weak<MetricsSampler>, backend: Weak<dyn Overview>)
         clock.tick().await;
         let (Some(sampler), Some(backend)) = (sampler.upgrade(), backend.upgrade()) else { return };
         let with_links = index.is_multiple_of(LINKS_EVERY_SAMPLES);
-        let sampled = call(Service(backend), move |backend| take_sample(backend, with_links)).await;
+        let backend = Service(backend);
+        if with_links && let Ok(hooks) = call(backend.clone(), |backend| Ok(backend.hooks())).await {
+            sampler.hooks.lock().push(Timestamp::now().0, &hooks);
+        }
+        let sampled = call(backend, move |backend| take_sample(backend, with_links)).await;
         // The daemon is shutting down, or the store cannot be read; other code reports that.
         if let Ok((mut sample, answered)) = sampled {
             if with_links {
                 round_trip = answered;
             }
             sample.round_trip_us = round_trip;
+            let before = sampler.samples.lock().back().cloned();
+            if let Some(before) = before {
+                sampler.history.add(&before, &sample, with_links);
+            }
             sampler.push(sample);
         }
     }
 }
 
 fn take_sample(
-    backend: &dyn Overview,
+    backend: &dyn MetricsSource,
     with_links: bool,
 ) -> Result<(MetricsSampleView, Option<u64>), Problem> {
     let status = backend.status()?;
@@ -114,7 +152,7 @@ mod tests {
         for at in 0..CAPACITY as u64 + 7 {
             sampler.push(MetricsSampleView { at, ..MetricsSampleView::default() });
         }
-        let samples = sampler.0.lock();
+        let samples = sampler.samples.lock();
         assert_eq!((samples.len(), samples[0].at), (CAPACITY, 7));
     }
 

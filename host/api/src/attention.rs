@@ -14,7 +14,7 @@ pub enum AttentionSeverity {
 }
 
 /// The kind of a finding's subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, Hash)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttentionSubjectKind {
     /// The appliance as a whole.

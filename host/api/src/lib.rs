@@ -12,6 +12,7 @@ mod core_networks;
 mod hooks;
 mod ledger;
 mod messages;
+mod metrics_history;
 pub mod name_schemas;
 mod names;
 pub mod openapi;
@@ -37,6 +38,7 @@ mod replays;
 mod subscribers;
 mod tables;
 mod trace;
+mod traffic;
 mod users;
 
 pub use appliance_image::{
@@ -65,6 +67,9 @@ pub use hooks::{
 };
 pub use ledger::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
 pub use messages::{AcceptedMessage, MessageFilter, MessagePageView, MessageRowView, TestMessageRequest};
+pub use metrics_history::{
+    HistoryEventKind, HistoryEventView, HistoryRange, HistorySampleView, MetricsHistoryView,
+};
 pub use names::{
     BindMode, CoreNetworkFaultKind, CoreNetworkRole, LinkBlocker, LinkPhase, LinkRole, LookupResultView,
     MessageStateView, PresenceSign, PumpState, ReadinessStatus, SubscriberStateView, TestStepKind,
@@ -120,6 +125,7 @@ pub use trace::{
     ExplainRequest, ExplanationView, LookupView, PriceView, RoutingView, ScreeningView, SettleMessageRequest,
     StepView, TraceView,
 };
+pub use traffic::{HookTrafficView, SubmitterTrafficView, TrafficCounts, TrafficFlowView, TrafficView};
 pub use users::{
     AuditEntry, AuditOutcome, AuditPage, AuditRecord, CreatedTokenView, LoginRequest, PasswordRequest,
     Permission, Role, TokenInfo, TokenRequest, User, UserChangeRequest, UserRequest, WhoamiView,

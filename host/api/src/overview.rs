@@ -130,7 +130,6 @@ pub struct QueueView {
     #[serde(skip)]
     pub block_cause: BlockCause,
     /// Whether this is the queue of an account.
-    #[serde(skip)]
     pub is_account: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Charts of the last minutes as SVG.
+//! Charts over a range of time as SVG.
 
 use crate::format::figure;
 use maud::{Markup, html};
@@ -45,10 +45,28 @@ fn pieces(points: &[Option<f64>], top: f64) -> Vec<String> {
     pieces
 }
 
-/// A chart of the last `minutes`; `unit` follows each number.
-pub(crate) fn chart(title: &str, unit: &str, minutes: u64, lines: &[Line<'_>]) -> Markup {
+/// The time axis of charts.
+pub(crate) struct TimeAxis {
+    /// The range in words, such as `10 minutes`.
+    pub(crate) range: String,
+    /// The labels below the chart, evenly apart.
+    pub(crate) labels: Vec<Markup>,
+    pub(crate) marks: Vec<Mark>,
+}
+
+/// An event, drawn as a vertical line.
+pub(crate) struct Mark {
+    /// The position, from 0 to 1.
+    pub(crate) at: f64,
+    pub(crate) class: &'static str,
+    pub(crate) title: String,
+}
+
+/// A chart; `unit` follows each number.
+pub(crate) fn chart(title: &str, unit: &str, axis: &TimeAxis, lines: &[Line<'_>]) -> Markup {
     let known = lines.iter().flat_map(|line| line.points.iter().flatten());
-    let top = scale_top(known.clone().copied().fold(0.0, f64::max));
+    let most = known.clone().copied().fold(0.0, f64::max);
+    let top = scale_top(most);
     let last = |line: &Line<'_>| line.points.iter().rev().find_map(|point| *point);
     let values: Vec<String> = lines
         .iter()
@@ -57,9 +75,10 @@ pub(crate) fn chart(title: &str, unit: &str, minutes: u64, lines: &[Line<'_>]) -
     let label = match known.count() {
         0 => format!("{title}: nothing yet"),
         _ => format!(
-            "{title}, now: {}; at most {} {unit} in the last {minutes} minutes",
+            "{title}, now: {}; at most {} {unit} in the last {}",
             values.join(", "),
-            figure(top)
+            figure(most),
+            axis.range
         ),
     };
     html! {
@@ -83,12 +102,16 @@ pub(crate) fn chart(title: &str, unit: &str, minutes: u64, lines: &[Line<'_>]) -
                     line.grid x1="0" x2=(WIDTH) y1="1" y2="1" {}
                     line.grid x1="0" x2=(WIDTH) y1=(HEIGHT / 2.0) y2=(HEIGHT / 2.0) {}
                     line.grid x1="0" x2=(WIDTH) y1=(HEIGHT - 1.0) y2=(HEIGHT - 1.0) {}
+                    @for mark in &axis.marks {
+                        @let x = format!("{:.1}", mark.at * WIDTH);
+                        line.mark.(mark.class) x1=(x) x2=(x) y1="0" y2=(HEIGHT) { title { (mark.title) } }
+                    }
                     @for line in lines {
                         @for piece in pieces(&line.points, top) { polyline.(line.class) points=(piece.trim_end()) {} }
                     }
                 }
             }
-            div.time-axis aria-hidden="true" { span { (minutes) " min ago" } span { "now" } }
+            div.time-axis aria-hidden="true" { @for label in &axis.labels { span { (label) } } }
         }
     }
 }
@@ -131,15 +154,27 @@ mod tests {
         assert!(pieces(&[], 1.0).is_empty() && pieces(&[None], 1.0).is_empty());
     }
 
+    fn ten_minutes() -> TimeAxis {
+        let marks = vec![Mark { at: 0.5, class: "bad", title: "<fault>".to_owned() }];
+        TimeAxis {
+            range: "10 minutes".to_owned(),
+            labels: vec![html! { "10 min ago" }, html! { "now" }],
+            marks,
+        }
+    }
+
     #[test]
-    fn a_chart_has_a_text_label() {
+    fn a_chart_has_a_text_label_and_marks() {
         let line = Line { name: "accepted", class: "s1", points: vec![Some(3.0), Some(4.0)] };
-        let html_text = chart("Throughput", "msg/s", 10, &[line]).into_string();
+        let html_text = chart("Throughput", "msg/s", &ten_minutes(), &[line]).into_string();
         assert!(
-            html_text.contains("Throughput, now: accepted 4 msg/s; at most 5 msg/s in the last 10 minutes"),
+            html_text.contains("Throughput, now: accepted 4 msg/s; at most 4 msg/s in the last 10 minutes"),
             "{html_text}"
         );
+        assert!(html_text.contains("x1=\"300.0\"") && html_text.contains("&lt;fault&gt;"), "{html_text}");
         let nothing = Line { name: "accepted", class: "s1", points: vec![] };
-        assert!(chart("Throughput", "msg/s", 10, &[nothing]).into_string().contains("nothing yet"));
+        assert!(
+            chart("Throughput", "msg/s", &ten_minutes(), &[nothing]).into_string().contains("nothing yet")
+        );
     }
 }

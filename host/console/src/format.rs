@@ -42,6 +42,20 @@ pub(crate) fn time_tag(ms: u64) -> Markup {
     html! { time datetime=(machine) { (clock) } }
 }
 
+/// Hours and minutes of a time, for axes.
+pub(crate) fn clock_tag(ms: u64) -> Markup {
+    let clock = timestamp(ms);
+    let machine = format!("{}Z", clock.replace(' ', "T"));
+    html! { time datetime=(machine) data-part="clock" { (clock.get(11..16).unwrap_or_default()) } }
+}
+
+/// The day of a time, for axes.
+pub(crate) fn day_tag(ms: u64) -> Markup {
+    let clock = timestamp(ms);
+    let machine = format!("{}Z", clock.replace(' ', "T"));
+    html! { time datetime=(machine) data-part="day" { (clock.get(..10).unwrap_or_default()) } }
+}
+
 /// A duration in milliseconds, in its two largest units.
 pub(crate) fn duration_text(ms: u64) -> String {
     let seconds = ms / 1_000;
@@ -154,25 +168,51 @@ pub(crate) fn state_badge(word: &str) -> Markup {
     html! { span.badge.(badge_class(word)) { (word) } }
 }
 
-/// A text of the API, with times in milliseconds replaced by date and time.
-pub(crate) fn with_readable_times(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
-        let (before, from) = rest.split_at(start);
-        out.push_str(before);
-        let end = from.find(|c: char| !c.is_ascii_digit()).unwrap_or(from.len());
-        let (digits, after) = from.split_at(end);
-        // Thirteen digits are a time from 2001 to 2286; after a letter they are part of a name or id.
+/// A part of a text of the API.
+#[derive(Debug, PartialEq)]
+enum TextPart<'a> {
+    Text(&'a str),
+    /// A time in milliseconds since the epoch.
+    Time(u64),
+}
+
+/// Splits a text at the times in it. Thirteen digits are a time from 2001 to 2286; after a letter they are part of a name or id.
+fn split_at_times(text: &str) -> Vec<TextPart<'_>> {
+    let mut parts = Vec::new();
+    let (mut begun, mut at) = (0, 0);
+    while let Some(start) = text[at..].find(|c: char| c.is_ascii_digit()).map(|found| at + found) {
+        let end = text[start..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |found| start + found);
+        let (before, digits, after) = (&text[..start], &text[start..end], &text[end..]);
         let alone = !before.ends_with(|c: char| c.is_alphanumeric() || c == '+' || c == '"' || c == '-');
-        match digits.parse() {
-            Ok(ms) if digits.len() == 13 && alone && !after.starts_with('"') => out.push_str(&timestamp(ms)),
-            _ => out.push_str(digits),
+        if let (Ok(ms), 13, true, false) = (digits.parse(), digits.len(), alone, after.starts_with('"')) {
+            parts.push(TextPart::Text(&text[begun..start]));
+            parts.push(TextPart::Time(ms));
+            begun = end;
         }
-        rest = after;
+        at = end;
     }
-    out.push_str(rest);
-    out
+    parts.push(TextPart::Text(&text[begun..]));
+    parts
+}
+
+/// A text of the API, with times in milliseconds replaced by `time` elements.
+pub(crate) fn with_times(text: &str) -> Markup {
+    html! {
+        @for part in split_at_times(text) {
+            @match part { TextPart::Text(text) => (text), TextPart::Time(ms) => (time_tag(ms)) }
+        }
+    }
+}
+
+/// The same without elements, for attributes: UTC.
+pub(crate) fn with_readable_times(text: &str) -> String {
+    let parts = split_at_times(text).into_iter();
+    parts
+        .map(|part| match part {
+            TextPart::Text(text) => text.to_owned(),
+            TextPart::Time(ms) => timestamp(ms) + " UTC",
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -200,13 +240,20 @@ mod tests {
 
     #[test]
     fn times_in_texts_are_formatted_and_phone_numbers_are_not() {
-        assert_eq!(with_readable_times("deferred until 1763820000000"), "deferred until 2025-11-22 14:00:00");
+        assert_eq!(
+            with_readable_times("deferred until 1763820000000"),
+            "deferred until 2025-11-22 14:00:00 UTC"
+        );
         assert_eq!(
             with_readable_times("to +1763820000000 and \"1763820000000\""),
             "to +1763820000000 and \"1763820000000\""
         );
         assert_eq!(with_readable_times("attempt 2, 0x45"), "attempt 2, 0x45");
-        assert_eq!(with_readable_times("ends at 1763820000000; é"), "ends at 2025-11-22 14:00:00; é");
+        assert_eq!(with_readable_times("ends at 1763820000000; é"), "ends at 2025-11-22 14:00:00 UTC; é");
+        assert_eq!(
+            with_times("<b> at 1763820000000").into_string(),
+            "&lt;b&gt; at <time datetime=\"2025-11-22T14:00:00Z\">2025-11-22 14:00:00</time>"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::request_context::{RequestContext, theme};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use percent_encoding::percent_decode_str;
 
 /// The notices after an action, by the query parameter `done`. Other values show no notice, so that links cannot contain texts.
 const NOTICES: &[(&str, &str)] = &[
@@ -99,7 +100,7 @@ pub(crate) fn error_notice(error: &ApiError) -> Markup {
     html! {
         div.notice.bad role="alert" {
             strong { (head) }
-            p { (crate::format::with_readable_times(&error.detail)) }
+            p { (crate::format::with_times(&error.detail)) }
             @if let Some(after) = &error.retry_after { p { "Try again in " (after) " seconds." } }
             @if error.status.as_u16() == 412 {
                 p { "The page below shows the current state; your input is kept." }
@@ -178,7 +179,38 @@ fn footer_bar(context: &RequestContext) -> Markup {
                 }
                 button.quiet type="submit" { "Set" }
             }
-            span.muted { "All times are UTC." }
+            span.muted #zone { "All times are UTC." }
+        }
+    }
+}
+
+/// The query of the search, from the path of its page.
+fn search_query(path: &str) -> String {
+    let query = path.split_once('?').map_or("", |(_, query)| query);
+    let value = query.split('&').find_map(|pair| pair.strip_prefix("q=")).unwrap_or_default();
+    percent_decode_str(&value.replace('+', " ")).decode_utf8_lossy().into_owned()
+}
+
+/// The keys of the script, shown by the key `?`.
+fn keys_dialog() -> Markup {
+    let keys: &[(&str, &str)] = &[
+        ("/", "Search"),
+        ("\u{2191} \u{2193}", "Choose a result"),
+        ("Enter", "Open it"),
+        ("g o", "Overview"),
+        ("g m", "Messages"),
+        ("g q", "Queues"),
+        ("g p", "Peers"),
+        ("g a", "Accounts"),
+        ("g c", "Configuration"),
+        ("?", "These keys"),
+        ("Esc", "Close"),
+    ];
+    html! {
+        dialog #keys aria-labelledby="keys-title" {
+            h2 #keys-title { "Keys" }
+            dl { @for (key, meaning) in keys { div { dt { kbd { (key) } } dd { (meaning) } } } }
+            form method="dialog" { button type="submit" { "Close" } }
         }
     }
 }
@@ -208,6 +240,7 @@ pub(crate) fn live_page(
         }
     };
     let done = context.done.as_deref().and_then(|word| NOTICES.iter().find(|(name, _)| *name == word));
+    let query = if item == NavItem::Search { search_query(&context.path) } else { String::new() };
     let body = html! {
         a.skip href="#content" { "Skip to the content" }
         header.top {
@@ -215,6 +248,12 @@ pub(crate) fn live_page(
             details.menu {
                 summary { "Menu" }
                 nav aria-label="Main, small" { (nav_list(context, item)) }
+            }
+            form.find role="search" aria-label="Everything" action="/search" {
+                label.visually-hidden for="find" { "Search" }
+                input #find type="search" name="q" value=(query) maxlength="100" autocomplete="off" spellcheck="false" placeholder="Id, number, name, key" aria-keyshortcuts="/";
+                kbd aria-hidden="true" { "/" }
+                ul #suggestions role="listbox" aria-label="Results" hidden {}
             }
             div.session {
                 a href="/profile" aria-current=[(item == NavItem::Profile).then_some("page")] { (context.principal.user) " (" (context.principal.role) ")" }
@@ -231,6 +270,7 @@ pub(crate) fn live_page(
             }
         }
         (footer_bar(context))
+        (keys_dialog())
     };
     html_response(status, document(title, context.theme, true, &body))
 }

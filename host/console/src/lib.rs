@@ -21,7 +21,9 @@ mod nav;
 mod pages;
 mod request_context;
 mod router;
+mod search;
 mod settings;
 mod table;
+mod traffic_map;
 
 pub use router::router;

@@ -41,7 +41,8 @@ impl Stream {
     async fn regions(&self) -> Result<Vec<Region>, ApiError> {
         let context = &self.context;
         match self.of.as_str() {
-            "overview" => pages::overview::regions(context).await,
+            "overview" => pages::overview::regions(context, &self.id).await,
+            "messages" => pages::messages::regions(context, &self.id).await,
             "message" => pages::trace::regions(context, &self.id).await,
             "hook" => pages::hook::regions(context, &self.id).await,
             kind @ ("peer" | "plugin-peer" | "gateway" | "account") => {

@@ -3,6 +3,7 @@
 use maud::{Markup, PreEscaped};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// A page: its path below `docs`, without `.md`, and its text.
 pub(crate) type ManualPage = (&'static str, &'static str);
@@ -143,10 +144,54 @@ pub(crate) fn contents() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
 }
 
 /// The anchor of a heading, by GitHub's rule: the links in the manual are made for that.
-fn slug(heading: &str) -> String {
+pub(crate) fn slug(heading: &str) -> String {
     let lower = heading.to_lowercase();
     let kept = lower.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+/// A heading of the manual.
+#[derive(Debug)]
+pub(crate) struct ManualHeading {
+    /// The heading, without markup.
+    pub(crate) text: String,
+    /// The title of its page.
+    pub(crate) page: &'static str,
+    /// The path in the console.
+    pub(crate) path: String,
+}
+
+static HEADINGS: LazyLock<Vec<ManualHeading>> = LazyLock::new(|| {
+    let pages = PAGES.iter().filter(|(path, _)| !path.starts_with("reference/"));
+    pages.flat_map(headings_of).collect()
+});
+
+/// All headings of the manual, without those of the reference.
+pub(crate) fn headings() -> &'static [ManualHeading] {
+    &HEADINGS
+}
+
+/// The headings of a page. Lines in code blocks may begin with a number sign as well.
+fn headings_of(page: &ManualPage) -> Vec<ManualHeading> {
+    let (path, text) = *page;
+    let mut in_code = false;
+    let mut headings = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("```") {
+            in_code = !in_code;
+        }
+        let heading = line.strip_prefix('#').map(|rest| rest.trim_start_matches('#'));
+        if let (false, Some(heading)) = (in_code, heading.and_then(|heading| heading.strip_prefix(' '))) {
+            let is_title = headings.is_empty();
+            let anchor = if is_title { String::new() } else { format!("#{}", slug(heading)) };
+            headings.push(ManualHeading {
+                text: heading.replace('`', ""),
+                page: title(text),
+                path: format!("/help/{path}{anchor}"),
+            });
+        }
+    }
+    headings
 }
 
 /// Gives each heading its anchor. A repeated heading gets a number.

@@ -29,6 +29,8 @@ pub(crate) enum NavItem {
     Maintenance,
     Profile,
     Help,
+    /// The results of a search; not in the navigation.
+    Search,
 }
 
 /// A page group, its path, its label, and the permission that it needs.
@@ -115,6 +117,21 @@ pub(crate) fn chapter_link(item: NavItem) -> Markup {
     html! {
         @if let Some((_, chapter)) = chapter { p.chapter { a href=(format!("/help/{chapter}")) { "Help on this page" } } }
     }
+}
+
+/// Labels and paths of the pages that the user may see.
+pub(crate) fn visible_pages(
+    context: &RequestContext,
+) -> impl Iterator<Item = (&'static str, &'static str)> + '_ {
+    let entries = NAV_GROUPS.iter().flat_map(|(_, entries)| *entries);
+    entries
+        .filter(|(.., permission)| context.has_permission(*permission))
+        .map(|(_, path, label, _)| (*label, *path))
+        .chain([
+            ("Profile", "/profile"),
+            ("Send a test message", "/messages/new"),
+            ("Uncertain messages", "/uncertain"),
+        ])
 }
 
 /// The navigation, without items that the user has no permission for.

@@ -6,24 +6,59 @@ use maud::{Markup, html};
 /// The maximum number of rows of a table; further rows are on the next page.
 pub(crate) const MAX_ROWS: usize = 200;
 
-/// A table with a caption, headings and rows; the first cell of a row is its heading. Without rows, `empty` is shown.
+/// A column of a table, with its heading.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Column<'a> {
+    Text(&'a str),
+    /// Numbers, aligned at the right.
+    Number(&'a str),
+}
+
+impl<'a> Column<'a> {
+    fn head(self) -> &'a str {
+        match self {
+            Self::Text(head) | Self::Number(head) => head,
+        }
+    }
+
+    fn class(self) -> Option<&'static str> {
+        match self {
+            Self::Text(_) => None,
+            Self::Number(_) => Some("number"),
+        }
+    }
+}
+
+/// A table of texts with a caption, headings and rows; see [`numeric_table`].
 pub(crate) fn table(caption: &str, heads: &[&str], rows: &[Vec<Markup>], empty: &Markup) -> Markup {
+    let columns: Vec<Column<'_>> = heads.iter().map(|head| Column::Text(head)).collect();
+    numeric_table(caption, &columns, rows, empty)
+}
+
+/// A table with a caption, columns and rows; the first cell of a row is its heading. Without rows, `empty` is shown.
+pub(crate) fn numeric_table(
+    caption: &str,
+    columns: &[Column<'_>],
+    rows: &[Vec<Markup>],
+    empty: &Markup,
+) -> Markup {
     if rows.is_empty() {
         return html! { div.empty { (empty) } };
     }
     html! {
         table role="table" {
             caption.visually-hidden { (caption) }
-            thead role="rowgroup" { tr role="row" { @for head in heads { th scope="col" role="columnheader" { (head) } } } }
+            thead role="rowgroup" { tr role="row" { @for column in columns { th scope="col" role="columnheader" class=[column.class()] { (column.head()) } } } }
             tbody role="rowgroup" {
                 @for row in rows.iter().take(MAX_ROWS) {
                     tr role="row" {
                         @for (index, cell) in row.iter().enumerate() {
-                            @let head = heads.get(index).copied().unwrap_or_default();
+                            @let column = columns.get(index).copied().unwrap_or(Column::Text(""));
+                            @let head = column.head();
                             @if index == 0 {
                                 th scope="row" role="rowheader" data-label=(head) { (cell) }
                             } @else {
-                                td role="cell" data-label=(head) { span.cell { (cell) } }
+                                td role="cell" class=[column.class()] data-label=(head) { span.cell { (cell) } }
                             }
                         }
                     }

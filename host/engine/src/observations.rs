@@ -13,8 +13,8 @@ impl Engine {
         if entry.has(flag::OWN_DLR) {
             return;
         }
-        let (peer, message) = (entry.peer, entry.message.clone());
-        out.observations.push(PeerObservation { peer, at: now.wall, message, kind });
+        let (peer, origin, message) = (entry.peer, entry.origin, entry.message.clone());
+        out.observations.push(PeerObservation { peer, origin, at: now.wall, message, kind });
     }
 
     pub(crate) fn observe_outcome(&self, now: Now, slot: Slot, outcome: &Outcome, out: &mut Output) {

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct PeerObservation {
     /// The peer.
     pub peer: PeerId,
+    /// The submitter of the message.
+    pub origin: PeerId,
     /// The time.
     pub at: Timestamp,
     /// The message, if its content is in memory.

@@ -24,6 +24,7 @@ use model::{
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -81,6 +82,7 @@ pub(crate) struct Switchyard {
     pub(crate) peer_snapshots: Arc<crate::peer_snapshots::PeerSnapshotPublisher>,
     /// What was observed of peers.
     pub(crate) quality: Arc<capabilities::PeerQuality>,
+    pub(crate) traffic: Arc<crate::traffic_flows::TrafficFlows>,
     pub(crate) peer_observer: crate::peer_observer::PeerObserver,
     pub(crate) conversions: crate::conversion_log::ConversionLog,
     /// This node, if it leads a cluster.
@@ -435,6 +437,22 @@ impl admin::Overview for Switchyard {
         }
         page.put(&metrics::BINDS_REFUSED, &[], listeners.binds_refused as f64);
         page.finish()
+    }
+}
+
+impl admin::MetricsSource for Switchyard {
+    fn metrics_folder(&self) -> Option<PathBuf> {
+        Some(self.backups.data.join(crate::backup::METRICS_FOLDER))
+    }
+}
+
+impl admin::Traffic for Switchyard {
+    fn traffic(&self) -> api::TrafficView {
+        self.traffic_of_last_minute()
+    }
+
+    fn waiting_at_hooks(&self) -> Result<Vec<(model::Hook, u64)>, Problem> {
+        self.messages_at_hooks().ok_or_else(shutting_down_problem)
     }
 }
 

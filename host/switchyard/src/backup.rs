@@ -20,6 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
+/// The folder with the history of the metrics, in the data directory.
+pub(crate) const METRICS_FOLDER: &str = "metrics";
+
 /// Octets sent at a time.
 const CHUNK: usize = 256 << 10;
 
@@ -73,7 +76,10 @@ impl Backups {
                 // Compiled plugins are rebuilt from their components. The snapshot of the store needs no journal.
                 let is_journal = path == store::journal_path(&self.data.join(STORE));
                 // A node of a cluster is one machine, and its copies of files are in their places too.
-                let is_node = path == self.data.join("node") || path == self.data.join("fetched");
+                // So is the history of the metrics, which changes all the time.
+                let is_node = path == self.data.join("node")
+                    || path == self.data.join("fetched")
+                    || path == self.data.join(METRICS_FOLDER);
                 if !(name.starts_with(COPY_PREFIX)
                     || name == "artefacts"
                     || name == "lost+found"

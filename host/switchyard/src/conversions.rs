@@ -116,7 +116,13 @@ impl Switchyard {
             result.recorded += 1;
             let AcceptedByPeer { peer, message, .. } = found;
             let kind = ObservationKind::Converted;
-            self.peer_observer.record(&[PeerObservation { peer, at: now, message: Some(message), kind }]);
+            self.peer_observer.record(&[PeerObservation {
+                peer,
+                origin: message.origin,
+                at: now,
+                message: Some(message),
+                kind,
+            }]);
         }
         Ok(result)
     }

@@ -15,9 +15,10 @@ use crate::message_lookups::{MessageLookup, MessageLookups};
 use crate::peer_observer::PeerObserver;
 use crate::table_writer::TableWriter;
 use crate::telemetry::{self, Telemetry};
+use crate::traffic_flows::{self, Admitted};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use engine::{Engine, EngineCommand, Event, Output};
-use model::{Batch, MessageId, Timestamp};
+use model::{Batch, MessageId, MessageKind, Timestamp};
 use ports::{LinkRegistry, PoolFeed};
 use shell::MailboxIndex;
 use std::collections::VecDeque;
@@ -198,6 +199,7 @@ impl Committer {
     fn run(self, batches: &Receiver<Output>) {
         for Output { batch, commands, observations } in batches {
             self.counts.batch_begun.store(self.clock.micros(), Relaxed);
+            let admitted = admitted(&batch);
             if !batch.is_empty() {
                 let begun = Instant::now();
                 self.counts.commit_begun.store(self.clock.micros(), Relaxed);
@@ -217,7 +219,7 @@ impl Committer {
                     Err(error) => fail_stop(&error),
                 }
             }
-            self.observers.peers.observe(observations);
+            self.observers.peers.observe(admitted, observations);
             for other in self.registry.dispatch(commands) {
                 match self.hook_workers.dispatch(other) {
                     Some(EngineCommand::Load { ids }) => drop(self.reads.send(ids)),
@@ -244,6 +246,14 @@ impl Committer {
             telemetry.observe(batch, telemetry::CommitTimes { begun, ended });
         }
     }
+}
+
+/// The accepted messages of a batch by submitter, without DLRs.
+fn admitted(batch: &Batch) -> Admitted {
+    let mut admitted = Admitted::new();
+    let messages = batch.accepted.iter().filter(|message| !matches!(message.kind, MessageKind::Dlr(_)));
+    messages.for_each(|message| traffic_flows::admit(&mut admitted, message.origin));
+    admitted
 }
 
 /// Loads contents of messages from the store. It does nothing else, because queues wait for it.

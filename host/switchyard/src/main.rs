@@ -62,6 +62,7 @@ mod table_writer;
 mod telemetry;
 mod testing;
 mod traces;
+mod traffic_flows;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;

@@ -3,11 +3,12 @@
 //! The commit thread hands over the observations of a batch once it is durable and never waits: if the thread falls
 //! behind, observations are lost and counted.
 
+use crate::traffic_flows::{Admitted, TrafficFlows};
 use arc_swap::ArcSwap;
 use capabilities::{Observed, PeerQuality};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use hooks::AccountAttributes;
-use model::{Directory, PeerObservation};
+use model::{Directory, PeerObservation, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -18,10 +19,13 @@ const MAX_WAITING: u64 = 50_000;
 /// Maximum number of leading digits of a destination; grants cannot name more.
 const MAX_DIGITS: usize = 8;
 
+/// What was observed of the peers and submitters of one batch.
+type ObservedBatch = (Admitted, Vec<PeerObservation>);
+
 /// Takes observations from the commit thread.
 #[derive(Clone)]
 pub(crate) struct PeerObserver {
-    queue: Sender<Vec<PeerObservation>>,
+    queue: Sender<ObservedBatch>,
     recorder: Arc<Recorder>,
     waiting: Arc<AtomicU64>,
     lost: Arc<AtomicU64>,
@@ -31,11 +35,12 @@ impl PeerObserver {
     /// Starts the thread, which ends with the last clone of this.
     pub(crate) fn start(
         quality: Arc<PeerQuality>,
+        traffic: Arc<TrafficFlows>,
         directory: Arc<ArcSwap<Directory>>,
         attributes: Arc<AccountAttributes>,
     ) -> std::io::Result<Self> {
         let (queue, receiver) = bounded(MAX_BATCHES);
-        let recorder = Arc::new(Recorder { quality, directory, attributes });
+        let recorder = Arc::new(Recorder { quality, traffic, directory, attributes });
         let waiting = Arc::<AtomicU64>::default();
         let (observed, taken) = (recorder.clone(), waiting.clone());
         std::thread::Builder::new()
@@ -44,14 +49,14 @@ impl PeerObserver {
         Ok(Self { queue, recorder, waiting, lost: Arc::default() })
     }
 
-    /// Hands over observations. They are lost if too many wait.
-    pub(crate) fn observe(&self, observations: Vec<PeerObservation>) {
+    /// Hands over the observations and the accepted messages of a batch. They are lost if too many wait.
+    pub(crate) fn observe(&self, admitted: Admitted, observations: Vec<PeerObservation>) {
         let count = observations.len() as u64;
-        if count == 0 {
+        if count == 0 && admitted.is_empty() {
             return;
         }
         let waiting = self.waiting.fetch_add(count, Relaxed);
-        if waiting + count > MAX_WAITING || self.queue.try_send(observations).is_err() {
+        if waiting + count > MAX_WAITING || self.queue.try_send((admitted, observations)).is_err() {
             self.waiting.fetch_sub(count, Relaxed);
             self.lost.fetch_add(count, Relaxed);
         }
@@ -70,13 +75,15 @@ impl PeerObserver {
 
 struct Recorder {
     quality: Arc<PeerQuality>,
+    traffic: Arc<TrafficFlows>,
     directory: Arc<ArcSwap<Directory>>,
     attributes: Arc<AccountAttributes>,
 }
 
 impl Recorder {
-    fn run(&self, queue: &Receiver<Vec<PeerObservation>>, waiting: &AtomicU64) {
-        for observations in queue {
+    fn run(&self, queue: &Receiver<ObservedBatch>, waiting: &AtomicU64) {
+        for (admitted, observations) in queue {
+            self.traffic.add(Timestamp::now(), &admitted, &observations);
             self.record(&observations);
             waiting.fetch_sub(observations.len() as u64, Relaxed);
         }
@@ -165,7 +172,7 @@ mod tests {
 
     fn observation(message: Option<model::Message>) -> PeerObservation {
         let kind = ObservationKind::Accepted;
-        PeerObservation { peer: PeerId(1), at: AT, message: message.map(Arc::new), kind }
+        PeerObservation { peer: PeerId(1), origin: PeerId(0), at: AT, message: message.map(Arc::new), kind }
     }
 
     fn recorder() -> Recorder {
@@ -177,7 +184,8 @@ mod tests {
         let of_account = BTreeMap::from([("campaign".to_owned(), "of the account".to_owned())]);
         attributes.publish(HashMap::from([(PeerId(0), of_account)]));
         let directory = Arc::new(ArcSwap::from_pointee(directory));
-        Recorder { quality: Arc::default(), directory, attributes }
+        let traffic = Arc::new(TrafficFlows::new(AT));
+        Recorder { quality: Arc::default(), traffic, directory, attributes }
     }
 
     #[test]
@@ -211,11 +219,11 @@ mod tests {
         let recorder = Arc::new(recorder());
         let observer = PeerObserver { queue, recorder, waiting: Arc::default(), lost: Arc::default() };
         let many = |count: u64| (0..count).map(|_| observation(None)).collect::<Vec<_>>();
-        observer.observe(many(MAX_WAITING - 1));
-        observer.observe(many(2));
+        observer.observe(Vec::new(), many(MAX_WAITING - 1));
+        observer.observe(Vec::new(), many(2));
         assert_eq!(observer.lost(), 2);
-        observer.observe(many(1));
-        observer.observe(many(1));
+        observer.observe(Vec::new(), many(1));
+        observer.observe(Vec::new(), many(1));
         assert_eq!(observer.lost(), 3);
     }
 }

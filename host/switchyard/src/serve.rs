@@ -33,6 +33,7 @@ use crate::shared_state::NodeStores;
 use crate::shell_records::EngineShellRecords;
 use crate::stop_signals::StopSignals;
 use crate::telemetry::Telemetry;
+use crate::traffic_flows::TrafficFlows;
 use admin::OperateClient;
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
@@ -157,8 +158,9 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
     });
     let tables = host_services.tables.clone();
     let quality = host_services.quality.clone();
-    let peer_observer =
-        PeerObserver::start(quality.clone(), directory.clone(), host_services.account_attributes.clone())?;
+    let traffic = Arc::new(TrafficFlows::new(Timestamp::now()));
+    let attributes = host_services.account_attributes.clone();
+    let peer_observer = PeerObserver::start(quality.clone(), traffic.clone(), directory.clone(), attributes)?;
     let routing = Arc::new(routing(&config, &directory, host_services)?);
 
     let recovering = Instant::now();
@@ -323,6 +325,7 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         plugin_pull: Mutex::new(()),
         peer_snapshots: peer_snapshots.clone(),
         quality,
+        traffic,
         peer_observer: peer_observer.clone(),
         conversions: ConversionLog::default(),
         cluster: leading.clone(),

@@ -2,9 +2,7 @@
 
 use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
-use crate::format::{
-    ago, count, figure, octets, plural, state_badge, time_tag, version_tag, with_readable_times,
-};
+use crate::format::{ago, count, figure, octets, plural, state_badge, time_tag, version_tag, with_times};
 use crate::layout::{action_button, csrf_field, error_notice, live_page};
 use crate::live::Region;
 use crate::nav::NavItem;
@@ -242,7 +240,7 @@ fn events(found: &HookStateView) -> Markup {
         .iter()
         .take(20)
         .map(|event| {
-            vec![time_tag(event.at.0), state_badge(&event.kind), html! { (with_readable_times(&event.what)) }]
+            vec![time_tag(event.at.0), state_badge(&event.kind), html! { (with_times(&event.what)) }]
         })
         .collect();
     table("Events, newest first", &["When", "Event", "Details"], &rows, &html! { p { "No events yet." } })

@@ -1,16 +1,20 @@
 //! The search for messages.
 
-use crate::api_caller::{encode_segment, with_query};
+use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::form::Form;
-use crate::format::{state_badge, time_tag, with_readable_times};
-use crate::layout::{error_notice, page};
+use crate::format::{state_badge, time_tag, timestamp, with_times};
+use crate::layout::{error_notice, live_page, page};
+use crate::live::Region;
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
-use crate::table::{next_page_link, table};
+use crate::table::{Column, next_page_link, numeric_table};
 use api::{MessagePageView, MessageRowView, MessageStateView, Permission};
+use axum::body::Body;
 use axum::extract::Query;
+use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
+use futures_util::{StreamExt as _, stream};
 use maud::{Markup, html};
 
 /// The number of messages on a page.
@@ -19,36 +23,60 @@ const PAGE_SIZE: usize = 50;
 /// time, and the script continues the search; without the script, a link does.
 const SEARCH_TIMEOUT_MS: &str = "50";
 
+/// The maximum number of messages of an export.
+const MAX_EXPORT: usize = 100_000;
+/// The number of messages that an export reads at a time.
+const EXPORT_PAGE_SIZE: usize = 1_000;
+/// The search timeout of an export's page, in milliseconds.
+const EXPORT_TIMEOUT_MS: &str = "1000";
+
+/// The parameters of a search that the page has fields for.
+const SEARCH_FIELDS: [&str; 7] = ["number", "imsi", "account", "peer", "state", "from", "until"];
+
+/// The parameters of a search, without empty ones.
+fn search_parameters(query: &Form) -> Vec<(&'static str, &str)> {
+    let given = SEARCH_FIELDS.iter().map(|name| (*name, query.text(name)));
+    given.filter(|(_, value)| !value.is_empty()).collect()
+}
+
+/// The path of the API for a search, from the position `cursor` on.
+fn api_path(query: &Form, cursor: &str, limit: usize, timeout_ms: &str) -> String {
+    // Browsers send `2026-11-22T14:38`; the API requires seconds and time zone.
+    let api_value = |name: &str, value: &str| match (name, value.len()) {
+        ("from" | "until", 16) => format!("{value}:00Z"),
+        ("from" | "until", 19) => format!("{value}Z"),
+        _ => value.to_owned(),
+    };
+    let limit = limit.to_string();
+    let values: Vec<(&str, String)> = search_parameters(query)
+        .into_iter()
+        .map(|(name, value)| (name, api_value(name, value)))
+        .chain([("limit", limit), ("timeout_ms", timeout_ms.to_owned()), ("cursor", cursor.to_owned())])
+        .collect();
+    let values: Vec<(&str, &str)> = values.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    with_query("/v1/messages", &values)
+}
+
 pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
     let query = Form::of(query);
     let id = query.text("id");
     if !id.is_empty() {
         return Redirect::to(&format!("/messages/{}", encode_segment(id))).into_response();
     }
-    // Browsers send `2026-11-22T14:38`; the API requires seconds and time zone.
-    let api_time = |name: &str| match query.text(name) {
-        "" => String::new(),
-        at if at.len() == 16 => format!("{at}:00Z"),
-        at if at.len() == 19 => format!("{at}Z"),
-        at => at.to_owned(),
-    };
-    let (from, until) = (api_time("from"), api_time("until"));
-    let parameters = [
-        ("number", query.text("number")),
-        ("imsi", query.text("imsi")),
-        ("account", query.text("account")),
-        ("peer", query.text("peer")),
-        ("state", query.text("state")),
-        ("from", &from),
-        ("until", &until),
-        ("limit", &PAGE_SIZE.to_string()),
-        ("timeout_ms", SEARCH_TIMEOUT_MS),
-        ("cursor", query.text("cursor")),
-    ];
-    let found = context.get::<MessagePageView>(&with_query("/v1/messages", &parameters)).await;
+    let path = api_path(&query, query.text("cursor"), PAGE_SIZE, SEARCH_TIMEOUT_MS);
+    let found = context.get::<MessagePageView>(&path).await;
+    let is_live = query.text("live") == "1";
     let (status, body) = match found {
         Ok(found) => {
-            (axum::http::StatusCode::OK, html! { (form(&context, &query)) (list(&context, &found, &query)) })
+            let list = html! { section.card #found { (found_table(&context, &found, &query)) } };
+            let body = html! {
+                (form(&context, &query))
+                (tools(&query, is_live))
+                @if let Some(incomplete) = &found.incomplete { p.muted { (with_times(incomplete)) } }
+                (list)
+                @if !is_live { (next_page(&found, &query)) }
+            };
+            (StatusCode::OK, body)
         }
         Err(error) => (error.status, html! { (error_notice(&error)) (form(&context, &query)) }),
     };
@@ -59,9 +87,110 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
         }
         (body)
     };
-    let mut response = page(&context, "Messages", NavItem::Messages, Ok(body));
+    let live =
+        with_query("/live", &[("of", "messages"), ("id", &with_query("", &search_parameters(&query)))]);
+    let live = (is_live && status == StatusCode::OK).then_some(&*live);
+    let mut response = live_page(&context, "Messages", NavItem::Messages, live, Ok(body));
     *response.status_mut() = status;
     response
+}
+
+/// The live region: the newest messages of a search. `parameters` is its query.
+pub(crate) async fn regions(context: &RequestContext, parameters: &str) -> Result<Vec<Region>, ApiError> {
+    let uri = format!("/{parameters}").parse::<Uri>().ok();
+    let fields = uri.and_then(|uri| Query::<Vec<(String, String)>>::try_from_uri(&uri).ok());
+    let query = Form::of(fields.map(|Query(fields)| fields).unwrap_or_default());
+    let found = context.get::<MessagePageView>(&api_path(&query, "", PAGE_SIZE, SEARCH_TIMEOUT_MS)).await?;
+    Ok(vec![("found", found_table(context, &found, &query))])
+}
+
+/// The live view, the saved searches and the export of a search. The script fills in the saved ones.
+fn tools(query: &Form, is_live: bool) -> Markup {
+    let mut parameters = search_parameters(query);
+    let csv = with_query("/messages.csv", &parameters);
+    if !is_live {
+        parameters.push(("live", "1"));
+    }
+    html! {
+        div.tools {
+            span #saved-searches {}
+            a.button.quiet href=(with_query("/messages", &parameters)) {
+                @if is_live { "Stop the live view" } @else { "Live view" }
+            }
+            a.button.quiet href=(csv) download="messages.csv" { "Export as CSV" }
+        }
+    }
+}
+
+/// What an export sends next.
+enum ExportStep {
+    /// The page at this position.
+    Page(String),
+    End,
+}
+
+/// All messages of a search as CSV, newest first, at most [`MAX_EXPORT`].
+pub(crate) async fn export(context: RequestContext, Query(query): QueryParams) -> Response {
+    let query = Form::of(query);
+    // The first page is read before the answer begins, so that an error has its status.
+    let first =
+        context.get::<MessagePageView>(&api_path(&query, "", EXPORT_PAGE_SIZE, EXPORT_TIMEOUT_MS)).await;
+    let first = match first {
+        Ok(first) => first,
+        Err(error) => return page(&context, "Messages", NavItem::Messages, Err(error)),
+    };
+    let step = |found: &MessagePageView, sent: usize| match &found.next {
+        Some(next) if sent < MAX_EXPORT => ExportStep::Page(next.clone()),
+        _ => ExportStep::End,
+    };
+    let sent = first.messages.len();
+    let head = csv_rows(true, &first.messages);
+    let rest = (context, query, step(&first, sent), sent);
+    let rest = stream::unfold(rest, move |(context, query, position, sent)| async move {
+        let ExportStep::Page(cursor) = position else { return None };
+        let path = api_path(&query, &cursor, EXPORT_PAGE_SIZE, EXPORT_TIMEOUT_MS);
+        match context.get::<MessagePageView>(&path).await {
+            Ok(found) => {
+                let sent = sent + found.messages.len();
+                let next = step(&found, sent);
+                Some((csv_rows(false, &found.messages), (context, query, next, sent)))
+            }
+            // The connection breaks, so that the file is not taken for a complete one.
+            Err(error) => {
+                let broken = Err(std::io::Error::other(error.detail));
+                Some((broken, (context, query, ExportStep::End, sent)))
+            }
+        }
+    });
+    let body = Body::from_stream(stream::once(async { head }).chain(rest));
+    let headers = [
+        (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
+        (header::CONTENT_DISPOSITION, "attachment; filename=\"messages.csv\""),
+    ];
+    (headers, body).into_response()
+}
+
+/// Messages as lines of CSV, with or without the heading.
+fn csv_rows(heading: bool, messages: &[MessageRowView]) -> std::io::Result<Vec<u8>> {
+    let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
+    if heading {
+        writer.write_record(["id", "accepted", "state", "from", "to", "account", "peer", "octets"])?;
+    }
+    for message in messages {
+        let accepted = timestamp(message.at).replace(' ', "T") + "Z";
+        let length = message.length.to_string();
+        writer.write_record([
+            &*message.id,
+            &accepted,
+            message.state.name(),
+            &message.source,
+            &message.destination,
+            &message.account,
+            &message.peer,
+            &length,
+        ])?;
+    }
+    writer.into_inner().map_err(csv::IntoInnerError::into_error)
 }
 
 fn form(context: &RequestContext, query: &Form) -> Markup {
@@ -88,8 +217,8 @@ fn form(context: &RequestContext, query: &Form) -> Markup {
                     @for name in MessageStateView::ALL.iter().map(|state| state.name()) { option value=(name) selected[query.text("state") == name] { (name) } }
                 }
             }
-            (field("from", "From", "datetime-local", ""))
-            (field("until", "Until", "datetime-local", ""))
+            (field("from", "From (UTC)", "datetime-local", ""))
+            (field("until", "Until (UTC)", "datetime-local", ""))
             (field("id", "Or the message's id", "text", ""))
             p.actions { button.primary type="submit" { "Search" } a.button.quiet href="/messages" { "Clear" } }
         }
@@ -113,16 +242,23 @@ fn rows(messages: &[MessageRowView]) -> Vec<Vec<Markup>> {
     messages.iter().map(row).collect()
 }
 
-/// The headings of [`rows`].
-const HEADS: &[&str] = &["Message", "Accepted", "State", "From", "To", "Account", "Peer", "Octets"];
+/// The columns of [`rows`].
+const COLUMNS: &[Column<'static>] = &[
+    Column::Text("Message"),
+    Column::Text("Accepted"),
+    Column::Text("State"),
+    Column::Text("From"),
+    Column::Text("To"),
+    Column::Text("Account"),
+    Column::Text("Peer"),
+    Column::Number("Octets"),
+];
 
-fn list(context: &RequestContext, found: &MessagePageView, query: &Form) -> Markup {
-    let narrowed = ["number", "imsi", "account", "peer", "state", "from", "until"]
-        .iter()
-        .any(|name| !query.text(name).is_empty());
-    let searching = found.next.is_some() && found.messages.len() < PAGE_SIZE;
+/// The table of a search's page.
+fn found_table(context: &RequestContext, found: &MessagePageView, query: &Form) -> Markup {
+    let narrowed = !search_parameters(query).is_empty();
     let empty = html! {
-        @if searching {
+        @if is_searching(found) {
             h2 { "No results so far" }
             p { "A search by account, peer or state scans from the newest message on." }
         } @else if narrowed {
@@ -133,21 +269,27 @@ fn list(context: &RequestContext, found: &MessagePageView, query: &Form) -> Mark
             p { "Messages are listed as soon as they are accepted. " @if context.has_permission(Permission::Operate) { a href="/messages/new" { "Send a test message" } " to see one." } }
         }
     };
+    numeric_table("Messages, newest first", COLUMNS, &rows(&found.messages), &empty)
+}
+
+/// Whether the search stopped before its page was full.
+fn is_searching(found: &MessagePageView) -> bool {
+    found.next.is_some() && found.messages.len() < PAGE_SIZE
+}
+
+/// The link to the next page, or the continuation of an unfinished search.
+fn next_page(found: &MessagePageView, query: &Form) -> Markup {
+    let Some(next) = &found.next else { return html! {} };
+    let mut parameters = search_parameters(query);
+    parameters.push(("cursor", next));
     html! {
-        @if let Some(incomplete) = &found.incomplete { p.muted { (with_readable_times(incomplete)) } }
-        section.card #found { (table("Messages, newest first", HEADS, &rows(&found.messages), &empty)) }
-        @if let Some(next) = &found.next {
-            @let names = ["number", "imsi", "account", "peer", "state", "from", "until"];
-            @let mut parameters: Vec<(&str, &str)> = names.iter().map(|name| (*name, query.text(name))).collect();
-            @let () = parameters.push(("cursor", next));
-            @if searching {
-                p.more data-search-on role="status" {
-                    "Searched down to message " code { (next) } ". "
-                    a.button href=(with_query("/messages", &parameters)) { "Continue the search" }
-                }
-            } @else {
-                (next_page_link("/messages", &parameters))
+        @if is_searching(found) {
+            p.more data-search-on role="status" {
+                "Searched down to message " code { (next) } ". "
+                a.button href=(with_query("/messages", &parameters)) { "Continue the search" }
             }
+        } @else {
+            (next_page_link("/messages", &parameters))
         }
     }
 }

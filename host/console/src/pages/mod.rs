@@ -29,6 +29,7 @@ pub(crate) mod profile;
 pub(crate) mod quarantine;
 pub(crate) mod queue_actions;
 pub(crate) mod queues;
+pub(crate) mod search;
 pub(crate) mod subscribers;
 pub(crate) mod tables;
 pub(crate) mod test_message;

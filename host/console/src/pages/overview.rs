@@ -1,122 +1,81 @@
-//! The overview: figures, findings and charts.
+//! The overview: figures, traffic, findings and charts.
+
+mod charts;
 
 use crate::api_caller::ApiError;
-use crate::chart::{Line, bar, chart};
-use crate::format::{count, duration_text, figure, octets, state_badge, version_tag, with_readable_times};
+use crate::chart::bar;
+use crate::form::Form;
+use crate::format::{count, duration_text, figure, octets, state_badge, version_tag, with_times};
 use crate::layout::live_page;
 use crate::live::Region;
 use crate::nav::NavItem;
+use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
-use crate::table::table;
+use crate::table::{Column, numeric_table};
+use crate::traffic_map::{MapInput, traffic_map};
 use api::{
     AttentionSeverity, AttentionSubjectKind, AttentionView, HookStateView, LinkPhase, LinkRole, LinkView,
-    MetricsSampleView, Permission, RecentMetricsView, StatusView,
+    Permission, QueueView, RecentMetricsView, StatusView, TrafficView,
 };
+use axum::extract::Query;
 use axum::response::{IntoResponse, Redirect, Response};
+use charts::{ChartRange, RecentMetrics, charts};
 use maud::{Markup, html};
 use std::collections::HashMap;
 
-/// The number of samples of a rate.
-const RATE_SAMPLES: usize = 5;
 /// The maximum number of findings of one code that are shown.
 const MAX_PER_CODE: usize = 5;
 
-pub(crate) async fn show(context: RequestContext) -> Response {
+pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
     if !context.has_permission(Permission::Read) {
         return Redirect::to("/messages").into_response();
     }
-    let body = regions(&context).await.map(|regions| {
+    let range = ChartRange::named(Form::of(query).text("range"));
+    let body = regions(&context, range.name()).await.map(|regions| {
         html! {
             h1.visually-hidden { "Overview" }
             @for (id, part) in regions { section.(id) id=(id) { (part) } }
         }
     });
-    live_page(&context, "Overview", NavItem::Overview, Some("/live?of=overview"), body)
+    live_page(
+        &context,
+        "Overview",
+        NavItem::Overview,
+        Some(&format!("/live?of=overview&id={}", range.name())),
+        body,
+    )
 }
 
-pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, ApiError> {
-    let (status, recent, links, hooks, found) = tokio::join!(
+/// The regions, with charts over the range of this name.
+pub(crate) async fn regions(context: &RequestContext, range: &str) -> Result<Vec<Region>, ApiError> {
+    let range = ChartRange::named(range);
+    let (status, recent, links, hooks, found, traffic, queues, history) = tokio::join!(
         context.get::<StatusView>("/v1/status"),
         context.get_optional::<RecentMetricsView>("/v1/metrics/recent"),
         context.get::<Vec<LinkView>>("/v1/links"),
         context.get_optional::<Vec<HookStateView>>("/v1/hooks"),
         context.get::<Vec<AttentionView>>("/v1/attention"),
+        context.get::<TrafficView>("/v1/traffic?limit=20000"),
+        context.get::<Vec<QueueView>>("/v1/queues"),
+        range.history(context),
     );
-    let (status, links, found) = (status?, links?, found?);
+    let (status, links, found, traffic, queues) = (status?, links?, found?, traffic?, queues?);
     let hooks = hooks.unwrap_or_default();
     let recent = RecentMetrics::of(recent.as_ref());
     Ok(vec![
-        ("figures", figures(&status, &recent)),
+        ("traffic", traffic_map(&MapInput::new(&traffic, &queues, &hooks, &found))),
         ("attention", html! { h2 { "Needs attention" } (attention(&found, crate::format::now())) }),
-        ("charts", charts(&recent)),
+        ("figures", figures(&status, &recent)),
+        ("charts", charts(range, &recent, history.as_ref())),
         ("summaries", html! { (links_summary(&links)) (plugins_summary(&hooks)) }),
     ])
-}
-
-/// Rates of the last minutes.
-struct RecentMetrics {
-    minutes: u64,
-    accepted: Vec<Option<f64>>,
-    delivered: Vec<Option<f64>>,
-    failed: Vec<Option<f64>>,
-    refused: Vec<Option<f64>>,
-    waiting: Vec<Option<f64>>,
-    commit: Vec<Option<f64>>,
-    round_trip: Vec<Option<f64>>,
-}
-
-impl RecentMetrics {
-    fn of(recent: Option<&RecentMetricsView>) -> Self {
-        let samples = recent.map_or(&[][..], |recent| recent.samples.as_slice());
-        let most = recent.map_or(300, |recent| recent.capacity);
-        let every = recent.map_or(2_000, |recent| recent.interval_ms).max(1);
-        // Missing samples come first, so that the line of a recently started appliance is at the right.
-        let missing = most.saturating_sub(samples.len());
-        let line = |each: &dyn Fn(usize) -> Option<f64>| -> Vec<Option<f64>> {
-            std::iter::repeat_n(None, missing).chain((0..samples.len()).map(each)).collect()
-        };
-        let delta = |at: usize, of: fn(&MetricsSampleView) -> u64| {
-            let (before, now) = (samples.get(at.checked_sub(1)?)?, samples.get(at)?);
-            Some(of(now).checked_sub(of(before))? as f64)
-        };
-        // A rate spans several samples, so that few messages do not make it jump.
-        let rate = |of: fn(&MetricsSampleView) -> u64| {
-            line(&|at| {
-                let first = at.saturating_sub(RATE_SAMPLES);
-                let changes =
-                    || (first + 1..=at).map(|at| Some((delta(at, of)?, delta(at, |sample| sample.at)?)));
-                let (change, ms) = changes()
-                    .try_fold((0.0, 0.0), |(change, ms), one| one.map(|(a, b)| (change + a, ms + b)))?;
-                (ms > 0.0).then(|| change / ms * 1_000.0)
-            })
-        };
-        Self {
-            minutes: (most as u64 * every).div_ceil(60_000),
-            accepted: rate(|sample| sample.accepted),
-            delivered: rate(|sample| sample.delivered),
-            failed: rate(|sample| sample.failed),
-            refused: rate(|sample| sample.refused),
-            waiting: line(&|at| Some(samples.get(at)?.waiting as f64)),
-            commit: line(&|at| {
-                let commits = delta(at, |sample| sample.commits)?;
-                let spent = delta(at, |sample| sample.commit_us)?;
-                (commits > 0.0).then(|| spent / commits / 1_000.0)
-            }),
-            round_trip: line(&|at| Some(samples.get(at)?.round_trip_us? as f64 / 1_000.0)),
-        }
-    }
-
-    /// The last point of a line.
-    fn now(line: &[Option<f64>]) -> Option<f64> {
-        line.iter().rev().find_map(|point| *point)
-    }
 }
 
 fn figures(status: &StatusView, recent: &RecentMetrics) -> Markup {
     let tile = |name: &str, what: Markup, below: String| {
         html! { div.tile { span.name { (name) } strong { (what) } span.muted { (below) } } }
     };
-    let rate = |line: &[Option<f64>]| match RecentMetrics::now(line) {
+    let rate = |line: &[Option<f64>]| match charts::newest(line) {
         Some(rate) => html! { (figure(rate)) small { " /s" } },
         None => html! { "—" },
     };
@@ -136,17 +95,6 @@ fn figures(status: &StatusView, recent: &RecentMetrics) -> Markup {
             html! { (duration_text(status.uptime_seconds * 1_000)) },
             format!("{} {}, {} free", status.name, status.version, octets(status.disk_free)),
         ))
-    }
-}
-
-fn charts(recent: &RecentMetrics) -> Markup {
-    let line = |name, class, points: &Vec<Option<f64>>| Line { name, class, points: points.clone() };
-    let minutes = recent.minutes;
-    html! {
-        (chart("Throughput", "/s", minutes, &[line("accepted", "s1", &recent.accepted), line("delivered", "s2", &recent.delivered)]))
-        (chart("Latency", "ms", minutes, &[line("to disk", "s1", &recent.commit), line("peers' answers", "s2", &recent.round_trip)]))
-        (chart("Queue depth", "messages", minutes, &[line("waiting", "s1", &recent.waiting)]))
-        (chart("Failures", "/s", minutes, &[line("not delivered", "s3", &recent.failed), line("refused", "s4", &recent.refused)]))
     }
 }
 
@@ -192,7 +140,7 @@ fn attention(found: &[AttentionView], now: u64) -> Markup {
         AttentionSeverity::Error => ("bad", "Error: "),
         AttentionSeverity::Warning => ("warn", "Warning: "),
     };
-    let line = |finding: &AttentionView, text: &str, link: Option<(String, &str)>| {
+    let line = |finding: &AttentionView, text: &Markup, link: Option<(String, &str)>| {
         let (class, severity) = severity(finding);
         html! {
             li.(class) {
@@ -213,12 +161,12 @@ fn attention(found: &[AttentionView], now: u64) -> Markup {
         *before += 1;
         if *before <= MAX_PER_CODE {
             let since = finding.since.map(|at| format!(" (for {})", duration_text(now.saturating_sub(at))));
-            let text = with_readable_times(&finding.text) + &since.unwrap_or_default();
+            let text = html! { (with_times(&finding.text)) (since.unwrap_or_default()) };
             lines.push(line(finding, &text, Some(link_for(finding))));
         } else if *before == MAX_PER_CODE + 1 {
             let left = totals.get(finding.code.as_str()).map_or(0, |total| total - MAX_PER_CODE);
             let link = list_link(finding).map(|path| (path.to_owned(), "Show all"));
-            lines.push(line(finding, &format!("{} more like these", count(left as u64)), link));
+            lines.push(line(finding, &html! { (count(left as u64)) " more like these" }, link));
         }
     }
     html! {
@@ -259,7 +207,7 @@ fn links_summary(links: &[LinkView]) -> Markup {
             h2 { "Links" }
             p { (count(up)) " up, " (count(trying)) " connecting, " (count(down)) " down" }
             (bar("Share of links that are up, connecting and down", &[("good", up), ("warn", trying), ("bad", down)]))
-            (table("Links, those that are down first", &["Peer", "State", "In flight", "Answer"], &rows, &html! {
+            (numeric_table("Links, those that are down first", &[Column::Text("Peer"), Column::Text("State"), Column::Number("In flight"), Column::Number("Answer")], &rows, &html! {
                 p { "There are no links yet. " a href="/peers/new" { "Add a peer" } " or " a href="/accounts/new" { "an account" } "." }
             }))
             @if links.len() > 8 { p { a href="/peers" { "All peers" } " · " a href="/accounts" { "all accounts" } } }
@@ -287,7 +235,7 @@ fn plugins_summary(hooks: &[HookStateView]) -> Markup {
     html! {
         div.card {
             h2 { "Plugins" }
-            (table("Hooks and their plugins", &["Hook", "Live", "Candidate", "Faults"], &rows, &html! { p { "There are no hooks." } }))
+            (numeric_table("Hooks and their plugins", &[Column::Text("Hook"), Column::Text("Live"), Column::Text("Candidate"), Column::Number("Faults")], &rows, &html! { p { "There are no hooks." } }))
         }
     }
 }
@@ -347,16 +295,5 @@ mod tests {
         assert!(shown.contains("p4 is") && !shown.contains("p5 is"), "{shown}");
         assert!(shown.contains("3 more like these") && shown.contains("/peers?state=down"), "{shown}");
         assert!(shown.contains("q is"), "{shown}");
-    }
-
-    #[test]
-    fn rates_are_changes_over_time_and_a_restart_is_a_gap() {
-        let sample =
-            |at, accepted| MetricsSampleView { at, accepted, waiting: 3, ..MetricsSampleView::default() };
-        let samples = vec![sample(0, 10), sample(2_000, 30), sample(4_000, 0)];
-        let recent = RecentMetricsView { interval_ms: 2_000, capacity: 4, samples };
-        let recent = RecentMetrics::of(Some(&recent));
-        assert_eq!(recent.accepted, [None, None, Some(10.0), None]);
-        assert_eq!(recent.waiting, [None, Some(3.0), Some(3.0), Some(3.0)]);
     }
 }

@@ -1,9 +1,11 @@
-//! A peer, a gateway or an account: links, queue, settings and connection test.
+//! A peer, a gateway or an account: links, queue, report, settings and connection test.
+
+mod report;
 
 use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::configuration_cache::{ConfigurationDocument, merge_patch};
 use crate::form::Form;
-use crate::format::{ago, count, figure, state_badge, time_tag, with_readable_times};
+use crate::format::{ago, count, figure, state_badge, time_tag, with_times};
 use crate::layout::{csrf_field, error_notice, live_page, problem_list};
 use crate::live::Region;
 use crate::nav::NavItem;
@@ -161,7 +163,7 @@ pub(crate) async fn regions(
                             ("Uncertain", html! { @if queue.uncertain > 0 { a href="/uncertain" { (count(queue.uncertain)) } } @else { "0" } }),
                             ("Awaiting DLR", html! { (count(queue.awaiting_dlr)) }),
                             ("Oldest", html! { @match queue.oldest { Some(at) => { (time_tag(at)) " " span.muted { (ago(at)) } } None => { "—" } } }),
-                            ("Blocked by", html! { (with_readable_times(&queue.blocked_by)) }),
+                            ("Blocked by", html! { (with_times(&queue.blocked_by)) }),
                             ("Learnt rate", html! { @match queue.learnt_rate { Some(rate) => { (format!("{rate:.1} messages a second")) } None => { span.muted { "the peer has never throttled" } } } }),
                         ]))
                     }
@@ -261,6 +263,7 @@ async fn page_body(
         "plugin-peer" => plugin_peer::faults_section(context, name).await,
         _ => None,
     };
+    let report = if is_new { None } else { report::report(context, kind.search_field, name).await };
     Ok(html! {
         div.heading {
             h1 { (title) }
@@ -283,6 +286,7 @@ async fn page_body(
         @if let Some(test) = page_state.test { (test_result(test)) }
         @for (id, part) in live { section.card id=(id) { (part) } }
         @if let Some(faults) = faults { (faults) }
+        @if let Some(report) = &report { section.card #report { (report) } }
         @if let Some(refusals) = &refusals { (refused_submissions(refusals)) }
         @if context.has_permission(Permission::Configure) {
             (settings_form(context, (kind, &fields), &document, one, is_new, page_state))

@@ -2,12 +2,12 @@
 
 use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
-use crate::format::{ago, count, state_badge, with_readable_times};
+use crate::format::{ago, count, state_badge, with_times};
 use crate::layout::page;
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
-use crate::table::{Pagination, table};
+use crate::table::{Column, Pagination, numeric_table, table};
 use api::{LinkView, Permission, PluginPeerView, QueueView};
 use axum::extract::Query;
 use axum::response::Response;
@@ -94,7 +94,7 @@ async fn list(context: &RequestContext, kind: &ListKind, query: &Form) -> Result
     let none = Vec::new();
     let of = |name: &str| by_peer.get(name).unwrap_or(&none);
     let (filter, status_filter) = (query.text("q").to_lowercase(), query.text("state"));
-    let found: Vec<(&str, &Value)> = document
+    let mut found: Vec<(&str, &Value)> = document
         .named(kind.list)
         .filter(|(name, one)| {
             let address = one["address"].as_str().unwrap_or_default();
@@ -112,6 +112,14 @@ async fn list(context: &RequestContext, kind: &ListKind, query: &Form) -> Result
             }
         })
         .collect();
+    // Those without a link that once had one, then those with waiting messages, then by name.
+    found.sort_by_cached_key(|(name, _)| {
+        let links = of(name);
+        let down = !links.is_empty() && !links.iter().any(|link| link.is_up());
+        let waiting =
+            queues.get(name).map_or(0, |queue| queue.waiting() - queue.in_flight - queue.awaiting_dlr);
+        (!down, std::cmp::Reverse(waiting), (*name).to_owned())
+    });
     let shown = Pagination::new(found.len(), query.text("page"));
     let rows: Vec<_> = found[shown.from..shown.upto]
         .iter()
@@ -128,7 +136,14 @@ async fn list(context: &RequestContext, kind: &ListKind, query: &Form) -> Result
             @if context.has_permission(Permission::Configure) { p { a.button.primary href=(format!("{}/new", kind.path)) { (kind.add) } } }
         }
     };
-    let heads = &["Name", "Links", kind.reach.0, "Waiting", "In flight", "Blocked by"];
+    let columns = [
+        Column::Text("Name"),
+        Column::Text("Links"),
+        Column::Text(kind.reach.0),
+        Column::Number("Waiting"),
+        Column::Number("In flight"),
+        Column::Text("Blocked by"),
+    ];
     Ok(html! {
         div.heading {
             h1 { (kind.title) }
@@ -146,7 +161,7 @@ async fn list(context: &RequestContext, kind: &ListKind, query: &Form) -> Result
             }
             p.actions { button type="submit" { "Filter" } }
         }
-        section.card { (table(kind.title, heads, &rows, &empty)) }
+        section.card { (numeric_table(kind.title, &columns, &rows, &empty)) }
         @if !plugin_peers.is_empty() { (plugin_peers_section(&plugin_peers)) }
         (shown.links(kind.path, &[("q", query.text("q")), ("state", status_filter)]))
     })
@@ -215,6 +230,6 @@ fn row(
         html! { (reach.as_str().unwrap_or(name)) },
         html! { (count(queue.map_or(0, QueueView::waiting))) },
         html! { (count(queue.map_or(0, |queue| queue.in_flight))) },
-        html! { (queue.map(|queue| with_readable_times(&queue.blocked_by)).unwrap_or_default()) },
+        html! { (queue.map(|queue| with_times(&queue.blocked_by)).unwrap_or_default()) },
     ]
 }

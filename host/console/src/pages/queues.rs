@@ -2,14 +2,14 @@
 
 use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
-use crate::format::{ago, count, plural, time_tag, with_readable_times};
+use crate::format::{ago, count, plural, time_tag, with_times};
 use crate::layout::live_page;
 use crate::live::Region;
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::pages::queue_actions::{self, QueuesPageState};
 use crate::request_context::RequestContext;
-use crate::table::table;
+use crate::table::{Column, numeric_table};
 use api::{PaceBucketView, Permission, QueueView};
 use axum::extract::Query;
 use axum::response::Response;
@@ -26,23 +26,23 @@ pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, Api
     let busy = all.len();
     let rows: Vec<_> = all.iter().take(MAX_QUEUES).map(row).collect();
     let heads = &[
-        "Queue",
-        "Queued",
-        "Suspended",
-        "Paced",
-        "Deferred",
-        "In flight",
-        "Uncertain",
-        "Awaiting DLR",
-        "Oldest",
-        "Blocked by",
+        Column::Text("Queue"),
+        Column::Number("Queued"),
+        Column::Number("Suspended"),
+        Column::Number("Paced"),
+        Column::Number("Deferred"),
+        Column::Number("In flight"),
+        Column::Number("Uncertain"),
+        Column::Number("Awaiting DLR"),
+        Column::Number("Oldest"),
+        Column::Text("Blocked by"),
     ];
     let buckets: Vec<PaceBucketView> = context.get("/v1/pace-buckets").await?;
     Ok(vec![(
         "queues",
         html! {
             h2 { "Queues with waiting messages" }
-            (table("Queues, the fullest first", heads, &rows, &html! { h3 { "No messages wait" } p { "All queues are empty." } }))
+            (numeric_table("Queues, the fullest first", heads, &rows, &html! { h3 { "No messages wait" } p { "All queues are empty." } }))
             p.muted {
                 @if busy > MAX_QUEUES { "And " (count((busy - MAX_QUEUES) as u64)) " more. " }
                 @if empty > 0 && busy > 0 { (plural(empty as u64, "other is empty.", "others are empty.")) }
@@ -68,10 +68,16 @@ fn pace_buckets(mut buckets: Vec<PaceBucketView>) -> maud::Markup {
         ]
     };
     let rows: Vec<_> = buckets.iter().take(MAX_QUEUES).map(row).collect();
-    let heads = &["Bucket", "Amount", "Tokens", "Waiting", "Next token"];
+    let heads = &[
+        Column::Text("Bucket"),
+        Column::Number("Amount"),
+        Column::Number("Tokens"),
+        Column::Number("Waiting"),
+        Column::Number("Next token"),
+    ];
     html! {
         h2 { "Pace buckets" }
-        (table("Pace buckets, the busiest first", heads, &rows, &html! {}))
+        (numeric_table("Pace buckets, the busiest first", heads, &rows, &html! {}))
         @if buckets.len() > MAX_QUEUES { p.muted { "And " (count((buckets.len() - MAX_QUEUES) as u64)) " more." } }
     }
 }
@@ -91,7 +97,7 @@ fn row(queue: &QueueView) -> Vec<maud::Markup> {
         html! { (count(queue.uncertain)) },
         html! { (count(queue.awaiting_dlr)) },
         html! { (queue.oldest.map_or_else(|| "—".to_owned(), ago)) },
-        html! { (with_readable_times(&queue.blocked_by)) },
+        html! { (with_times(&queue.blocked_by)) },
     ]
 }
 

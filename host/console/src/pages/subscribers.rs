@@ -2,7 +2,7 @@
 
 use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::form::Form;
-use crate::format::{ago, plural, state_badge, time_tag, with_readable_times};
+use crate::format::{ago, plural, state_badge, time_tag, with_times};
 use crate::layout::{action_button, live_page, page};
 use crate::live::Region;
 use crate::nav::NavItem;
@@ -112,7 +112,7 @@ fn status_card(context: &RequestContext, found: &SubscriberView, name: &str) -> 
         section.card {
             p.state {
                 (state_badge(found.state.name()))
-                @if let Some(reason) = &found.reason { " " (with_readable_times(reason)) }
+                @if let Some(reason) = &found.reason { " " (with_times(reason)) }
             }
             (detail_list(&[
                 ("Number", html! { (found.msisdn.as_deref().unwrap_or("not known")) }),

@@ -3,7 +3,7 @@
 use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
 use crate::format::{
-    ago, duration_text, exact_time, money, plural, state_badge, time_tag, version_tag, with_readable_times,
+    ago, duration_text, exact_time, money, plural, state_badge, time_tag, version_tag, with_times,
 };
 use crate::layout::{action_button, live_page, page};
 use crate::live::Region;
@@ -90,7 +90,7 @@ fn status_card(context: &RequestContext, trace: &TraceView) -> Markup {
         section.card {
             p.state {
                 (state_badge(trace.state.name()))
-                @if let Some(why) = &trace.waiting_for { " " (with_readable_times(why)) }
+                @if let Some(why) = &trace.waiting_for { " " (with_times(why)) }
             }
             (detail_list(&[
                 ("From", html! { (trace.source) }),
@@ -165,7 +165,7 @@ fn steps(trace: &TraceView) -> Markup {
     for step in trace.steps.iter().take(crate::table::MAX_ROWS) {
         let after = before.map(|before| step.at.saturating_sub(before));
         before = Some(step.at);
-        rows.push((step.at, after, with_amount(&with_readable_times(&step.what))));
+        rows.push((step.at, after, with_times(&with_amount(&step.what))));
     }
     html! {
         ol.timeline {

@@ -58,8 +58,14 @@ async fn post_form(console: &Router, path: &str, role: &str, form: &str) -> Page
 
 const PAGES: &[&str] = &[
     "/",
+    "/?range=day",
+    "/search",
+    "/search?q=acme",
+    "/search?q=%3Cb%3Equeue-limit",
+    "/search?q=%2B49151+12345678",
     "/messages",
     "/messages?number=%2B49151&state=failed&from=2026-11-22T14:38",
+    "/messages?live=1&account=acme",
     "/messages/new",
     "/messages/1",
     "/messages/2",
@@ -579,6 +585,8 @@ async fn live_regions_are_sent_as_events_with_ids() {
     let console = console::router(FakeApi::appliance(2, 2).router());
     for path in [
         "/live?of=overview",
+        "/live?of=overview&id=day",
+        "/live?of=messages&id=%3Faccount%3Dacme",
         "/live?of=hook&id=router",
         "/live?of=peer&id=north",
         "/live?of=gateway&id=unicom",
@@ -602,6 +610,60 @@ async fn live_regions_are_sent_as_events_with_ids() {
             page[0]["id"].is_string() && page[0]["html"].as_str().is_some_and(|html| !html.is_empty()),
             "{path}"
         );
+    }
+}
+
+#[tokio::test]
+async fn the_search_finds_names_numbers_keys_and_pages() {
+    let api = FakeApi::appliance(6, 4);
+    let console = console::router(api.router());
+    for (query, link) in [
+        ("ACM", "/accounts/acme"),
+        ("harbour", "/peers/harbour"),
+        ("router", "/plugins/router"),
+        ("support", "/pools/support"),
+        ("tariffs", "/tables?table=tariffs"),
+        ("queue-limit", "/help/reference/configuration#account"),
+        ("number pools", "/pools"),
+        ("drain mode", "/help/guide/queues#drain-mode"),
+        ("2", "/messages/2"),
+        ("%2B49 151 12345678", "/messages?number=4915112345678"),
+    ] {
+        let page = get(&console, &format!("/search?q={}", query.replace(' ', "+")), "admin").await;
+        assert!(page.text.contains(&format!("href=\"{link}")), "{query}: {}", page.text);
+    }
+    let page = get(&console, "/search?q=nothing-has-this-name", "admin").await;
+    assert!(page.text.contains("No results"), "{}", page.text);
+
+    // Requests that the user may not send would be in the audit log.
+    let before = api.requests().len();
+    get(&console, "/search?q=acme", "account").await;
+    let asked: Vec<String> = api.requests()[before..].iter().map(|request| request.line.clone()).collect();
+    assert_eq!(asked, ["GET /v1/whoami"]);
+}
+
+#[tokio::test]
+async fn an_export_has_all_messages_of_a_search() {
+    let console = console::router(FakeApi::appliance(2, 2).router());
+    let request = Request::get("/messages.csv?account=acme")
+        .header(header::COOKIE, "switchyard-session=admin")
+        .body(Body::empty())
+        .unwrap();
+    let answer = console.clone().oneshot(request).await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "text/csv; charset=utf-8");
+    let body = axum::body::to_bytes(answer.into_body(), 64 << 20).await.unwrap();
+    let text = String::from_utf8(body.to_vec()).unwrap();
+    assert!(text.starts_with("id,accepted,state,from,to,account,peer,octets\r\n"), "{text}");
+    assert!(text.lines().count() > 1 && text.lines().all(|line| line.matches(',').count() >= 7), "{text}");
+}
+
+/// Generated reference pages are longer: they are read once.
+#[tokio::test]
+async fn no_page_is_larger_than_150_kilobytes() {
+    let console = console::router(FakeApi::appliance(200, 200).router());
+    for path in PAGES.iter().filter(|path| !path.starts_with("/help/reference")) {
+        let page = get(&console, path, "admin").await;
+        assert!(page.text.len() <= 150_000, "{path} has {} octets", page.text.len());
     }
 }
 

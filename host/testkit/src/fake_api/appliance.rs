@@ -82,6 +82,8 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/status", live(operation::status))
         .route("/v1/attention", live(operation::attention))
         .route("/v1/metrics/recent", live(operation::recent_metrics))
+        .route("/v1/metrics/history", get(operation::metrics_history))
+        .route("/v1/traffic", live(move || operation::traffic(peers, accounts)))
         .route("/v1/pace-buckets", live(operation::pace_buckets))
         .route("/v1/queues", live(move || operation::queues(peers, accounts)))
         .route("/v1/links", live(move || operation::links(peers, accounts)))
@@ -173,6 +175,8 @@ mod tests {
         ("GET", "/v1/attention", ""),
         ("GET", "/v1/metrics/recent", ""),
         ("GET", "/v1/queues", ""),
+        ("GET", "/v1/metrics/history?range=month", ""),
+        ("GET", "/v1/traffic?limit=20000", ""),
         ("GET", "/v1/pace-buckets", ""),
         ("GET", "/v1/links", ""),
         ("GET", "/v1/drain", ""),

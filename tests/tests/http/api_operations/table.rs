@@ -40,6 +40,8 @@ fn overview() -> Vec<Row> {
         "/v1/plugin-peers",
         "/v1/gsm",
         "/v1/metrics/recent",
+        "/v1/metrics/history",
+        "/v1/traffic",
         "/metrics",
     ];
     paths.into_iter().map(|path| Row::get(path, path)).collect()

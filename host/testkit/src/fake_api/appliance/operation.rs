@@ -7,15 +7,18 @@ use api::{
     ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BindMode,
     ClusterNodeView, ClusterRole, ClusterView, CoreConnectionView, CoreNetworkFaultKind,
     CoreNetworkFaultView, CoreNetworkMo, CoreNetworkMt, CoreNetworkRole, CoreNetworkView, DrainStateView,
-    EtcdMemberView, HlrQuestions, LatencyView, LinkBlocker, LinkPhase, LinkRole, LinkView, MetricsSampleView,
-    PeerCallbacksView, PeerFiguresView, PeerTestView, PluginPeerView, PumpState, QueueView,
-    RecentMetricsView, RefusalCountView, RefusalsView, RefusedAttempts, RefusedSubmissionView,
+    EtcdMemberView, HistoryEventKind, HistoryEventView, HistoryRange, HistorySampleView, HlrQuestions,
+    HookTrafficView, LatencyView, LinkBlocker, LinkPhase, LinkRole, LinkView, MetricsHistoryView,
+    MetricsSampleView, PeerCallbacksView, PeerFiguresView, PeerTestView, PluginPeerView, PumpState,
+    QueueView, RecentMetricsView, RefusalCountView, RefusalsView, RefusedAttempts, RefusedSubmissionView,
     RemainingMessagesView, SpanView, StatisticsCountsView, StatisticsView, StatusTotals, StatusView,
-    TestStepKind, TestStepView,
+    SubmitterTrafficView, TestStepKind, TestStepView, TrafficCounts, TrafficFlowView, TrafficView,
 };
-use axum::extract::Path;
+use axum::Json;
+use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use model::{Direction, Hook};
 
 pub(super) fn recent_metrics() -> RecentMetricsView {
     let every = 2_000;
@@ -46,6 +49,116 @@ pub(super) fn recent_metrics() -> RecentMetricsView {
         }
     };
     RecentMetricsView { interval_ms: every, capacity: 300, samples: (0..300).map(sample).collect() }
+}
+
+/// The `range` of a request.
+#[derive(serde::Deserialize)]
+pub(super) struct HistoryQuery {
+    #[serde(default)]
+    range: HistoryRange,
+}
+
+pub(super) async fn metrics_history(Query(query): Query<HistoryQuery>) -> Json<MetricsHistoryView> {
+    let (interval_ms, length) = (query.range.interval_ms(), query.range.length_ms());
+    let until = now() / interval_ms * interval_ms + interval_ms;
+    let from = until - length;
+    let slots = length / interval_ms;
+    let sample = |slot: u64| {
+        let seconds = interval_ms / 1_000;
+        let wave = (1.0 + (slot as f64 / 23.0).sin()) * (1.0 + (slot as f64 / 5.0).cos() / 4.0);
+        HistorySampleView {
+            at: from + slot * interval_ms,
+            observed_ms: u32::try_from(interval_ms).unwrap_or(u32::MAX),
+            accepted: (180.0 * wave) as u64 * seconds,
+            refused: slot % 3,
+            delivered: (170.0 * wave) as u64 * seconds,
+            failed: slot % 7 * seconds / 10,
+            waiting: (900.0 * wave) as u64,
+            commit_us: Some(900),
+            round_trip_us: Some(18_000 + (6_000.0 * wave) as u32),
+        }
+    };
+    let event = |part: u64, kind, subject: &str, text: &str| HistoryEventView {
+        at: from + length / 100 * part,
+        kind,
+        subject: subject.to_owned(),
+        text: text.to_owned(),
+    };
+    let mut samples: Vec<HistorySampleView> = (0..slots).map(sample).collect();
+    // The daemon was stopped.
+    samples.drain((slots / 3) as usize..(slots / 3 + slots / 40) as usize);
+    Json(MetricsHistoryView {
+        from,
+        until,
+        interval_ms,
+        samples,
+        events: vec![
+            event(36, HistoryEventKind::Start, "", ""),
+            event(55, HistoryEventKind::Configuration, "7", "ada: more links <for> north"),
+            event(70, HistoryEventKind::Exchange, "router", "prefix-router 4f0c2d91aa17"),
+            event(82, HistoryEventKind::Fault, "biller", "trap"),
+        ],
+    })
+}
+
+/// Account 0 sends to all peers, each other account to two; a tenth of the peers is busy. Peer 1 is down.
+pub(super) fn traffic(peers: usize, accounts: usize) -> TrafficView {
+    let flow = |from: String, to: usize, direction, rate: u64| {
+        let counts = TrafficCounts {
+            accepted: rate * 60,
+            refused: if to == 2 { rate * 4 } else { 0 },
+            throttled: u64::from(to == 3) * 7,
+            delivered: rate * 55,
+            failed: rate,
+            ..TrafficCounts::default()
+        };
+        TrafficFlowView { from, to: peer_name(to), direction, counts }
+    };
+    let rate = |to: usize| if to == 1 { 0 } else { 240 / (to as u64 * to as u64 + 1) };
+    let first = (0..peers).map(|to| flow(account_name(0), to, Direction::Mt, rate(to)));
+    let others = (1..accounts).flat_map(|from| {
+        [from % peers.max(1), (from * 7 + 3) % peers.max(1)]
+            .map(|to| flow(account_name(from), to, Direction::Mt, rate(to).min(90) / (from as u64)))
+    });
+    let mut flows: Vec<TrafficFlowView> =
+        first.chain(others).filter(|flow| flow.counts.attempts() > 0).collect();
+    if peers > 0 && accounts > 0 {
+        let reply = TrafficCounts { accepted: 180, ..TrafficCounts::default() };
+        flows.push(TrafficFlowView {
+            from: peer_name(0),
+            to: account_name(0),
+            direction: Direction::Mo,
+            counts: reply,
+        });
+    }
+    flows.sort_by_key(|flow| std::cmp::Reverse(flow.counts.attempts()));
+    let accepted = |name: &String| {
+        let own = flows.iter().filter(|flow| flow.from == *name);
+        own.map(|flow| flow.counts.accepted).sum::<u64>()
+    };
+    let submitters = (0..accounts).map(account_name).chain((0..peers).take(1).map(peer_name));
+    let mut submitters: Vec<SubmitterTrafficView> =
+        submitters.map(|name| SubmitterTrafficView { accepted: accepted(&name) + 60, name }).collect();
+    submitters.sort_by_key(|submitter| std::cmp::Reverse(submitter.accepted));
+    let calls = |hook, calls: u64, micros: u64, faults| HookTrafficView {
+        hook,
+        calls,
+        faults,
+        nanoseconds: calls * micros * 1_000,
+        waiting: if hook == Hook::Screen { 2 } else { 0 },
+    };
+    TrafficView {
+        window_ms: 60_000,
+        submitters,
+        flows,
+        flows_left_out: 0,
+        hooks_window_ms: 60_000,
+        hooks: vec![
+            calls(Hook::Screen, 22_140, 31, 0),
+            calls(Hook::Router, 22_140, 18, 0),
+            calls(Hook::Biller, 22_140, 9, 3),
+        ],
+    }
 }
 
 pub(super) fn status() -> StatusView {
@@ -130,7 +243,7 @@ pub(super) fn attention() -> Vec<AttentionView> {
 const REFUSED: &str = "connection refused (192.0.2.1:2775): is the SMSC up, and does it let us in?";
 
 pub(super) fn queues(peers: usize, accounts: usize) -> Vec<QueueView> {
-    let row = |name: String, index: usize| {
+    let row = |name: String, index: usize, is_account: bool| {
         let place = index as u64;
         let queued = if index.is_multiple_of(3) { place * 7 % 400 } else { 0 };
         QueueView {
@@ -149,11 +262,12 @@ pub(super) fn queues(peers: usize, accounts: usize) -> Vec<QueueView> {
                 (_, 0) => "idle".to_owned(),
                 _ => format!("rate limit, until {}", now() + 800),
             },
+            is_account,
             ..fixtures::queue(&name)
         }
     };
-    let peers = (0..peers).map(|index| row(peer_name(index), index));
-    peers.chain((0..accounts).map(|index| row(account_name(index), index + 2))).collect()
+    let peers = (0..peers).map(|index| row(peer_name(index), index, false));
+    peers.chain((0..accounts).map(|index| row(account_name(index), index + 2, true))).collect()
 }
 
 pub(super) fn links(peers: usize, accounts: usize) -> Vec<LinkView> {
@@ -325,21 +439,22 @@ pub(super) fn statistics() -> Vec<StatisticsView> {
     let counts = |accepted: u64, responded: u64, delivered: u64| StatisticsCountsView {
         accepted,
         responded,
-        refused: Default::default(),
+        refused: [(88, (accepted - responded) / 3 * 2), (11, (accepted - responded) / 3)].into(),
         delivered,
-        undelivered: [(11, responded - delivered)].into(),
+        undelivered: [(5, responded - delivered)].into(),
         ended: [("delivered".to_owned(), delivered)].into(),
         response: latency(),
-        dlr: latency(),
+        dlr: LatencyView { p50: 2_800.0, p95: 16_000.0, ..latency() },
     };
     let day = 86_400_000;
-    vec![StatisticsView {
-        start: now() / day * day - day,
-        account: "acme".to_owned(),
+    let row = |index: u64| StatisticsView {
+        start: (now() / day - index / 2) * day,
+        account: account_name((index % 2) as usize),
         peer: "north".to_owned(),
-        mt: counts(810_212, 810_190, 801_774),
-        mo: counts(1_204, 1_204, 1_204),
-    }]
+        mt: counts(810_212 - index * 9_001, 800_190 - index * 9_001, 781_774 - index * 9_001),
+        mo: StatisticsCountsView { accepted: 1_204, ..StatisticsCountsView::default() },
+    };
+    (0..16).map(row).collect()
 }
 
 pub(super) fn refusals() -> RefusalsView {

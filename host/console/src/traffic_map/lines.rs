@@ -1,0 +1,184 @@
+//! The lines of the traffic map.
+
+use super::nodes::Nodes;
+use super::{MapInput, Trouble, rate_text};
+use api::TrafficFlowView;
+use model::Direction;
+use std::collections::BTreeMap;
+
+/// The height of a row, in pixels at the usual font size: 2.75 rem, as in the style sheet.
+const ROW: f64 = 44.0;
+/// The width of the widest node's lines.
+const WIDEST: f64 = 26.0;
+/// The width of the thinnest line.
+const THINNEST: f64 = 1.2;
+
+/// The height of the lines' picture, in pixels at the usual font size.
+pub(super) fn height(rows: usize) -> f64 {
+    rows as f64 * ROW
+}
+
+/// A line.
+#[derive(Debug)]
+pub(super) struct Strand {
+    pub(super) class: &'static str,
+    pub(super) path: String,
+    pub(super) width: f64,
+    pub(super) title: String,
+}
+
+/// The lines at both sides of the hooks.
+#[derive(Debug, Default)]
+pub(super) struct Picture {
+    pub(super) left: Vec<Strand>,
+    pub(super) right: Vec<Strand>,
+}
+
+/// The traffic between an account and a peer in one direction.
+#[derive(Debug, Default, Clone, Copy)]
+struct Between {
+    rate: f64,
+    trouble: Trouble,
+}
+
+/// Lines by account, direction (MT first) and peer.
+type Flows = BTreeMap<(usize, bool, usize), Between>;
+
+fn flows(input: &MapInput<'_>, accounts: &Nodes, peers: &Nodes) -> Flows {
+    let mut flows = Flows::new();
+    let ends = |flow: &TrafficFlowView| match flow.direction {
+        Direction::Mt => Some((accounts.place(&flow.from)?, false, peers.place(&flow.to)?)),
+        Direction::Mo => Some((accounts.place(&flow.to)?, true, peers.place(&flow.from)?)),
+    };
+    for flow in &input.traffic.flows {
+        let Some(ends) = ends(flow) else { continue };
+        let between = flows.entry(ends).or_default();
+        between.rate += input.rate(flow.counts.attempts());
+        between.trouble = between.trouble.max(Trouble::of_flow(flow));
+    }
+    flows.retain(|_, between| between.rate > 0.0);
+    flows
+}
+
+fn class(trouble: Trouble, mo: bool) -> &'static str {
+    match (trouble, mo) {
+        (Trouble::Error, _) => "s3",
+        (Trouble::Warning, _) => "s4",
+        (Trouble::None, true) => "s2",
+        (Trouble::None, false) => "s1",
+    }
+}
+
+fn path(from: f64, to: f64) -> String {
+    format!("M0,{from:.1}C50,{from:.1} 50,{to:.1} 100,{to:.1}")
+}
+
+/// Hands out places of given widths, side by side around a centre.
+struct Stack(f64);
+
+impl Stack {
+    fn around(centre: f64, whole: f64) -> Self {
+        Self(centre - whole / 2.0)
+    }
+
+    /// The middle of the next place.
+    fn next(&mut self, width: f64) -> f64 {
+        self.0 += width;
+        self.0 - width / 2.0
+    }
+}
+
+/// The lines of the map.
+pub(super) fn picture(input: &MapInput<'_>, accounts: &Nodes, peers: &Nodes, rows: usize) -> Picture {
+    let flows = flows(input, accounts, peers);
+    // Left of the hooks: what was accepted from an account (false), and what was submitted to it (true).
+    let mut own: BTreeMap<(usize, bool), Between> = BTreeMap::new();
+    for submitter in &input.traffic.submitters {
+        if let Some(place) =
+            accounts.place(&submitter.name).filter(|_| input.accounts.contains(&*submitter.name))
+        {
+            own.entry((place, false)).or_default().rate += input.rate(submitter.accepted);
+        }
+    }
+    for ((account, mo, _), between) in &flows {
+        let line = own.entry((*account, *mo)).or_default();
+        if *mo {
+            line.rate += between.rate;
+            line.trouble = line.trouble.max(between.trouble);
+        }
+    }
+    let sum = |rates: &mut dyn Iterator<Item = (usize, f64)>| {
+        let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
+        rates.for_each(|(place, rate)| *sums.entry(place).or_default() += rate);
+        sums
+    };
+    let by_account = sum(&mut own.iter().map(|((account, _), line)| (*account, line.rate)));
+    let out_of_account = sum(&mut flows.iter().map(|((account, ..), line)| (*account, line.rate)));
+    let by_peer = sum(&mut flows.iter().map(|((.., peer), line)| (*peer, line.rate)));
+    let most = by_account.values().chain(by_peer.values()).copied().fold(0.0, f64::max);
+    let total = by_account.values().sum::<f64>().max(by_peer.values().sum());
+    if most <= 0.0 {
+        return Picture::default();
+    }
+    let per_rate = (WIDEST / most).min(height(rows) * 0.7 / total.max(most));
+    let width = |rate: f64| if rate > 0.0 { (rate * per_rate).max(THINNEST) } else { 0.0 };
+    let centre = |place: usize| (place as f64 + 0.5) * ROW;
+    let label = |nodes: &Nodes, place: usize| {
+        nodes.iter().nth(place).map(|node| node.label.clone()).unwrap_or_default()
+    };
+
+    // The places at the hooks, one for each account and direction, evenly apart.
+    let own_width = |key: &(usize, bool), line: &Between| {
+        let out = flows.iter().filter(|((account, mo, _), _)| (*account, *mo) == *key);
+        width(line.rate).max(out.map(|(_, between)| width(between.rate)).sum())
+    };
+    let widths: Vec<f64> = own.iter().map(|(key, line)| own_width(key, line)).collect();
+    let free = height(rows) - widths.iter().sum::<f64>();
+    let gap = (free / (widths.len() + 1) as f64).clamp(0.0, ROW / 2.0);
+    let whole = widths.iter().sum::<f64>() + gap * widths.len().saturating_sub(1) as f64;
+    let mut at_hooks = Stack::around(height(rows) / 2.0, whole);
+
+    let mut picture = Picture::default();
+    let mut at_accounts: BTreeMap<usize, Stack> = BTreeMap::new();
+    let mut at_peers: BTreeMap<usize, Stack> = by_peer
+        .iter()
+        .map(|(place, rate)| (*place, Stack::around(centre(*place), rate * per_rate)))
+        .collect();
+    let mut right = Vec::new();
+    for ((key, line), slot) in own.iter().zip(&widths) {
+        let (account, mo) = *key;
+        let middle = at_hooks.next(*slot);
+        at_hooks.next(gap);
+        let whole = by_account.get(&account).copied().unwrap_or_default() * per_rate;
+        let place = at_accounts.entry(account).or_insert_with(|| Stack::around(centre(account), whole));
+        if line.rate > 0.0 {
+            let what = if mo { "MO messages submitted to" } else { "accepted from" };
+            picture.left.push(Strand {
+                class: class(line.trouble, mo),
+                path: path(place.next(line.rate * per_rate), middle),
+                width: width(line.rate),
+                title: format!("{} /s {what} {}", rate_text(line.rate), label(accounts, account)),
+            });
+        }
+        let out = out_of_account.get(&account).copied().unwrap_or_default();
+        let out = if mo { line.rate } else { out - own.get(&(account, true)).map_or(0.0, |mo| mo.rate) };
+        right.push((*key, Stack::around(middle, out * per_rate)));
+    }
+    // By peer within an account's place, so that its lines do not cross.
+    for (key, mut place) in right {
+        for ((account, mo, peer), between) in
+            flows.iter().filter(|((account, mo, _), _)| (*account, *mo) == key)
+        {
+            let end = at_peers.get_mut(peer).map_or(0.0, |stack| stack.next(between.rate * per_rate));
+            let (account, peer) = (label(accounts, *account), label(peers, *peer));
+            let (from, to) = if *mo { (peer, account) } else { (account, peer) };
+            picture.right.push(Strand {
+                class: class(between.trouble, *mo),
+                path: path(place.next(between.rate * per_rate), end),
+                width: width(between.rate),
+                title: format!("{from} to {to}: {} /s", rate_text(between.rate)),
+            });
+        }
+    }
+    picture
+}
