@@ -68,7 +68,7 @@ async fn metrics_history(
 /// Versions of the configuration. They are drawn only if they can be read.
 fn configuration_events(configuration: &dyn Configuration) -> Vec<HistoryEventView> {
     let versions = configuration.configuration_versions(None, MAX_EVENTS).unwrap_or_default().into_iter();
-    let event = |version: api::ConfigurationVersionView| HistoryEventView {
+    let event = |version: api::ConfigVersionSummaryView| HistoryEventView {
         at: version.at,
         kind: HistoryEventKind::Configuration,
         subject: version.version.to_string(),

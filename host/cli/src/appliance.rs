@@ -125,7 +125,7 @@ impl ApplianceCommand {
         let Self { task, global } = self;
         let program = Path::new(OPERATE_PROGRAM);
         if program.exists() && global.has_defaults() {
-            let output = Output::new(streams, false);
+            let output = Output::without_tables(streams, false);
             let done = operate(program, task);
             return output.finish(done);
         }

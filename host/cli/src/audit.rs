@@ -1,6 +1,6 @@
 //! `switchyard audit`: shows the audit log of the admin API.
 
-use crate::format::{table, timestamp, value_text};
+use crate::format::{timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use crate::paged_list::{Page, fetch_pages};
@@ -74,7 +74,7 @@ fn show(api: &ApiClient, output: &Output, query: &[(&str, String)], limit: usize
         return output.line("no entries");
     }
     let rows: Vec<_> = page.entries.iter().map(|entry| row(&entry.record)).collect();
-    output.write(&table(&["AT", "BY", "WHAT", "SUBJECT", "FROM", "OUTCOME", "DETAIL"], &rows))?;
+    output.table(&["AT", "BY", "WHAT", "SUBJECT", "FROM", "OUTCOME", "DETAIL"], &rows)?;
     if let Some(next) = page.next {
         output.remark(&format!("there are more; continue with --before {next}"));
     }

@@ -1,7 +1,7 @@
 //! `switchyard cluster`: shows the nodes of the cluster, and hands the lead over.
 
 use crate::cluster_setup::Machines;
-use crate::format::{list, number, octets, table, value_text};
+use crate::format::{list, number, octets, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView};
@@ -59,7 +59,7 @@ impl ClusterCommand {
             _ => None,
         };
         if let Some(printed) = printed {
-            let output = Output::new(streams, false);
+            let output = Output::without_tables(streams, false);
             return output.finish(printed.map_err(Failure::Usage).and_then(|text| output.write(&text)));
         }
         global.run(streams, |api, output| match task {
@@ -108,7 +108,7 @@ fn show(output: &Output, cluster: &ClusterView) -> Result<(), Failure> {
     };
     let nodes: Vec<_> = cluster.nodes.iter().map(node).collect();
     output.line("")?;
-    output.write(&table(&["NODE", "ROLE", "ALIVE", "RECORDS BEHIND", "VERSION", "ADDRESS"], &nodes))?;
+    output.table(&["NODE", "ROLE", "ALIVE", "RECORDS BEHIND", "VERSION", "ADDRESS"], &nodes)?;
     for node in &cluster.nodes {
         if let Some(lacks) = &node.lacks {
             output.line(&format!("{} lacks {lacks}", node.name))?;
@@ -125,7 +125,7 @@ fn show(output: &Output, cluster: &ClusterView) -> Result<(), Failure> {
     };
     let members: Vec<_> = cluster.etcd.iter().map(member).collect();
     output.line("")?;
-    output.write(&table(&["ETCD", "ROLE", "VERSION", "SIZE", "PROBLEM"], &members))?;
+    output.table(&["ETCD", "ROLE", "VERSION", "SIZE", "PROBLEM"], &members)?;
     match &cluster.etcd_error {
         Some(error) => output.line(&format!("\netcd does not answer this node: {error}")),
         None => Ok(()),

@@ -12,6 +12,8 @@ pub enum CliCommand {
     Status(crate::status::StatusCommand),
     /// Watch the appliance: rates, latencies, queues by trouble, links.
     Top(crate::top::TopCommand),
+    /// Print messages and findings as they come: new messages, changes of their states, what needs attention.
+    Tail(crate::tail::TailCommand),
     /// Find messages, show or trace one, cancel or retry messages.
     Message(crate::message::MessageCommand),
     /// Show one subscriber of a GSM network, retry its messages, or send it a silent short message.
@@ -81,6 +83,7 @@ impl CliCommand {
         match self {
             Self::Status(command) => command.run(streams),
             Self::Top(command) => command.run(streams),
+            Self::Tail(command) => command.run(streams),
             Self::Message(command) => command.run(streams),
             Self::Subscriber(command) => command.run(streams),
             Self::Peer(command) => command.run(streams),

@@ -49,7 +49,7 @@ pub struct ManCommand {
 
 impl CompletionsCommand {
     pub(crate) fn run(self, streams: Streams, context: &CliContext) -> ExitCode {
-        let output = Output::new(streams, false);
+        let output = Output::without_tables(streams, false);
         let shell = match self.shell {
             CompletionShell::Bash => Shell::Bash,
             CompletionShell::Zsh => Shell::Zsh,
@@ -65,7 +65,7 @@ impl CompletionsCommand {
 
 impl ManCommand {
     pub(crate) fn run(self, streams: Streams, context: &CliContext) -> ExitCode {
-        let output = Output::new(streams, false);
+        let output = Output::without_tables(streams, false);
         let write = || -> Result<(), Failure> {
             std::fs::create_dir_all(&self.folder).map_err(Failure::file(&self.folder))?;
             let command = (context.command)().name("switchyard");

@@ -333,7 +333,7 @@ fn diff(api: &ApiClient, output: &Output, from: Option<u64>, to: Option<u64>) ->
     if rows.is_empty() {
         return output.line(&format!("no differences between versions {from} and {to}"));
     }
-    output.write(&table(&["WHERE", &format!("VERSION {from}"), &format!("VERSION {to}")], &rows))
+    output.table(&["WHERE", &format!("VERSION {from}"), &format!("VERSION {to}")], &rows)
 }
 
 fn versions(api: &ApiClient, output: &Output, limit: usize) -> Result<(), Failure> {
@@ -346,7 +346,7 @@ fn versions(api: &ApiClient, output: &Output, limit: usize) -> Result<(), Failur
         vec![version, timestamp(&one.at), value_text(&one.by), changes, value_text(&one.why)]
     };
     let rows: Vec<Vec<String>> = page.versions.iter().map(row).collect();
-    output.write(&table(&["VERSION", "SINCE", "BY", "CHANGES", "WHY"], &rows))
+    output.table(&["VERSION", "SINCE", "BY", "CHANGES", "WHY"], &rows)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub struct DoctorCommand {
 
 impl DoctorCommand {
     pub(crate) fn run(self, streams: Streams, context: &CliContext) -> ExitCode {
-        let output = Output::new(streams, self.json);
+        let output = Output::without_tables(streams, self.json);
         let found = self.findings(&output, context);
         let done = found.and_then(|found| print_findings(&output, &found));
         output.finish(done)

@@ -1,10 +1,14 @@
 //! The arguments of all commands: the appliance and the output format; and the exit statuses.
 
-use crate::output::{Failure, Output, Streams};
+use crate::output::{Failure, Output, OutputFormat, Streams};
+use crate::table_output::TableArgs;
+use crate::watch::watch;
 use api::Problem;
 use clap::Args;
 use client::{ApiClient, ClientError, ConnectionArgs};
+use model::parse_duration;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// The help text about exit statuses that all commands share.
 macro_rules! exit_help {
@@ -25,15 +29,32 @@ pub(crate) use exit_help;
 pub(crate) struct GlobalArgs {
     #[command(flatten)]
     connection: ConnectionArgs,
-    /// Print JSON, for programs.
-    #[arg(long, global = true)]
+    /// Print JSON, for programs: the same as `--output json`.
+    #[arg(long, global = true, conflicts_with = "output")]
     json: bool,
+    /// The format of the output.
+    #[arg(long, global = true, value_enum, value_name = "FORMAT")]
+    output: Option<OutputFormat>,
+    /// Run the command again every 2 seconds, or as given. It changes nothing: requests that would are refused.
+    #[arg(long, global = true, value_name = "INTERVAL", num_args = 0..=1, require_equals = true, default_missing_value = "2s", value_parser = watch_interval)]
+    watch: Option<Duration>,
+    /// Refuse to send requests that change something.
+    #[arg(long, global = true, hide = true)]
+    read_only: bool,
+    #[command(flatten)]
+    tables: TableArgs,
+}
+
+fn watch_interval(text: &str) -> Result<Duration, String> {
+    parse_duration(text)
+        .filter(|interval| (Duration::from_millis(200)..=Duration::from_secs(3_600)).contains(interval))
+        .ok_or_else(|| "expected a time from 200ms to 1h, such as 5s".to_owned())
 }
 
 impl GlobalArgs {
     /// Whether no appliance and no output format was given.
     pub(crate) fn has_defaults(&self) -> bool {
-        !self.json && !self.connection.has_url()
+        !self.json && self.output.is_none() && !self.connection.has_url()
     }
 
     /// Runs a task with the API client, and returns its exit code.
@@ -51,9 +72,13 @@ impl GlobalArgs {
         streams: Streams,
         task: impl FnOnce(ApiClient, &Output) -> Result<(), Failure>,
     ) -> ExitCode {
-        let output = Output::new(streams, self.json);
+        let format = if self.json { OutputFormat::Json } else { self.output.unwrap_or_default() };
+        let output = Output::new(streams, format, self.tables);
+        if let Some(interval) = self.watch {
+            return watch(interval).unwrap_or_else(|failure| output.finish(Err(failure)));
+        }
         let done = match self.connection.connect() {
-            Ok(api) => task(api, &output),
+            Ok(api) => task(if self.read_only { api.read_only() } else { api }, &output),
             Err(error) => Err(error.into()),
         };
         output.finish(done)

@@ -1,6 +1,6 @@
 //! `switchyard history`: lists finished messages.
 
-use crate::format::{table, value_text};
+use crate::format::value_text;
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use crate::paged_list::fetch_pages;
@@ -82,7 +82,7 @@ fn show(api: &ApiClient, output: &Output, query: &[(&str, String)], limit: usize
     }
     let rows: Vec<_> = page.messages.iter().map(row).collect();
     let head = ["ID", "ACCEPTED", "ENDED", "STATE", "ERROR", "ACCOUNT", "PEER", "FROM", "TO"];
-    output.write(&table(&head, &rows))?;
+    output.table(&head, &rows)?;
     if let Some(next) = &page.next {
         output.remark(&format!("there are more; continue with --cursor {}", value_text(next)));
     }

@@ -1,6 +1,6 @@
 //! `switchyard ledger`: shows and changes the balances of ledger accounts.
 
-use crate::format::{list, table, timestamp, value_text};
+use crate::format::{list, timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use api::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
@@ -199,7 +199,7 @@ fn balances(output: &Output, answer: &BalancesView) -> Result<(), Failure> {
         output.remark("there are no ledger accounts");
         return Ok(());
     }
-    output.write(&table(&["ACCOUNT", "BALANCE", "RESERVED", "PAID", "FUNDED", "CREDIT"], &rows))
+    output.table(&["ACCOUNT", "BALANCE", "RESERVED", "PAID", "FUNDED", "CREDIT"], &rows)
 }
 
 fn balance(output: &Output, account: &BalanceView) -> Result<(), Failure> {
@@ -237,7 +237,7 @@ fn operations(output: &Output, done: &[LedgerOperationView]) -> Result<(), Failu
         output.remark("this account has no operations");
         return Ok(());
     }
-    output.write(&table(&["SERIAL", "AT", "BY", "WHAT", "BALANCE", "REASON"], &rows))
+    output.table(&["SERIAL", "AT", "BY", "WHAT", "BALANCE", "REASON"], &rows)
 }
 
 #[cfg(test)]

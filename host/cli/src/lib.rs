@@ -39,9 +39,13 @@ mod snapshot;
 mod status;
 mod subscriber;
 mod table;
+mod table_output;
+mod tail;
 mod token;
 mod top;
 mod user;
+mod watch;
+mod yaml;
 
 pub use command::CliCommand;
 pub use context::{CliContext, ConfigFacts};

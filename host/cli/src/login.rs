@@ -62,7 +62,7 @@ pub struct WhoamiCommand {
 impl LoginCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
         let Self { user, connection, json } = self;
-        let output = Output::new(streams, json);
+        let output = Output::without_tables(streams, json);
         let done = log_in(user, connection, &output);
         output.finish(done)
     }
@@ -81,7 +81,7 @@ fn log_in(user: Option<String>, connection: ConnectionArgs, output: &Output) -> 
 
 impl LogoutCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let output = Output::new(streams, self.json);
+        let output = Output::without_tables(streams, self.json);
         let done = match self.connection.log_out() {
             Ok(true) => Ok(()),
             Ok(false) => Err(Failure::Refused("there is no saved login for this appliance".to_owned())),

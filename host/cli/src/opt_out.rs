@@ -1,6 +1,6 @@
 //! `switchyard opt-out`: manages opt-outs of subscribers.
 
-use crate::format::{table, value_text};
+use crate::format::value_text;
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use api::{OptOutChange, OptOutView, OptOutsView};
@@ -74,7 +74,7 @@ fn show(output: &Output, opt_outs: &OptOutsView) -> Result<(), Failure> {
         output.remark("there are no opt-outs");
         return Ok(());
     }
-    output.write(&table(&["SENDER", "SUBSCRIBER"], &rows))
+    output.table(&["SENDER", "SUBSCRIBER"], &rows)
 }
 
 #[cfg(test)]

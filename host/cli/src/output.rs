@@ -1,7 +1,10 @@
 //! The output of commands, and their errors and exit codes.
 
+use crate::table_output::TableArgs;
+use crate::yaml::yaml;
 use anstyle::{AnsiColor, Style};
 use api::{FieldProblem, Problem};
+use clap::ValueEnum;
 use client::{ClientError, terminal};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -146,16 +149,39 @@ impl fmt::Debug for Streams {
     }
 }
 
-/// The output of a command, as text or as JSON.
+/// The format of the output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// Text for people.
+    #[default]
+    Text,
+    /// The API's documents as JSON, one a line.
+    Json,
+    /// The same as YAML.
+    Yaml,
+    /// Tables as CSV; everything else goes to standard error.
+    Csv,
+}
+
+/// The output of a command.
 #[derive(Debug)]
 pub(crate) struct Output {
+    /// Whether the API's documents are printed, as JSON or YAML.
     pub(crate) json: bool,
+    pub(crate) format: OutputFormat,
+    pub(crate) tables: TableArgs,
     streams: Streams,
 }
 
 impl Output {
-    pub(crate) fn new(streams: Streams, json: bool) -> Self {
-        Self { json, streams }
+    pub(crate) fn new(streams: Streams, format: OutputFormat, tables: TableArgs) -> Self {
+        Self { json: matches!(format, OutputFormat::Json | OutputFormat::Yaml), format, tables, streams }
+    }
+
+    /// The output of a command that prints no tables.
+    pub(crate) fn without_tables(streams: Streams, json: bool) -> Self {
+        let format = if json { OutputFormat::Json } else { OutputFormat::Text };
+        Self::new(streams, format, TableArgs::default())
     }
 
     /// Milliseconds since the epoch, by this machine's clock.
@@ -189,13 +215,22 @@ impl Output {
         self.write(&format!("{line}\n"))
     }
 
-    /// Prints a JSON document on one line.
+    /// Prints a document: JSON on one line, or YAML.
     pub(crate) fn document(&self, value: &impl Serialize) -> Result<(), Failure> {
         // The fields of a `Value` are sorted, those of a type are not.
-        self.write(&format!("{}\n", terminal::json(&serde_json::to_value(value).unwrap_or_default())))
+        let value = serde_json::to_value(value).unwrap_or_default();
+        match self.format {
+            OutputFormat::Yaml => self.write(&format!("---\n{}", yaml(&value))),
+            _ => self.write(&format!("{}\n", terminal::json(&value))),
+        }
     }
 
     pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
+        if self.format == OutputFormat::Csv {
+            // Standard output has the tables only.
+            let mut error = self.streams.error.borrow_mut();
+            return error.write_all(text.as_bytes()).map_err(|_| Failure::Output);
+        }
         self.octets(text.as_bytes())
     }
 

@@ -1,6 +1,6 @@
 //! `switchyard peer`: manages peers.
 
-use crate::format::{table, value_text};
+use crate::format::value_text;
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use crate::peer_or_account::{ConfigChangeArgs, change, load, load_all, print, print_all};
@@ -123,7 +123,7 @@ fn test(api: &ApiClient, output: &Output, name: &str) -> Result<(), Failure> {
             vec![what.name().to_owned(), ok.to_owned(), format!("{ms}ms"), value_text(detail)]
         };
         let rows: Vec<Vec<String>> = test.steps.iter().map(row).collect();
-        output.write(&table(&["STEP", "RESULT", "TOOK", "DETAIL"], &rows))?;
+        output.table(&["STEP", "RESULT", "TOOK", "DETAIL"], &rows)?;
     }
     if test.ok {
         return Ok(());

@@ -191,7 +191,7 @@ pub(crate) fn print_all(output: &Output, entries: &[PeerOrAccount], accounts: bo
     head.extend(["LINKS", "QUEUED", "IN FLIGHT", "DEFERRED", "UNCERTAIN", "OLDEST", "BLOCKED BY"]);
     let now = output.now();
     let rows: Vec<Vec<String>> = entries.iter().map(|entry| entry.table_row(now)).collect();
-    output.write(&table(&head, &rows))
+    output.table(&head, &rows)
 }
 
 /// The settings as rows; keys of inner tables are joined with a dot.

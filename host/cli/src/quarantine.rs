@@ -1,6 +1,6 @@
 //! `switchyard quarantine`: lists, releases and purges messages in quarantine.
 
-use crate::format::{plural, table, timestamp, value_text};
+use crate::format::{plural, timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use crate::paged_list::fetch_pages;
@@ -106,7 +106,7 @@ fn show(output: &Output, page: &QuarantinePageView) -> Result<(), Failure> {
         ]
     };
     let rows: Vec<Vec<String>> = page.messages.iter().map(row).collect();
-    output.write(&table(&["ID", "ORIGIN", "FROM", "TO", "ACCEPTED", "EXPIRES", "NOTE"], &rows))?;
+    output.table(&["ID", "ORIGIN", "FROM", "TO", "ACCEPTED", "EXPIRES", "NOTE"], &rows)?;
     if page.next.is_some() {
         output.remark("there are more; use a larger --limit");
     }

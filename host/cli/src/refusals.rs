@@ -1,6 +1,6 @@
 //! `switchyard refusals`: shows refused submissions.
 
-use crate::format::{number, table, timestamp, value_text};
+use crate::format::{number, timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use api::{RefusalCountView, RefusalsView, RefusedSubmissionView};
@@ -68,7 +68,7 @@ fn show(output: &Output, answer: &RefusalsView) -> Result<(), Failure> {
         row
     };
     let rows: Vec<_> = answer.counts.iter().map(row).collect();
-    output.write(&table(&["ACCOUNT", "PROTOCOL", "CODE", "MESSAGES"], &rows))?;
+    output.table(&["ACCOUNT", "PROTOCOL", "CODE", "MESSAGES"], &rows)?;
     let row = |one: &RefusedSubmissionView| {
         let mut row = vec![timestamp(&one.at)];
         let texts = [&one.account, &one.protocol, &one.source, &one.destination, &one.code, &one.reason];
@@ -77,7 +77,7 @@ fn show(output: &Output, answer: &RefusalsView) -> Result<(), Failure> {
     };
     let rows: Vec<_> = answer.refusals.iter().map(row).collect();
     output.write("\n")?;
-    output.write(&table(&["AT", "ACCOUNT", "PROTOCOL", "FROM", "TO", "CODE", "REASON"], &rows))
+    output.table(&["AT", "ACCOUNT", "PROTOCOL", "FROM", "TO", "CODE", "REASON"], &rows)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `switchyard table`: manages lookup tables.
 
-use crate::format::{list, number, octets, table, value_text};
+use crate::format::{list, number, octets, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use api::{TableFillResult, TableLookUpView, TableView};
@@ -107,7 +107,7 @@ fn show(output: &Output, tables: &[TableView]) -> Result<(), Failure> {
         output.remark("there are no tables");
         return Ok(());
     }
-    output.write(&table(&["TABLE", "KIND", "ROWS", "MEMORY"], &rows))
+    output.table(&["TABLE", "KIND", "ROWS", "MEMORY"], &rows)
 }
 
 fn print_lookup(output: &Output, answer: &TableLookUpView) -> Result<(), Failure> {

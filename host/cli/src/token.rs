@@ -1,6 +1,6 @@
 //! `switchyard token`: manages API tokens.
 
-use crate::format::{table, timestamp, value_text};
+use crate::format::{timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use crate::role_args::RoleArgs;
@@ -95,7 +95,7 @@ fn print_tokens(output: &Output, tokens: &[TokenInfo]) -> Result<(), Failure> {
     if rows.is_empty() {
         return output.line("no API tokens");
     }
-    output.write(&table(&["TOKEN", "ROLE", "ACCOUNT", "TEXTS", "CREATED", "BY", "UNTIL"], &rows))
+    output.table(&["TOKEN", "ROLE", "ACCOUNT", "TEXTS", "CREATED", "BY", "UNTIL"], &rows)
 }
 
 #[cfg(test)]

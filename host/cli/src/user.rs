@@ -1,6 +1,6 @@
 //! `switchyard user`: manages users of the API.
 
-use crate::format::{list, table, timestamp, value_text};
+use crate::format::{list, timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use crate::password;
@@ -157,7 +157,7 @@ fn print_users(output: &Output, users: &[User]) -> Result<(), Failure> {
     if rows.is_empty() {
         return output.line("no users: log in with the root token");
     }
-    output.write(&table(&["USER", "ROLE", "ACCOUNT", "TEXTS", "PASSWORD", "CHANGED", "BY"], &rows))
+    output.table(&["USER", "ROLE", "ACCOUNT", "TEXTS", "PASSWORD", "CHANGED", "BY"], &rows)
 }
 
 fn print_user(output: &Output, user: &User) -> Result<(), Failure> {

@@ -81,6 +81,14 @@ pub enum ClientError {
         /// The cause.
         source: std::io::Error,
     },
+    /// The client only reads, and the request changes something.
+    #[error("{method} {path} would change something: --watch is for commands that only read")]
+    ReadOnly {
+        /// The method.
+        method: String,
+        /// The path.
+        path: String,
+    },
     /// There is no folder for the saved logins.
     #[error("no folder for the login: set HOME or XDG_CONFIG_HOME")]
     NoPlace,
@@ -103,6 +111,7 @@ pub struct ApiClient {
     tls: Option<TlsConfig>,
     url: String,
     authorization: Option<String>,
+    read_only: bool,
 }
 
 impl ConnectionArgs {
@@ -161,7 +170,7 @@ impl ConnectionArgs {
         let url = self.base_url();
         let tls = self.trust.config(&url)?;
         let (agent, untimed_agent) = (agent(Some(ANSWER_TIMEOUT), tls.clone()), agent(None, tls.clone()));
-        Ok(ApiClient { agent, untimed_agent, tls, url, authorization })
+        Ok(ApiClient { agent, untimed_agent, tls, url, authorization, read_only: false })
     }
 
     /// Creates a client with the given token or the saved login. Sends no request.
@@ -246,6 +255,12 @@ pub fn encode_segment(name: &str) -> String {
 }
 
 impl ApiClient {
+    /// Refuses all requests that change something.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        Self { read_only: true, ..self }
+    }
+
     /// Sets the timeout of JSON answers.
     #[must_use]
     pub fn with_timeout(self, longest: Duration) -> Self {
@@ -422,6 +437,9 @@ impl ApiClient {
         headers: &[(&str, &str)],
         body: impl AsSendBody,
     ) -> Result<Response<Body>, ClientError> {
+        if self.read_only && method != "GET" {
+            return Err(ClientError::ReadOnly { method: method.to_owned(), path: path.to_owned() });
+        }
         let request = Request::builder().method(method).uri(format!("{}{path}", self.url));
         let request = match &self.authorization {
             Some(value) => request.header(header::AUTHORIZATION, value),

@@ -1,6 +1,6 @@
 //! Messages and traces as text.
 
-use crate::format::{list, table, timestamp, value_text, with_readable_times};
+use crate::format::{list, timestamp, value_text, with_readable_times};
 use crate::output::{Failure, Output};
 use api::{LookupView, MessagePageView, MessageRowView, PriceView, StepView, TraceView};
 
@@ -27,7 +27,7 @@ pub(super) fn messages(output: &Output, page: &MessagePageView) -> Result<(), Fa
     };
     let rows: Vec<Vec<String>> = page.messages.iter().map(row).collect();
     let head = ["ID", "ACCEPTED", "STATE", "ACCOUNT", "PEER", "FROM", "TO", "OCTETS"];
-    output.write(&table(&head, &rows))?;
+    output.table(&head, &rows)?;
     if let Some(next) = &page.next {
         output.remark(&format!("there are more; continue with --cursor {next}"));
     }
@@ -127,7 +127,7 @@ pub(super) fn trace(output: &Output, trace: &TraceView) -> Result<(), Failure> {
     };
     let rows: Vec<Vec<String>> = trace.steps.iter().map(row).collect();
     output.write("\n")?;
-    output.write(&table(&["AT", "AFTER", "WHAT"], &rows))
+    output.table(&["AT", "AFTER", "WHAT"], &rows)
 }
 
 /// Milliseconds as seconds with three decimals.

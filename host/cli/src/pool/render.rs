@@ -1,6 +1,6 @@
 //! Pools, numbers and events as tables.
 
-use crate::format::{duration_text, list, table, timestamp, value_text};
+use crate::format::{duration_text, list, timestamp, value_text};
 use crate::output::{Failure, Output};
 use api::{
     PoolCountsView, PoolEntryView, PoolHistoryPage, PoolNumberView, PoolNumbersPage, PoolView, PoolsView,
@@ -30,7 +30,7 @@ pub(super) fn pools(output: &Output, answer: &PoolsView) -> Result<(), Failure> 
     };
     let rows: Vec<_> = answer.pools.iter().map(row).collect();
     let head = ["POOL", "STRATEGY", "READY", "IDLE+UP", "IDLE+DOWN", "BUSY+UP", "BUSY+DOWN", "NEXT END"];
-    output.write(&table(&head, &rows))
+    output.table(&head, &rows)
 }
 
 pub(super) fn pool(output: &Output, pool: &PoolView) -> Result<(), Failure> {
@@ -80,7 +80,7 @@ pub(super) fn numbers(output: &Output, page: &PoolNumbersPage) -> Result<(), Fai
         ]
     };
     let rows: Vec<_> = page.numbers.iter().map(row).collect();
-    output.write(&table(&["NUMBER", "STATE", "SINCE", "HOLDER", "REASON", "TICKET", "LEFT"], &rows))?;
+    output.table(&["NUMBER", "STATE", "SINCE", "HOLDER", "REASON", "TICKET", "LEFT"], &rows)?;
     if page.next.is_some() {
         output.remark("there are more; use a larger --limit");
     }
@@ -131,7 +131,7 @@ pub(super) fn history(output: &Output, page: &PoolHistoryPage) -> Result<(), Fai
     }
     let rows: Vec<_> = page.entries.iter().map(cells).collect();
     let head = ["ENTRY", "AT", "EVENT", "NUMBER", "STATE", "BY", "HOLDER", "REASON", "TICKET"];
-    output.write(&table(&head, &rows))?;
+    output.table(&head, &rows)?;
     if let Some(next) = page.next {
         output.remark(&format!("there are more; continue with --before {next}"));
     }

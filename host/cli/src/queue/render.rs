@@ -1,6 +1,6 @@
 //! Queues and queue actions as tables.
 
-use crate::format::{blocked_by, count, duration_text, list, number, plural, table, timestamp, value_text};
+use crate::format::{blocked_by, count, duration_text, list, number, plural, timestamp, value_text};
 use crate::output::{Failure, Output};
 use api::{
     PaceBucketView, QueueActionPreview, QueueActionRequest, QueueActionScopeView, QueueActionView, QueueView,
@@ -40,7 +40,7 @@ pub(super) fn print_queues(output: &Output, queues: &[QueueView]) -> Result<(), 
         "LINKS",
         "BLOCKED BY",
     ];
-    output.write(&table(&head, &rows))
+    output.table(&head, &rows)
 }
 
 pub(super) fn print_pace_buckets(output: &Output, buckets: &[PaceBucketView]) -> Result<(), Failure> {
@@ -62,10 +62,7 @@ pub(super) fn print_pace_buckets(output: &Output, buckets: &[PaceBucketView]) ->
         ]
     };
     let rows: Vec<Vec<String>> = buckets.iter().map(row).collect();
-    output.write(&table(
-        &["BUCKET", "AMOUNT", "COUNTS", "TOKENS", "WAITING", "NEXT TOKEN", "DEFINED BY"],
-        &rows,
-    ))
+    output.table(&["BUCKET", "AMOUNT", "COUNTS", "TOKENS", "WAITING", "NEXT TOKEN", "DEFINED BY"], &rows)
 }
 
 /// The scope of a queue action and its target, in a few words.
@@ -99,7 +96,7 @@ pub(super) fn print_actions(output: &Output, actions: &[QueueActionView]) -> Res
         ]
     };
     let rows: Vec<Vec<String>> = actions.iter().map(row).collect();
-    output.write(&table(&["ID", "ACTION", "SCOPE", "STATE", "HELD", "AFFECTED", "BY", "AT", "WHY"], &rows))
+    output.table(&["ID", "ACTION", "SCOPE", "STATE", "HELD", "AFFECTED", "BY", "AT", "WHY"], &rows)
 }
 
 pub(super) fn print_action(output: &Output, action: &QueueActionView) -> Result<(), Failure> {
@@ -155,7 +152,7 @@ pub(super) fn print_uncertain(output: &Output, page: &UncertainPageView) -> Resu
         ]
     };
     let rows: Vec<Vec<String>> = page.messages.iter().map(row).collect();
-    output.write(&table(&["ID", "PEER", "ACCOUNT", "FROM", "TO", "SUBMITTED", "UNKNOWN FROM"], &rows))?;
+    output.table(&["ID", "PEER", "ACCOUNT", "FROM", "TO", "SUBMITTED", "UNKNOWN FROM"], &rows)?;
     if page.next.is_some() {
         output.remark("there are more; use a larger --limit");
     }

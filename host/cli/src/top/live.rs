@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn new_snapshots_are_drawn_until_quit() {
-        let output = Output::new(Streams::captured(std::io::sink(), std::io::sink()), false);
+        let output = Output::without_tables(Streams::captured(std::io::sink(), std::io::sink()), false);
         let snapshot = |name: &str| {
             let status = StatusView { name: name.to_owned(), ..status(api::StatusTotals::default()) };
             Snapshot { status, ..Snapshot::default() }
