@@ -145,7 +145,7 @@ impl MetricsHistory {
     }
 
     /// Adds the change from one sample to the next.
-    pub(crate) fn add(&self, before: &MetricsSampleView, now: &MetricsSampleView, write: bool) {
+    pub(crate) fn add(&self, before: &MetricsSampleView, now: &MetricsSampleView) {
         let mut rings = self.rings.lock();
         let passed = now.at.saturating_sub(before.at);
         // The clock was set.
@@ -169,7 +169,7 @@ impl MetricsHistory {
                 let known = record.commit_us.map_or(mean as f64, f64::from);
                 record.commit_us = Some((known + (mean as f64 - known) / weight) as u32);
             }
-            if write && let Err(error) = ring.write(now.at) {
+            if let Err(error) = ring.write(now.at) {
                 tracing::debug!(%error, "a record of the metrics history cannot be written");
             }
         }
@@ -214,13 +214,13 @@ mod tests {
         let history = MetricsHistory::open(folder.path());
         history.note_start(AT, None);
         for turn in 0..20 {
-            history.add(&sample(turn * 2_000, turn * 10), &sample((turn + 1) * 2_000, (turn + 1) * 10), true);
+            history.add(&sample(turn * 2_000, turn * 10), &sample((turn + 1) * 2_000, (turn + 1) * 10));
         }
         drop(history);
         let history = MetricsHistory::open(folder.path());
         history.note_start(AT + 60_000, Some(7));
         // The counters begin at 0 again.
-        history.add(&sample(62_000, 0), &sample(64_000, 10), true);
+        history.add(&sample(62_000, 0), &sample(64_000, 10));
         for range in HistoryRange::ALL {
             let view = history.view(range, AT + 70_000);
             assert_eq!(view.samples.iter().map(|sample| sample.accepted).sum::<u64>(), 210, "{range:?}");
@@ -241,7 +241,7 @@ mod tests {
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
         let history = MetricsHistory::open(&file);
-        history.add(&sample(0, 0), &sample(2_000, 3), true);
+        history.add(&sample(0, 0), &sample(2_000, 3));
         assert_eq!(history.view(HistoryRange::Day, AT + 2_000).samples[0].accepted, 3);
     }
 }

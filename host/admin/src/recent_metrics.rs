@@ -107,7 +107,7 @@ async fn sample_loop(sampler: Weak<MetricsSampler>, backend: Weak<dyn MetricsSou
             sample.round_trip_us = round_trip;
             let before = sampler.samples.lock().back().cloned();
             if let Some(before) = before {
-                sampler.history.add(&before, &sample, with_links);
+                sampler.history.add(&before, &sample);
             }
             sampler.push(sample);
         }

@@ -26,7 +26,7 @@
   const zone = document.getElementById("zone");
   const showZone = () => {
     showTimes(document);
-    if (!zone) return;
+    if (!zone || ["UTC", "Etc/UTC"].includes(ownZone)) return;
     const button = document.createElement("button");
     button.type = "button";
     button.className = "quiet";

@@ -109,6 +109,7 @@ const CHAPTERS: &[(NavItem, &str)] = &[
     (NavItem::Cluster, "guide/cluster"),
     (NavItem::Maintenance, "guide/backup-and-upgrade"),
     (NavItem::Profile, "guide/tls-and-users"),
+    (NavItem::Search, "tutorial/console"),
 ];
 
 /// A link to the chapter of the manual about a page, for its heading.

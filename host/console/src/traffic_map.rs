@@ -19,7 +19,7 @@ use std::collections::{HashMap, HashSet};
 /// The number of accounts and of peers that are shown by name; the others are one node.
 const MAX_NODES: usize = 9;
 /// The number of rows of the table of flows.
-const MAX_TABLE_ROWS: usize = 100;
+const MAX_TABLE_ROWS: usize = 40;
 
 /// How much trouble something has, the least first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,3 +12,4 @@ mod event_stream;
 mod foreign;
 mod refusals;
 mod refused_submissions;
+mod traffic;

@@ -622,7 +622,7 @@ async fn the_search_finds_names_numbers_keys_and_pages() {
         ("harbour", "/peers/harbour"),
         ("router", "/plugins/router"),
         ("support", "/pools/support"),
-        ("tariffs", "/tables?table=tariffs"),
+        ("tariffs", "/tables?table=%3Cb%3Etariffs"),
         ("queue-limit", "/help/reference/configuration#account"),
         ("number pools", "/pools"),
         ("drain mode", "/help/guide/queues#drain-mode"),
