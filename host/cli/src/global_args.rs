@@ -32,8 +32,8 @@ pub(crate) struct GlobalArgs {
     /// Print JSON, for programs: the same as `--output json`.
     #[arg(long, global = true, conflicts_with = "output")]
     json: bool,
-    /// The format of the output.
-    #[arg(long, global = true, value_enum, value_name = "FORMAT")]
+    /// The format of the output: text, json, yaml, or csv, which has the tables only.
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", hide_possible_values = true)]
     output: Option<OutputFormat>,
     /// Run the command again every 2 seconds, or as given. It changes nothing: requests that would are refused.
     #[arg(long, global = true, value_name = "INTERVAL", num_args = 0..=1, require_equals = true, default_missing_value = "2s", value_parser = watch_interval)]

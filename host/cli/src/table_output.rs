@@ -196,7 +196,7 @@ mod tests {
     fn a_command_prints_chosen_columns_in_every_format() {
         let shown = |more: &[&str]| {
             let args = [&["queue", "list"], more].concat();
-            run(&queues(), &args).out
+            run(&queues().start(), &args).out
         };
         assert_eq!(
             shown(&["--columns", "queued,peer", "--sort", "-queued"]),

@@ -277,8 +277,10 @@ mod tests {
             .with(path, 200, &page(vec![message(4, queued), message(3, delivered), message(2, queued)]))
             .with("GET /v1/attention", 200, &[down])
             .with("GET /v1/attention", 200, &Vec::<AttentionView>::new());
-        let outcome =
-            run(&api, &["tail", "--account", "acme", "--lines", "2", "--interval", "100ms", "--turns", "2"]);
+        let outcome = run(
+            &api.start(),
+            &["tail", "--account", "acme", "--lines", "2", "--interval", "100ms", "--turns", "2"],
+        );
         assert_eq!(outcome.code, 0, "{outcome:?}");
         let lines: Vec<&str> = outcome
             .out

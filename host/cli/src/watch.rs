@@ -46,7 +46,7 @@ mod tests {
         let args = ["queue", "--watch", "list", "--watch=5s", "--sort", "peer"].map(OsString::from);
         assert_eq!(repeated(args.into_iter()), ["queue", "list", "--sort", "peer", READ_ONLY]);
         let api = FakeApi::default();
-        let outcome = run(&api, &["message", "cancel", "1", READ_ONLY]);
+        let outcome = run(&api.start(), &["message", "cancel", "1", READ_ONLY]);
         assert_eq!(outcome.code, 2, "{outcome:?}");
         assert!(outcome.error.contains("--watch") && api.requests().is_empty(), "{outcome:?}");
     }

@@ -37,7 +37,8 @@ fn traffic_is_counted_by_account_and_peer_and_its_history_survives_a_restart() -
         let mut flows = flows.filter(|flow| flow["from"] == "acme" && flow["to"] == "upstream");
         flows.next().cloned().unwrap_or_default()
     };
-    let traffic = appliance.wait_until(TIMEOUT, "/v1/traffic", |traffic| mt(traffic)["delivered"] == MESSAGES)?;
+    let traffic =
+        appliance.wait_until(TIMEOUT, "/v1/traffic", |traffic| mt(traffic)["delivered"] == MESSAGES)?;
     let flow = mt(&traffic);
     ensure!(flow["direction"] == "mt" && flow["accepted"] == MESSAGES && flow["refused"] == 0, "{traffic:#}");
     let submitters = traffic["submitters"].as_array().cloned().unwrap_or_default();
