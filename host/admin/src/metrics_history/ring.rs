@@ -79,8 +79,12 @@ impl Ring {
 
     /// The records from a time until another, oldest first.
     pub(super) fn between(&self, from: u64, until: u64) -> Vec<HistorySampleView> {
-        let mut found: Vec<HistorySampleView> =
-            self.records.iter().filter(|record| record.at >= from && record.at < until).copied().collect();
+        let mut found: Vec<HistorySampleView> = self
+            .records
+            .iter()
+            .filter(|record| record.at >= from.max(1) && record.at < until)
+            .copied()
+            .collect();
         found.sort_unstable_by_key(|record| record.at);
         found
     }
