@@ -63,7 +63,7 @@ impl PluginPeerOptions {
     /// Whether the submission of a message is recorded. Ids are scattered, so that bursts and long runs have the same share.
     pub(crate) fn is_sample(&self, id: MessageId) -> bool {
         // Fibonacci hashing: the high bits of the product are uniform for consecutive numbers.
-        let bucket = (id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * 100 >> 32;
+        let bucket = ((id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * 100) >> 32;
         bucket < u64::from(self.recorded_percent)
     }
 
