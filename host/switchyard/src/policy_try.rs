@@ -210,6 +210,7 @@ fn hypothetical(appliance: &Switchyard, asked: &api::ExplainRequest) -> Result<Q
 }
 
 /// The archived messages of a request.
+#[derive(Clone, Copy)]
 enum Selected<'a> {
     /// This number of newest ones.
     Last(u64),

@@ -83,9 +83,9 @@ mod tests {
     #[test]
     fn each_part_that_differs_is_named() {
         let live = request("https://a/1", &[("X-One", "1"), ("Accept", "a"), ("accept", "b")], "to=49");
-        assert_eq!(request_differences(&[live.clone()], &[live.clone()]), []);
+        assert_eq!(request_differences(std::slice::from_ref(&live), std::slice::from_ref(&live)), []);
         let other = request("https://a/2", &[("x-one", "1"), ("ACCEPT", "a, b"), ("x-two", "2")], "to=%2B49");
-        let differences = request_differences(&[live.clone()], &[other.clone(), other]);
+        let differences = request_differences(std::slice::from_ref(&live), &[other.clone(), other]);
         let difference = |part: &str, live: Option<&str>, candidate: Option<&str>| RequestDifference {
             part: part.to_owned(),
             live: live.map(str::to_owned),
