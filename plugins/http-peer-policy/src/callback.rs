@@ -24,26 +24,22 @@ impl Policy {
         let start = format!("/v1/peers/{peer}/callback");
         let path = request.path.strip_prefix(&start).unwrap_or_default();
         if let Some(rules) = self.document.messages.as_ref().filter(|rules| rules.path == path) {
-            return match check(&rules.check, request, secrets) {
-                Ok(()) => read_messages(rules, request),
-                Err(refusal) => refusal,
-            };
+            return refusal(&rules.check, request, secrets).unwrap_or_else(|| read_messages(rules, request));
         }
         match self.document.receipts.as_ref().filter(|rules| rules.path == path) {
-            Some(rules) => match check(&rules.check, request, secrets) {
-                Ok(()) => read_receipts(rules, request),
-                Err(refusal) => refusal,
-            },
+            Some(rules) => {
+                refusal(&rules.check, request, secrets).unwrap_or_else(|| read_receipts(rules, request))
+            }
             None => respond(404),
         }
     }
 }
 
-/// Whether the callback is the peer's.
-fn check(check: &SenderCheck, request: &Request, secrets: Secrets<'_>) -> Result<(), Called> {
+/// The refusal of a callback that is not the peer's.
+fn refusal(check: &SenderCheck, request: &Request, secrets: Secrets<'_>) -> Option<Called> {
     let Some(secret) = secrets(&check.secret) else {
         let name = &check.secret;
-        return Err(respond(403).because(format!("the configuration of the peer has no secret {name:?}")));
+        return Some(respond(403).because(format!("the configuration of the peer has no secret {name:?}")));
     };
     let header = |name: &str| {
         request
@@ -64,7 +60,7 @@ fn check(check: &SenderCheck, request: &Request, secrets: Secrets<'_>) -> Result
     } else {
         false
     };
-    if is_right { Ok(()) } else { Err(respond(403).because("a callback without the right secret")) }
+    (!is_right).then(|| respond(403).because("a callback without the right secret"))
 }
 
 /// Compares in a time that does not depend on where the two differ.

@@ -86,7 +86,7 @@ impl Template {
             match part {
                 Part::Literal(text) => rendered.push_str(text),
                 Part::Value(placeholder) => {
-                    rendered.push_str(&escape(&value(placeholder, submission, secrets)?))
+                    rendered.push_str(&escape(&value(placeholder, submission, secrets)?));
                 }
             }
         }

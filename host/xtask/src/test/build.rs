@@ -10,6 +10,9 @@ use std::process::Stdio;
 /// The package of the behaviour tests.
 const BEHAVIOUR_TESTS: &str = "behaviour-tests";
 
+/// The manifest of the plugins' workspace.
+pub(super) const PLUGINS_MANIFEST: &str = "plugins/Cargo.toml";
+
 /// The policies of the default plugins are ordinary crates and have tests; the components around them have none, except those that
 /// contain their policy.
 const POLICIES: &[&str] = &[
@@ -38,7 +41,7 @@ pub(super) fn tests(arguments: &[&str]) -> Result<Vec<Executable>> {
 
 /// Builds the tests of the plugins' policies.
 pub(super) fn policy_tests() -> Result<Vec<Executable>> {
-    build(&[&["--manifest-path", "plugins/Cargo.toml"], POLICIES].concat())
+    build(&[&["--manifest-path", PLUGINS_MANIFEST], POLICIES].concat())
 }
 
 fn build(arguments: &[&str]) -> Result<Vec<Executable>> {

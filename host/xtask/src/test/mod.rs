@@ -76,11 +76,12 @@ fn run_tier(options: &Options, phases: &mut Phases) -> Result<()> {
     if tier >= Tier::All {
         phases.time("packages", packages::install_all)?;
     }
-    phases.time("formatting", || cargo(&["fmt", "--all", "--check"]).context("formatting: run cargo fmt"))?;
-    phases.time("lints", || {
-        cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"])
-            .context("lints: not clean")
+    phases.time("formatting", || {
+        formatting(&[]).context("formatting: run cargo fmt")?;
+        formatting(PLUGINS_WORKSPACE).context("formatting: run cargo fmt in the folder plugins")
     })?;
+    phases.time("lints", || lints(&[]).context("lints: not clean"))?;
+    phases.time("lints of plugins", || lints(PLUGINS_WORKSPACE).context("lints of plugins: not clean"))?;
     if tier >= Tier::All {
         phases.time("documentation", policies::documentation)?;
         phases.time("licences", policies::dependencies)?;
@@ -145,6 +146,18 @@ fn run_only(name: &str, phases: &mut Phases) -> Result<()> {
 
 fn run_verbs(phases: &mut Phases) -> Result<()> {
     phases.time("verbs", verbs::run)
+}
+
+/// The workspace of the plugins. It is linted for this machine: no plugin has code for WebAssembly only.
+const PLUGINS_WORKSPACE: &[&str] = &["--manifest-path", build::PLUGINS_MANIFEST];
+
+fn formatting(workspace: &[&str]) -> Result<()> {
+    cargo(&[&["fmt", "--all", "--check"], workspace].concat())
+}
+
+fn lints(workspace: &[&str]) -> Result<()> {
+    let clippy = ["clippy", "--quiet", "--workspace", "--all-targets"];
+    cargo(&[&clippy, workspace, &["--", "--deny", "warnings"]].concat())
 }
 
 fn cargo(arguments: &[&str]) -> Result<()> {

@@ -32,7 +32,7 @@ impl Peer for Twilio {
                 [] => {}
                 [first, ..] if first.starts_with('#') => {}
                 ["account", sid] if sid.bytes().all(|octet| octet.is_ascii_alphanumeric()) => {
-                    account = Some(sid.to_owned())
+                    account = Some(sid.to_owned());
                 }
                 ["public", url] => public = Some(url.trim_end_matches('/').to_owned()),
                 ["api", url] => url.trim_end_matches('/').clone_into(&mut api),
