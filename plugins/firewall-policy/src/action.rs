@@ -1,8 +1,7 @@
 //! What follows when the conditions of a rule hold.
 
 use crate::document::{ActionKeyword, ReasonKeyword, ReportKeyword, RuleEntry};
-use crate::pace::PaceRule;
-use crate::rule::TableNames;
+use pace_policy::{PaceRule, TableNames};
 
 /// Maximum length of an attribute's name and of its value, in octets.
 const MAX_NAME: usize = 64;
@@ -102,6 +101,9 @@ impl Action {
             }
             ActionKeyword::Tag => Self::Tag,
             ActionKeyword::Pace => {
+                if bucket.is_none() && window.is_none() {
+                    return Err("`then = \"pace\"` needs `bucket` or `window`".to_owned());
+                }
                 Self::Pace(Box::new(PaceRule::read(bucket.as_ref(), window.as_ref(), tables)?))
             }
             ActionKeyword::Replace => match with {

@@ -1,5 +1,6 @@
 //! The document format; `policies/firewall.toml` is a commented example.
 
+use pace_policy::{BucketEntry, WindowEntry};
 use policy_values::{Names, Time};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -138,94 +139,6 @@ pub(crate) struct VolumeEntry {
     pub(crate) times: Option<u32>,
     /// The time for the usual number, with `times`: at least two windows, and at most 24h.
     pub(crate) before: Option<Time>,
-}
-
-#[derive(Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct BucketEntry {
-    /// Its name: 1 to 64 of a-z, 0-9, dot, hyphen and underscore. With `each` or `table`, its beginning: at most 32.
-    #[cfg_attr(test, schemars(length(min = 1, max = 64), regex(pattern = "^[a-z0-9._-]+$")))]
-    pub(crate) name: String,
-    /// Messages or segments in the period. Without `amount` and `table`, the bucket is one of the appliance's configuration.
-    #[cfg_attr(test, schemars(range(min = 1, max = 1_000_000_000_000_u64)))]
-    pub(crate) amount: Option<u64>,
-    /// The time in which the bucket fills evenly: 1ms to 31d. Default: it is full at the beginning of each day.
-    pub(crate) per: Option<Time>,
-    /// The time zone of the days, such as America/New_York. Default: UTC.
-    pub(crate) zone: Option<String>,
-    /// What it counts. Default: messages.
-    pub(crate) counts: Option<UnitKeyword>,
-    /// A bucket for each of these, with the same amount. Default: one for all messages.
-    pub(crate) each: Option<EachKeyword>,
-    /// The lookup table of groups and amounts. Keys: source addresses, without a plus sign; values: `GROUP AMOUNT`. The
-    /// sources of a group share a bucket. Sources that are not in the table use none.
-    #[cfg_attr(test, schemars(length(min = 1), extend("x-switchyard" = "table")))]
-    pub(crate) table: Option<String>,
-}
-
-/// What a pace bucket counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum UnitKeyword {
-    /// Submit attempts of messages.
-    Messages,
-    /// The segments of messages on the air.
-    Segments,
-}
-
-/// What each has a pace bucket of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum EachKeyword {
-    /// Each account.
-    Account,
-    /// Each source address.
-    Source,
-}
-
-#[derive(Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct WindowEntry {
-    /// Its name: 1 to 64 of a-z, 0-9, dot, hyphen and underscore. Without further keys, the window is one of the appliance's
-    /// configuration.
-    #[cfg_attr(test, schemars(length(min = 1, max = 64), regex(pattern = "^[a-z0-9._-]+$")))]
-    pub(crate) name: String,
-    /// The time zone of its hours, such as America/New_York.
-    pub(crate) zone: Option<String>,
-    /// The days on which it opens. Default: all.
-    #[serde(default)]
-    pub(crate) days: Vec<DayKeyword>,
-    /// When it opens, such as "08:00".
-    #[cfg_attr(test, schemars(regex(pattern = "^[0-9]{2}:[0-9]{2}$")))]
-    pub(crate) opens: Option<String>,
-    /// When it closes, at most "24:00". A window that closes before it opens goes on until the next day.
-    #[cfg_attr(test, schemars(regex(pattern = "^[0-9]{2}:[0-9]{2}$")))]
-    pub(crate) closes: Option<String>,
-}
-
-/// A day of the week.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum DayKeyword {
-    /// Monday.
-    Mon,
-    /// Tuesday.
-    Tue,
-    /// Wednesday.
-    Wed,
-    /// Thursday.
-    Thu,
-    /// Friday.
-    Fri,
-    /// Saturday.
-    Sat,
-    /// Sunday.
-    Sun,
 }
 
 /// Messages that are counted together.

@@ -3,10 +3,10 @@
 use crate::action::{Action, Reason, Verdict};
 use crate::facts::{Facts, Link};
 use crate::fold::original_range;
-use crate::pace::{Bucket, Window};
 use crate::rule::{DomainList, Rule};
 use crate::source::{SourceKind, is_registered};
 use crate::{Host, Policy, Question};
+use pace_policy::{Bucket, PacedSender, Window};
 use policy_values::digits_of;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -71,7 +71,8 @@ impl Policy {
                 Action::Tag => {}
                 Action::Pace(pace) => {
                     let named = (&mut outcome.buckets, &mut outcome.windows);
-                    if let Err(what) = pace.add(asked, host, named) {
+                    let sender = PacedSender { account: asked.account, source: asked.source };
+                    if let Err(what) = pace.add(sender, |table, key| host.look_up(table, key), named) {
                         // Without its limits it must not be sent.
                         outcome.verdict = Verdict::Reject(Reason::TryLater);
                         notes.push(what);

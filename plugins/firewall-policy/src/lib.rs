@@ -7,7 +7,6 @@ mod evaluate;
 mod facts;
 mod fold;
 mod links;
-mod pace;
 mod punycode;
 mod rule;
 mod source;
@@ -16,11 +15,11 @@ mod words;
 
 pub use action::{Reason, Report, Verdict};
 pub use evaluate::Outcome;
-pub use pace::{Bucket, BucketLimit, Period, Window, WindowHours};
 
 use document::Document;
+use pace_policy::TableNames;
 use policy_values::{line, read};
-use rule::{Rule, TableNames};
+use rule::Rule;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 use words::WordSearch;
@@ -109,7 +108,7 @@ impl Policy {
     /// The tables of the appliance that the rules use.
     #[must_use]
     pub fn tables(&self) -> &[String] {
-        &self.tables.0
+        self.tables.names()
     }
 }
 

@@ -7,6 +7,7 @@ use crate::links::read_domains;
 use crate::source::{Pattern, SourceKind};
 use crate::volume::{NearDuplicates, Volume};
 use crate::words::WordSearch;
+use pace_policy::TableNames;
 use policy_values::{Names, check_prefix};
 use std::collections::HashSet;
 
@@ -61,24 +62,8 @@ pub(crate) struct DomainList {
     pub(crate) table: Option<usize>,
 }
 
-/// The names of the tables in a document; rules have their indexes.
-#[derive(Debug, Default)]
-pub(crate) struct TableNames(pub(crate) Vec<String>);
-
-impl TableNames {
-    pub(crate) fn index(&mut self, name: &str) -> Result<usize, String> {
-        if name.is_empty() {
-            return Err("the name of a table is empty".to_owned());
-        }
-        Ok(self.0.iter().position(|known| known == name).unwrap_or_else(|| {
-            self.0.push(name.to_owned());
-            self.0.len() - 1
-        }))
-    }
-
-    fn optional(&mut self, name: Option<&str>) -> Result<Option<usize>, String> {
-        name.map(|name| self.index(name)).transpose()
-    }
+fn optional_table(tables: &mut TableNames, name: Option<&str>) -> Result<Option<usize>, String> {
+    name.map(|name| tables.index(name)).transpose()
 }
 
 impl Rule {
@@ -101,7 +86,7 @@ impl Rule {
         let dlt = match entry.dlt {
             Some(dlt) => Some(DltCheck {
                 templates: tables.index(&dlt.templates)?,
-                entities: tables.optional(dlt.entities.as_deref())?,
+                entities: optional_table(tables, dlt.entities.as_deref())?,
             }),
             None => None,
         };
@@ -112,8 +97,8 @@ impl Rule {
                 SourceKindKeyword::Numeric => SourceKind::Numeric,
                 SourceKindKeyword::Alphanumeric => SourceKind::Alphanumeric,
             }),
-            registered: tables.optional(entry.registered.as_deref())?,
-            unregistered: tables.optional(entry.unregistered.as_deref())?,
+            registered: optional_table(tables, entry.registered.as_deref())?,
+            unregistered: optional_table(tables, entry.unregistered.as_deref())?,
             destinations: destinations(&entry.destinations)?,
             data_codings: match entry.data_codings {
                 Some(codings) if codings.is_empty() => {
@@ -125,7 +110,7 @@ impl Rule {
             header: entry.header,
             words: WordCondition {
                 own: entry.words.is_some() || entry.contains.is_some(),
-                table: tables.optional(entry.word_table.as_deref())?,
+                table: optional_table(tables, entry.word_table.as_deref())?,
             },
             links: entry.links,
             domains: domains("domains", entry.domains.as_ref(), entry.domain_table.as_deref(), tables)?,
@@ -219,5 +204,5 @@ fn domains(
         return Ok(None);
     }
     let own = own.map(|domains| read_domains(key, &domains.0)).transpose()?.unwrap_or_default();
-    Ok(Some(DomainList { own, table: tables.optional(table)? }))
+    Ok(Some(DomainList { own, table: optional_table(tables, table)? }))
 }

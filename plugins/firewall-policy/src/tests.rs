@@ -1,6 +1,7 @@
 //! Documents and the messages that they stop.
 
 use super::*;
+use pace_policy::{BucketLimit, Period, Window, WindowHours};
 use proptest::prelude::*;
 use std::cell::RefCell;
 

@@ -1,11 +1,9 @@
 //! A screen with rules on senders, texts, links and volumes; `policies/firewall.toml` is an example of its policy document.
 
-use firewall_policy::{
-    Bucket, Host, Outcome, Period, Policy, Question, Reason, Report, Verdict, Window, WindowHours,
-};
+use firewall_policy::{Host, Outcome, Policy, Question, Reason, Report, Verdict};
 use std::time::Duration;
 use switchyard_sdk::screen::{Decision, drop_as, pass, quarantine, reject};
-use switchyard_sdk::{DroppedAs, Message, RejectReason, Screen, counters, details, pace, tables};
+use switchyard_sdk::{DroppedAs, Message, RejectReason, Screen, counters, details, tables};
 
 struct Firewall {
     policy: Policy,
@@ -72,40 +70,13 @@ impl Screen for Firewall {
             decision = decision.tag(name, value);
         }
         for bucket in buckets {
-            decision = decision.use_pace_bucket(pace_bucket(&bucket));
+            decision = decision.use_pace_bucket((&bucket).into());
         }
         for window in windows {
-            decision = decision.use_send_window(send_window(&window));
+            decision = decision.use_send_window((&window).into());
         }
         Decision { text, note, ..decision }
     }
-}
-
-fn pace_bucket(bucket: &Bucket) -> pace::PaceBucket {
-    let Some(limit) = &bucket.limit else { return pace::configured(&bucket.name) };
-    let defined = match &limit.period {
-        Period::Time(time) => pace::per_time(&bucket.name, limit.amount, *time),
-        Period::Day(zone) => pace::per_day(&bucket.name, limit.amount, zone),
-    };
-    if limit.segments { defined.counting_segments() } else { defined }
-}
-
-fn send_window(window: &Window) -> pace::SendWindow {
-    const DAYS: [pace::Weekday; 7] = [
-        pace::Weekday::Mon,
-        pace::Weekday::Tue,
-        pace::Weekday::Wed,
-        pace::Weekday::Thu,
-        pace::Weekday::Fri,
-        pace::Weekday::Sat,
-        pace::Weekday::Sun,
-    ];
-    let Some(WindowHours { zone, days, opens, closes }) = &window.hours else {
-        return pace::configured_window(&window.name);
-    };
-    let days: Vec<pace::Weekday> =
-        days.iter().filter_map(|day| DAYS.get(usize::from(*day)).copied()).collect();
-    pace::window(&window.name, zone, vec![pace::hours(*opens, *closes).on(&days)])
 }
 
 fn reject_reason(reason: Reason) -> RejectReason {

@@ -1,7 +1,8 @@
 //! The document format; `policies/least-cost.toml` is a commented example.
 
 use crate::NoOfferAction;
-use policy_values::{Millionths, Names, Time};
+use pace_policy::{BucketEntry, WindowEntry};
+use policy_values::{AttributeConditions, Millionths, Names, Time};
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -27,7 +28,8 @@ pub(crate) struct Document {
     /// 0.010 80` (peer, cost, quality).
     #[cfg_attr(test, schemars(extend("x-switchyard" = "table")))]
     pub(crate) table: Option<String>,
-    /// The offers for a destination.
+    /// The offers for a destination. The longest prefix decides; of several destinations with the same prefix, the first whose
+    /// conditions match.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<Destination>"))]
     pub(crate) destination: Vec<toml::Spanned<Destination>>,
@@ -40,6 +42,10 @@ pub(crate) struct Destination {
     /// The first digits of destinations, without a plus sign; "" is every destination.
     #[cfg_attr(test, schemars(schema_with = "policy_values::schema::prefixes"))]
     pub(crate) prefix: Names,
+    /// Condition: attributes that a lookup, a screen or the account sets, such as `{ mcc = "262", mnc = ["01", "06"] }`, with a star as
+    /// a wildcard at the end of a value. Default: any.
+    #[serde(default)]
+    pub(crate) attributes: AttributeConditions,
     /// The peers' offers.
     #[cfg_attr(test, schemars(length(min = 1, max = 64)))]
     pub(crate) offers: Vec<Offer>,
@@ -48,6 +54,14 @@ pub(crate) struct Destination {
     pub(crate) lowest_quality: Option<u8>,
     /// Maximum cost of one segment for this destination, in currency units, in quotes.
     pub(crate) highest_cost: Option<Millionths>,
+    /// The pace buckets that the message uses.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 8)))]
+    pub(crate) pace_buckets: Vec<BucketEntry>,
+    /// The send windows that the message uses; it is sent while all of them are open.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 4)))]
+    pub(crate) send_windows: Vec<WindowEntry>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -8,7 +8,8 @@ pub use choice::{Choice, ChosenLeg, PeerState};
 pub use offer::Offer;
 
 use document::Document;
-use policy_values::{check_prefix, line, read};
+use pace_policy::{PaceRule, TableNames, read_limits};
+use policy_values::{AttributeConditions, MessageAttributes, check_prefix, line, read};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -37,26 +38,34 @@ pub struct Limits {
     pub highest_cost: Option<u64>,
 }
 
-/// The offers for a prefix.
+/// The offers for prefixes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     /// At least one.
     pub offers: Vec<Offer>,
-    /// The limits for this prefix.
+    /// The limits for these prefixes.
     pub limits: Limits,
+    /// The pace buckets and send windows that messages use.
+    pub pace: Vec<PaceRule>,
+    attributes: AttributeConditions,
+    /// The line of the document on which it starts.
+    line: usize,
 }
 
 /// The checked document.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// Prefix → index into `destinations`.
+    /// Prefix → index of its destinations, for [`Policy::destination`].
     pub prefixes: Vec<(String, u32)>,
+    /// The destinations of each prefix: indexes into `destinations`, in the order of the document.
+    by_prefix: Vec<Vec<u32>>,
     /// The offers by destination.
     pub destinations: Vec<Destination>,
     /// An appliance table with more offers.
     pub table: Option<String>,
     /// The action for a message without an acceptable offer.
     pub otherwise: NoOfferAction,
+    tables: TableNames,
     pub(crate) limits: Limits,
     pub(crate) most_legs: usize,
     pub(crate) most_queued: Option<u64>,
@@ -68,6 +77,27 @@ impl Policy {
     pub fn peers(&self) -> std::collections::BTreeSet<&str> {
         let offers = self.destinations.iter().flat_map(|destination| &destination.offers);
         offers.map(|offer| offer.peer.as_str()).collect()
+    }
+
+    /// The destination of a message whose prefix has this index in [`Policy::prefixes`]: the first one whose conditions hold.
+    #[must_use]
+    pub fn destination(
+        &self,
+        prefix: u32,
+        attributes: &MessageAttributes<impl Fn(&str) -> Option<String>>,
+    ) -> Option<u32> {
+        let all = self.by_prefix.get(prefix as usize)?;
+        let holds = |index: &&u32| {
+            let destination = self.destinations.get(**index as usize);
+            destination.is_some_and(|destination| destination.attributes.hold(attributes))
+        };
+        all.iter().find(holds).copied()
+    }
+
+    /// The tables of the appliance that the pace buckets use.
+    #[must_use]
+    pub fn pace_tables(&self) -> &[String] {
+        self.tables.names()
     }
 
     /// Parses and checks a document.
@@ -93,8 +123,9 @@ impl Policy {
             highest_cost: document.highest_cost.map(|cost| cost.0),
         };
         check_quality(limits.lowest_quality)?;
-        let mut prefixes: BTreeMap<String, (u32, usize)> = BTreeMap::new();
-        let mut destinations = Vec::new();
+        let mut by_prefix: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        let mut destinations: Vec<Destination> = Vec::new();
+        let mut tables = TableNames::default();
         for (destination, index) in document.destination.into_iter().zip(0_u32..) {
             let at = line(text, destination.span());
             let destination = destination.into_inner();
@@ -107,19 +138,37 @@ impl Policy {
             let offers: Vec<Offer> =
                 destination.offers.into_iter().map(Offer::check).collect::<Result<_, _>>().map_err(fail)?;
             check_offers(&offers, own).map_err(fail)?;
+            let attributes = destination.attributes;
             for prefix in destination.prefix.0 {
                 check_prefix(&prefix).map_err(fail)?;
-                if let Some((_, first)) = prefixes.insert(prefix.clone(), (index, at)) {
+                let earlier = by_prefix.entry(prefix.clone()).or_default();
+                if earlier.contains(&index) {
+                    return Err(fail(format!("prefix {prefix:?} stands twice in one list; write it once")));
+                }
+                let mut destinations = earlier.iter().filter_map(|index| destinations.get(*index as usize));
+                if let Some(first) = destinations.find(|first| first.attributes.cover(&attributes)) {
                     return Err(fail(format!(
-                        "prefix {prefix:?} has its offers at line {first} already; put them together"
+                        "prefix {prefix:?} has its offers at line {} already; put them together, or put the one with `attributes` first",
+                        first.line
                     )));
                 }
+                earlier.push(index);
             }
-            destinations.push(Destination { offers, limits: own });
+            let pace = read_limits(&destination.pace_buckets, &destination.send_windows, &mut tables);
+            destinations.push(Destination {
+                offers,
+                limits: own,
+                pace: pace.map_err(fail)?,
+                attributes,
+                line: at,
+            });
         }
+        let (prefixes, by_prefix): (Vec<_>, Vec<_>) = by_prefix.into_iter().unzip();
         Ok(Self {
-            prefixes: prefixes.into_iter().map(|(prefix, (index, _))| (prefix, index)).collect(),
+            prefixes: prefixes.into_iter().zip(0..).collect(),
+            by_prefix,
             destinations,
+            tables,
             table: document.table,
             otherwise: document.otherwise,
             limits,

@@ -81,6 +81,41 @@ fn a_destination_may_have_its_own_limits() {
 }
 
 #[test]
+fn a_destination_may_have_conditions_and_limits() {
+    let document = r#"
+[[destination]]
+prefix = ["49", "43"]
+attributes = { mcc = "262", mnc = ["01", "06"] }
+offers = [{ peer = "north", cost = "0.01" }]
+pace-buckets = [{ name = "north", amount = 100, per = "1s" }]
+send-windows = [{ name = "daytime" }]
+
+[[destination]]
+prefix = "49"
+offers = [{ peer = "south", cost = "0.02" }]
+"#;
+    let policy = Policy::parse(document).unwrap();
+    let prefix = |digits: &str| policy.prefixes.iter().find(|(prefix, _)| prefix == digits).unwrap().1;
+    let chosen = |digits: &str, mnc: &'static str| {
+        let attributes = MessageAttributes::new(|name: &str| {
+            Some(if name == "mcc" { "262".to_owned() } else { mnc.to_owned() })
+        });
+        policy.destination(prefix(digits), &attributes)
+    };
+    assert_eq!([chosen("49", "06"), chosen("49", "02"), chosen("43", "02")], [Some(0), Some(1), None]);
+    assert_eq!(policy.destinations.iter().map(|one| one.pace.len()).collect::<Vec<_>>(), [2, 0]);
+    let reversed =
+        document.replace("[\"49\", \"43\"]", "\"43\"").replace("prefix = \"49\"", "prefix = \"4\"");
+    Policy::parse(&reversed).unwrap();
+    let covered = document.replace(r#"attributes = { mcc = "262", mnc = ["01", "06"] }"#, "");
+    assert!(
+        Policy::parse(&covered)
+            .unwrap_err()
+            .contains("line 9: prefix \"49\" has its offers at line 2 already")
+    );
+}
+
+#[test]
 fn a_table_provides_offers() {
     assert_eq!(
         legs(&policy().choose_row("a 0.02; b 0.01; c 0.01 20", 1, |_| Some(UP))),

@@ -2,6 +2,7 @@
 //!
 //! All documents are TOML. Errors name the line, the mistake, and the correction.
 
+mod attributes;
 mod names;
 mod number;
 mod price;
@@ -9,6 +10,7 @@ mod price;
 pub mod schema;
 mod time;
 
+pub use attributes::{AttributeConditions, MessageAttributes};
 pub use names::Names;
 pub use number::digits_of;
 pub use price::{Millionths, price};

@@ -4,7 +4,7 @@
 //! property says that its value is the name (or the names) of something in the appliance: `account`, `ledger-account`, `peer`,
 //! `pool` or `table`. `x-switchyard-grant` says that a property uses a capability: `http`, `dns`, `kv` or `hlr`.
 
-use crate::{MAX_PREFIX_DIGITS, Millionths, Names, Time};
+use crate::{AttributeConditions, MAX_PREFIX_DIGITS, Millionths, Names, Time};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
@@ -50,6 +50,41 @@ impl JsonSchema for Names {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         one_or_many(&json_schema!({ "type": "string" }))
+    }
+}
+
+/// Attributes that the default plugins set, with their meanings.
+const KNOWN_ATTRIBUTES: [(&str, &str); 6] = [
+    ("mcc", "Mobile country code of the network, such as 262."),
+    ("mnc", "Mobile network code, such as 01."),
+    ("ported", "Whether the number is ported: yes or no."),
+    ("line-type", "Such as mobile or fixed."),
+    ("rn", "Routing number of an ENUM record."),
+    ("spn", "Service provider of an ENUM record."),
+];
+
+impl JsonSchema for AttributeConditions {
+    fn schema_name() -> Cow<'static, str> {
+        "AttributeConditions".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let values = one_or_many(&json_schema!({ "type": "string" }));
+        let known = KNOWN_ATTRIBUTES.into_iter().map(|(name, description)| {
+            let mut values = values.clone();
+            values.insert("description".to_owned(), description.into());
+            (name.to_owned(), values.to_value())
+        });
+        json_schema!({
+            "type": "object",
+            "properties": known.collect::<Map<_, _>>(),
+            "additionalProperties": values,
+            "propertyNames": { "pattern": "^[a-z0-9._-]{1,64}$" },
+        })
     }
 }
 

@@ -1,7 +1,8 @@
 //! The document format; `policies/routes.toml` is a commented example.
 
 use crate::{Action, LegRule, Reject, Target};
-use policy_values::Names;
+use pace_policy::{BucketEntry, PaceRule, TableNames, WindowEntry, read_limits};
+use policy_values::{AttributeConditions, Names};
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -31,6 +32,10 @@ pub(crate) struct Route {
     /// Condition: the source address, with a star as a wildcard at the end. Default: any.
     #[serde(default)]
     pub(crate) sources: Vec<String>,
+    /// Condition: attributes that a lookup, a screen or the account sets, such as `{ mcc = "262", mnc = ["01", "06"] }`, with a star as
+    /// a wildcard at the end of a value. Default: any.
+    #[serde(default)]
+    pub(crate) attributes: AttributeConditions,
     /// The peers to send to.
     #[serde(default)]
     #[cfg_attr(test, schemars(length(max = 255)))]
@@ -40,6 +45,14 @@ pub(crate) struct Route {
     home: bool,
     /// Refuse the message, for this reason.
     reject: Option<Reject>,
+    /// The pace buckets that the message uses.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 8)))]
+    pace_buckets: Vec<BucketEntry>,
+    /// The send windows that the message uses; it is sent while all of them are open.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 4)))]
+    send_windows: Vec<WindowEntry>,
     /// The reason of the decision, for the trace of the message.
     note: Option<String>,
 }
@@ -57,21 +70,31 @@ pub(crate) struct Default {
     home: bool,
     /// Refuse the message, for this reason.
     reject: Option<Reject>,
+    /// The pace buckets that the message uses.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 8)))]
+    pace_buckets: Vec<BucketEntry>,
+    /// The send windows that the message uses; it is sent while all of them are open.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 4)))]
+    send_windows: Vec<WindowEntry>,
     /// The reason of the decision, for the trace of the message.
     note: Option<String>,
 }
 
 impl Route {
     /// Takes the target; an error if it is contradictory.
-    pub(crate) fn target(&mut self) -> Result<Target, String> {
-        target(std::mem::take(&mut self.legs), self.home, self.reject, self.note.take())
+    pub(crate) fn target(&mut self, tables: &mut TableNames) -> Result<Target, String> {
+        let limits = read_limits(&self.pace_buckets, &self.send_windows, tables)?;
+        target(std::mem::take(&mut self.legs), self.home, self.reject, limits, self.note.take())
     }
 }
 
 impl Default {
     /// Takes the target; an error if it is contradictory.
-    pub(crate) fn target(self) -> Result<Target, String> {
-        target(self.legs, self.home, self.reject, self.note)
+    pub(crate) fn target(self, tables: &mut TableNames) -> Result<Target, String> {
+        let limits = read_limits(&self.pace_buckets, &self.send_windows, tables)?;
+        target(self.legs, self.home, self.reject, limits, self.note)
     }
 }
 
@@ -79,6 +102,7 @@ fn target(
     legs: Vec<LegRule>,
     home: bool,
     reject: Option<Reject>,
+    limits: Vec<PaceRule>,
     note: Option<String>,
 ) -> Result<Target, String> {
     let action = match (legs.is_empty(), home, reject) {
@@ -94,7 +118,12 @@ fn target(
         }
         legs.iter().try_for_each(LegRule::check)?;
     }
-    Ok(Target { action, note })
+    if matches!(action, Action::Reject(_)) && !limits.is_empty() {
+        return Err(
+            "has `reject`, and `pace-buckets` or `send-windows`: a refused message is not sent".to_owned()
+        );
+    }
+    Ok(Target { action, limits, note })
 }
 
 #[cfg(test)]

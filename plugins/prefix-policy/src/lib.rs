@@ -8,6 +8,7 @@ pub use leg::LegRule;
 pub use rule::{Action, Reject, Rule, Target};
 
 use document::Document;
+use pace_policy::TableNames;
 use policy_values::{check_prefix, line, read};
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ pub struct Policy {
     pub rules: Vec<Vec<Rule>>,
     /// The target of messages without a matching rule.
     pub default: Option<Target>,
+    tables: TableNames,
 }
 
 impl Policy {
@@ -31,6 +33,12 @@ impl Policy {
             Action::Home | Action::Reject(_) => &[],
         });
         legs.map(|leg| leg.peer.as_str()).collect()
+    }
+
+    /// The tables of the appliance that the routes use.
+    #[must_use]
+    pub fn tables(&self) -> &[String] {
+        self.tables.names()
     }
 
     /// Parses and checks a document.
@@ -46,23 +54,28 @@ impl Policy {
                     .to_owned(),
             );
         }
+        let mut tables = TableNames::default();
         let default = document
             .default
             .map(|default| {
                 let at = line(text, default.span());
-                default.into_inner().target().map_err(|what| format!("line {at}: [default] {what}"))
+                default
+                    .into_inner()
+                    .target(&mut tables)
+                    .map_err(|what| format!("line {at}: [default] {what}"))
             })
             .transpose()?;
         let mut by_prefix: BTreeMap<String, Vec<Rule>> = BTreeMap::new();
         for route in document.route {
             let at = line(text, route.span());
             let mut route = route.into_inner();
-            let target = route.target().map_err(|what| format!("line {at}: {what}"))?;
+            let target = route.target(&mut tables).map_err(|what| format!("line {at}: {what}"))?;
             for prefix in route.prefix.0 {
                 check_prefix(&prefix).map_err(|what| format!("line {at}: {what}"))?;
                 let rule = Rule {
                     accounts: route.accounts.clone(),
                     sources: route.sources.clone(),
+                    attributes: route.attributes.clone(),
                     line: at,
                     target: target.clone(),
                 };
@@ -73,7 +86,7 @@ impl Policy {
                 earlier.push(rule);
             }
         }
-        let mut policy = Self { prefixes: Vec::new(), rules: Vec::new(), default };
+        let mut policy = Self { prefixes: Vec::new(), rules: Vec::new(), default, tables };
         for (prefix, rules) in by_prefix {
             let index = u32::try_from(policy.rules.len()).map_err(|_| "too many prefixes".to_owned())?;
             policy.prefixes.push((prefix, index));
@@ -96,6 +109,7 @@ fn unreachable(prefix: &str, first: usize, at: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use policy_values::MessageAttributes;
     use proptest::prelude::*;
 
     const SHIPPED: &str = include_str!("../../../policies/routes.toml");
@@ -128,6 +142,23 @@ mod tests {
             ("[[route]]\nprefix = \"86\"\n", "line 1: needs `legs`"),
             ("\n[[route]]\nprefix = \"+86\"\nreject = \"prohibited\"\n", "line 2: prefix \"+86\""),
             ("[[route]]\nprefix = \"86\"\nreject = \"because\"\n", "unknown variant `because`"),
+            (
+                "[[route]]\nprefix = \"86\"\nreject = \"prohibited\"\npace-buckets = [{ name = \"b\" }]\n",
+                "line 1: has `reject`, and `pace-buckets`",
+            ),
+            (
+                "[[route]]\nprefix = \"86\"\nhome = true\npace-buckets = [{ name = \"B\" }]\n",
+                "line 1: the bucket \"B\"",
+            ),
+            (
+                "[[route]]\nprefix = \"86\"\nhome = true\nsend-windows = [{ name = \"w\", zone = \"UTC\" }]\n",
+                "line 1: the window \"w\" needs",
+            ),
+            ("[[route]]\nprefix = \"86\"\nhome = true\nattributes = { MCC = \"262\" }\n", "is no attribute"),
+            (
+                "[[route]]\nprefix = \"86\"\nattributes = { mcc = \"*\" }\nhome = true\n[[route]]\nprefix = \"86\"\nattributes = { mcc = \"460\" }\nhome = true\n",
+                "line 5: prefix \"86\" can never be reached",
+            ),
             ("[[route]]\nprefix = \"86\"\nlegs = [{ pear = \"x\" }]\n", "unknown field `pear`"),
             ("[[route]]\nprefix = [", "TOML"),
             ("[[route]]\nprefix = []\nhome = true\n", "at least one"),
@@ -162,6 +193,26 @@ mod tests {
         assert_eq!(lines, [1, 5, 10]);
     }
 
+    #[test]
+    fn attributes_and_limits_belong_to_a_route() {
+        let document = "[[route]]\nprefix = \"49\"\nattributes = { mcc = \"262\", mnc = [\"01\", \"06\"] }\nhome = true\n\
+                        pace-buckets = [{ name = \"campaign\", table = \"campaigns\" }, { name = \"brand\" }]\n\
+                        send-windows = [{ name = \"daytime\" }]\n\
+                        [[route]]\nprefix = \"49\"\nhome = true\n";
+        let policy = Policy::parse(document).unwrap();
+        assert_eq!(policy.tables(), ["campaigns"]);
+        let decides = |mnc: Option<&str>| {
+            let fetch = |name: &str| match name {
+                "mcc" => Some("262".to_owned()),
+                _ => mnc.map(str::to_owned),
+            };
+            let attributes = MessageAttributes::new(fetch);
+            policy.rules[0].iter().find(|rule| rule.applies("a", "b", &attributes)).map(|rule| rule.line)
+        };
+        assert_eq!([Some("06"), Some("02"), None].map(decides), [Some(1), Some(7), Some(7)]);
+        assert_eq!(policy.rules[0].iter().map(|rule| rule.target.limits.len()).collect::<Vec<_>>(), [3, 0]);
+    }
+
     proptest! {
         #[test]
         fn any_text_is_a_policy_or_refused(text in "([\\[\\]{}=\",. \n#*+a-z0-9]|prefix|route|legs|peer|home|reject|true){0,80}") {
@@ -175,8 +226,9 @@ mod tests {
         fn a_covered_rule_never_decides(
             first in rule(), second in rule(), account in "[ab]", source in "[12]{0,2}",
         ) {
-            if first.covers(&second) && second.applies(&account, &source) {
-                prop_assert!(first.applies(&account, &source));
+            let attributes = MessageAttributes::new(|_: &str| None);
+            if first.covers(&second) && second.applies(&account, &source, &attributes) {
+                prop_assert!(first.applies(&account, &source, &attributes));
             }
         }
     }
@@ -187,8 +239,9 @@ mod tests {
         (names, sources).prop_map(|(accounts, sources)| Rule {
             accounts,
             sources,
+            attributes: Default::default(),
             line: 0,
-            target: Target { action: Action::Home, note: None },
+            target: Target { action: Action::Home, limits: Vec::new(), note: None },
         })
     }
 }

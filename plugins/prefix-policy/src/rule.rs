@@ -1,4 +1,6 @@
 use crate::LegRule;
+use pace_policy::PaceRule;
+use policy_values::{AttributeConditions, MessageAttributes};
 use serde::Deserialize;
 
 /// The reject reasons of a route.
@@ -36,6 +38,8 @@ pub enum Action {
 pub struct Target {
     /// The action.
     pub action: Action,
+    /// The pace buckets and send windows that the message uses.
+    pub limits: Vec<PaceRule>,
     /// For the trace.
     pub note: Option<String>,
 }
@@ -45,6 +49,7 @@ pub struct Target {
 pub struct Rule {
     pub(crate) accounts: Vec<String>,
     pub(crate) sources: Vec<String>,
+    pub(crate) attributes: AttributeConditions,
     /// The line of the document on which it starts.
     pub(crate) line: usize,
     /// The target.
@@ -54,13 +59,19 @@ pub struct Rule {
 impl Rule {
     /// Whether its conditions hold.
     #[must_use]
-    pub fn applies(&self, account: &str, source: &str) -> bool {
+    pub fn applies(
+        &self,
+        account: &str,
+        source: &str,
+        attributes: &MessageAttributes<impl Fn(&str) -> Option<String>>,
+    ) -> bool {
         (self.accounts.is_empty() || self.accounts.iter().any(|name| name == account))
             && (self.sources.is_empty()
                 || self.sources.iter().any(|pattern| match pattern.strip_suffix('*') {
                     Some(start) => source.starts_with(start),
                     None => source == pattern,
                 }))
+            && self.attributes.hold(attributes)
     }
 
     /// Whether it applies wherever the other rule does.
@@ -76,6 +87,6 @@ impl Rule {
                         None => narrow == wide,
                     })
                 }));
-        accounts && sources
+        accounts && sources && self.attributes.cover(&other.attributes)
     }
 }

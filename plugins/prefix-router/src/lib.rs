@@ -1,13 +1,18 @@
 //! The default router: the longest prefix of the destination decides.
 
-use prefix_policy::{Action, LegRule, Policy, Reject, Target};
+use pace_policy::use_limits;
+use policy_values::MessageAttributes;
+use prefix_policy::{Action, LegRule, Policy, Reject, Rule, Target};
 use switchyard_sdk::{
-    Address, Decision, Leg, Message, RejectReason, Router, forward, home, names_peers, pass, reject, tables,
+    Address, Decision, Leg, Message, RejectReason, Router, details, forward, home, names_peers, pass, reject,
+    tables,
 };
 
 struct PrefixRouter {
     policy: Policy,
     table: u32,
+    /// The appliance's tables, in the order of the policy.
+    shared: Vec<u32>,
 }
 
 impl Router for PrefixRouter {
@@ -20,16 +25,18 @@ impl Router for PrefixRouter {
             .map(|(key, value)| tables::Row { key: key.clone(), value: *value })
             .collect();
         let table = tables::define_prefixes("routes", &rows)?;
-        Ok(Self { policy, table })
+        let shared = policy.tables().iter().map(|name| tables::open(name)).collect::<Result<_, _>>()?;
+        Ok(Self { policy, table, shared })
     }
 
     fn route(&self, message: &Message) -> Decision {
         let mut digits = u32::MAX;
+        let attributes = MessageAttributes::new(details::attribute);
         while let Some(found) = tables::match_destination(self.table, digits) {
             let rules = self.policy.rules.get(found.value as usize).map_or(&[][..], Vec::as_slice);
-            if let Some(rule) = rules.iter().find(|rule| rule.applies(&message.origin, &message.source.value))
-            {
-                return decide(&rule.target, message);
+            let applies = |rule: &&Rule| rule.applies(&message.origin, &message.source.value, &attributes);
+            if let Some(rule) = rules.iter().find(applies) {
+                return self.decide(&rule.target, message);
             }
             // None of this prefix's rules applies: a shorter prefix may have one that does.
             match found.length.checked_sub(1) {
@@ -38,9 +45,19 @@ impl Router for PrefixRouter {
             }
         }
         match &self.policy.default {
-            Some(target) => decide(target, message),
+            Some(target) => self.decide(target, message),
             None => pass(),
         }
+    }
+}
+
+impl PrefixRouter {
+    fn decide(&self, target: &Target, message: &Message) -> Decision {
+        let decision = decide(target, message);
+        if target.limits.is_empty() {
+            return decision;
+        }
+        use_limits(decision, &target.limits, message, &self.shared)
     }
 }
 

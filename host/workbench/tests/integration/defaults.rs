@@ -19,6 +19,16 @@ fn hlr_resolver_passes_its_cases() {
 }
 
 #[test]
+fn prefix_router_passes_its_cases() {
+    passes_cases(&plugin_component("prefix_router.wasm"), &root().join("plugins/prefix-router/cases.toml"));
+}
+
+#[test]
+fn least_cost_passes_its_cases() {
+    passes_cases(&plugin_component("least_cost.wasm"), &root().join("plugins/least-cost/cases.toml"));
+}
+
+#[test]
 fn adaptive_passes_its_cases() {
     passes_cases(&plugin_component("adaptive.wasm"), &root().join("plugins/adaptive/cases.toml"));
 }

@@ -1,8 +1,7 @@
 //! Pace buckets and send windows that rules name.
 
+use crate::TableNames;
 use crate::document::{BucketEntry, DayKeyword, EachKeyword, UnitKeyword, WindowEntry};
-use crate::rule::TableNames;
-use crate::{Host, Question};
 use std::time::Duration;
 
 /// Maximum length of a name, in octets; of one that is continued by a group, an account or a source.
@@ -64,9 +63,18 @@ pub struct WindowHours {
     pub closes: u16,
 }
 
-/// What a rule with `then = "pace"` names.
+/// Who sends a message that uses the limits.
+#[derive(Debug, Clone, Copy)]
+pub struct PacedSender<'a> {
+    /// The account.
+    pub account: &'a str,
+    /// The source address.
+    pub source: &'a str,
+}
+
+/// A bucket and a window that a rule names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PaceRule {
+pub struct PaceRule {
     bucket: Option<BucketRule>,
     window: Option<Window>,
 }
@@ -92,30 +100,28 @@ enum Amount {
 }
 
 impl PaceRule {
-    /// Reads the keys `bucket` and `window` of a rule.
+    /// Reads a rule with a bucket, a window, or both.
     ///
     /// # Errors
     /// The correction.
-    pub(crate) fn read(
+    pub fn read(
         bucket: Option<&BucketEntry>,
         window: Option<&WindowEntry>,
         tables: &mut TableNames,
     ) -> Result<Self, String> {
-        if bucket.is_none() && window.is_none() {
-            return Err("`then = \"pace\"` needs `bucket` or `window`".to_owned());
-        }
         let bucket = bucket.map(|entry| read_bucket(entry, tables)).transpose()?;
         Ok(Self { bucket, window: window.map(read_window).transpose()? })
     }
 
-    /// Adds what a message uses.
+    /// Adds what a message uses; a name that is there already stays as it is. `look_up` returns the value of a key in a table,
+    /// which is given by its index in the [`TableNames`].
     ///
     /// # Errors
     /// What is wrong with the row of a table.
-    pub(crate) fn add(
+    pub fn add(
         &self,
-        asked: &Question<'_>,
-        host: &impl Host,
+        sender: PacedSender<'_>,
+        look_up: impl Fn(usize, &str) -> Option<String>,
         (buckets, windows): (&mut Vec<Bucket>, &mut Vec<Window>),
     ) -> Result<(), String> {
         if let Some(window) =
@@ -123,10 +129,8 @@ impl PaceRule {
         {
             windows.push(window.clone());
         }
-        let Some(bucket) = self.bucket.as_ref().map(|rule| rule.bucket(asked, host)).transpose()?.flatten()
-        else {
-            return Ok(());
-        };
+        let bucket = self.bucket.as_ref().map(|rule| rule.bucket(sender, look_up));
+        let Some(bucket) = bucket.transpose()?.flatten() else { return Ok(()) };
         if buckets.iter().all(|other| other.name != bucket.name) {
             buckets.push(bucket);
         }
@@ -135,15 +139,19 @@ impl PaceRule {
 }
 
 impl BucketRule {
-    fn bucket(&self, asked: &Question<'_>, host: &impl Host) -> Result<Option<Bucket>, String> {
+    fn bucket(
+        &self,
+        sender: PacedSender<'_>,
+        look_up: impl Fn(usize, &str) -> Option<String>,
+    ) -> Result<Option<Bucket>, String> {
         let (name, amount) = match &self.amount {
             Amount::Configured => return Ok(Some(Bucket { name: self.name.clone(), limit: None })),
             Amount::One(amount) => (self.name.clone(), *amount),
-            Amount::Each(amount, EachKeyword::Account) => (self.continued(asked.account), *amount),
-            Amount::Each(amount, EachKeyword::Source) => (self.continued(asked.source), *amount),
+            Amount::Each(amount, EachKeyword::Account) => (self.continued(sender.account), *amount),
+            Amount::Each(amount, EachKeyword::Source) => (self.continued(sender.source), *amount),
             Amount::Groups(table, named) => {
-                let key = asked.source.strip_prefix('+').unwrap_or(asked.source);
-                let Some(row) = host.look_up(*table, key) else { return Ok(None) };
+                let key = sender.source.strip_prefix('+').unwrap_or(sender.source);
+                let Some(row) = look_up(*table, key) else { return Ok(None) };
                 let (group, amount) = read_row(&row).ok_or_else(|| {
                     format!("the row {key:?} of table {named:?} is not GROUP AMOUNT, such as \"c1 2000\"")
                 })?;
