@@ -311,7 +311,7 @@ async fn add_debug_info(
 }
 
 /// Shows the JSON Schema of a plugin version's policy document. The keyword `x-switchyard` of a property says that its value is the name (or
-/// the names) of something in the appliance: `account`, `ledger-account`, `peer`, `pool` or `table`.
+/// the names) of something in the appliance: `account`, `ledger-account`, `pace-bucket`, `peer`, `pool`, `send-window` or `table`.
 #[utoipa::path(
     get,
     path = "/v1/plugins/{name}/{version}/policy-schema",

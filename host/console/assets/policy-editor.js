@@ -126,6 +126,8 @@
       peer: () => configured().then((found) => [...named(found?.peer), ...named(found?.gateway), ...named(found?.account), ...named(found?.gsm)]),
       pool: () => load("/v1/pools").then((found) => named(found?.pools)),
       table: () => load("/v1/tables").then(named),
+      "pace-bucket": () => configured().then((found) => named(found?.["pace-bucket"])),
+      "send-window": () => configured().then((found) => named(found?.["send-window"])),
       "ledger-account": () => load("/v1/ledger").then((found) => (found?.accounts ?? []).map((one) => one.account ?? one.name)),
     };
     const loaded = {};

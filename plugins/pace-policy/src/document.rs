@@ -9,7 +9,10 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct BucketEntry {
     /// Its name: 1 to 64 of a-z, 0-9, dot, hyphen and underscore. With `each` or `table`, its beginning: at most 32.
-    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 64), regex(pattern = "^[a-z0-9._-]+$")))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(min = 1, max = 64), regex(pattern = "^[a-z0-9._-]+$"), extend("x-switchyard" = "pace-bucket"))
+    )]
     pub(crate) name: String,
     /// Messages or segments in the period. Without `amount` and `table`, the bucket is one of the appliance's configuration.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000_000_000_u64)))]
@@ -57,7 +60,10 @@ pub enum EachKeyword {
 pub struct WindowEntry {
     /// Its name: 1 to 64 of a-z, 0-9, dot, hyphen and underscore. Without further keys, the window is one of the appliance's
     /// configuration.
-    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 64), regex(pattern = "^[a-z0-9._-]+$")))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(length(min = 1, max = 64), regex(pattern = "^[a-z0-9._-]+$"), extend("x-switchyard" = "send-window"))
+    )]
     pub(crate) name: String,
     /// The time zone of its hours, such as America/New_York.
     pub(crate) zone: Option<String>,

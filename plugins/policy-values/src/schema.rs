@@ -1,8 +1,8 @@
 //! JSON Schemas of policy documents: the schemas of the values, and the files in `policies/schemas`.
 //!
 //! A schema says what an editor needs: keys with their descriptions, types, limits and keywords. The keyword `x-switchyard` of a
-//! property says that its value is the name (or the names) of something in the appliance: `account`, `ledger-account`, `peer`,
-//! `pool` or `table`. `x-switchyard-grant` says that a property uses a capability: `http`, `dns`, `kv` or `hlr`.
+//! property says that its value is the name (or the names) of something in the appliance: `account`, `ledger-account`,
+//! `pace-bucket`, `peer`, `pool`, `send-window` or `table`. `x-switchyard-grant` says that a property uses a capability: `http`, `dns`, `kv` or `hlr`.
 
 use crate::{AttributeConditions, MAX_PREFIX_DIGITS, Millionths, Names, Time};
 use schemars::generate::SchemaSettings;
