@@ -30,6 +30,8 @@ pub struct ApiRequest {
     pub line: String,
     /// The header Authorization.
     pub authorization: String,
+    /// The header X-Twilio-Signature.
+    pub twilio_signature: String,
     /// The JSON document in the body; null if there is none.
     pub body: Value,
     /// The body as text.
@@ -92,7 +94,7 @@ fn serve(connection: &TcpStream, state: &Mutex<ApiState>) -> Result<()> {
         if input.read_line(&mut line)? == 0 {
             return Ok(());
         }
-        let (mut length, mut authorization) = (0, String::new());
+        let (mut length, mut authorization, mut twilio_signature) = (0, String::new(), String::new());
         loop {
             let mut header = String::new();
             input.read_line(&mut header)?;
@@ -100,6 +102,7 @@ fn serve(connection: &TcpStream, state: &Mutex<ApiState>) -> Result<()> {
             match name.to_ascii_lowercase().as_str() {
                 "content-length" => length = value.trim().parse().context("content-length")?,
                 "authorization" => value.trim().clone_into(&mut authorization),
+                "x-twilio-signature" => value.trim().clone_into(&mut twilio_signature),
                 _ => {}
             }
         }
@@ -109,7 +112,7 @@ fn serve(connection: &TcpStream, state: &Mutex<ApiState>) -> Result<()> {
         let text = String::from_utf8_lossy(&body).into_owned();
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
         let mut state = state.lock();
-        state.requests.push(ApiRequest { line, authorization, body, text });
+        state.requests.push(ApiRequest { line, authorization, twilio_signature, body, text });
         let (status, answer) = match state.reactions.pop_front().unwrap_or(ApiReaction::Accept) {
             ApiReaction::Accept => {
                 state.accepted += 1;

@@ -5,7 +5,7 @@
 
 use crate::dlr_urls::{self, AllowedUrl};
 use bytes::Bytes;
-use hooks::FrontEndDlrPush;
+use hooks::{FrontEndDlrPush, FrontEndDlrSignature};
 use model::{DlrContent, DlrState, Message, MessageKind, Timestamp};
 use ports::text;
 use reqwest::Url;
@@ -42,6 +42,7 @@ pub(crate) struct DlrCall {
     pub(crate) body: Option<String>,
     /// The body of a response that acknowledges the DLR; `None`: any body.
     pub(crate) acknowledgement: Option<String>,
+    pub(crate) signature: Option<FrontEndDlrSignature>,
 }
 
 /// Checks the template of a submission, and appends it to the fields of the message. `patterns`: the URLs that the account may
@@ -86,7 +87,13 @@ pub(crate) fn target(message: &Message, patterns: &[String]) -> DlrTarget {
         let allowed = dlr_urls::allowed(patterns, &url)?;
         let body = push.body.as_ref().map(|body| render(body, value).ok());
         let body = if let Some(body) = body { Some(body?) } else { None };
-        Some(DlrCall { url, allowed, body, acknowledgement: push.acknowledgement.clone() })
+        Some(DlrCall {
+            url,
+            allowed,
+            body,
+            acknowledgement: push.acknowledgement.clone(),
+            signature: push.signature,
+        })
     };
     // The configuration may have changed since the submission.
     call().map_or(DlrTarget::Account, |call| DlrTarget::Url(Box::new(call)))
@@ -233,6 +240,7 @@ mod tests {
             body: body.map(str::to_owned),
             words: words.map(|(state, word)| (state.to_owned(), word.to_owned())).into(),
             acknowledgement: None,
+            signature: None,
         }
     }
 
@@ -299,6 +307,18 @@ mod tests {
             "{query}"
         );
         assert!(query.contains("stat%3ADELIVRD%20err%3A007%20text%3AHello"), "{query}");
+    }
+
+    #[test]
+    fn a_template_without_a_signature_is_read_as_it_was_stored_before() {
+        let stored = r#"{"url":"https://shop.example/","words":{}}"#;
+        let read: FrontEndDlrPush = serde_json::from_str(stored).unwrap();
+        assert_eq!(read.signature, None);
+        let signed = FrontEndDlrPush {
+            signature: Some(FrontEndDlrSignature::Twilio),
+            ..push("https://shop.example/", None)
+        };
+        assert!(call(&signed, DlrState::Delivered).signature.is_some());
     }
 
     #[test]

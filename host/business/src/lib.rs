@@ -26,6 +26,7 @@ mod problem;
 mod push;
 mod request;
 mod submission;
+mod twilio_signature;
 mod unique_json;
 mod xmlrpc;
 

@@ -5,11 +5,12 @@ use crate::dlr_push::{self, DlrCall, DlrTarget};
 use crate::dlr_urls::{AllowedUrl, PublicResolver};
 use crate::item::{self, InboxItem};
 use crate::options::{PushFormat, PushOptions};
-use crate::xmlrpc;
+use crate::{twilio_signature, xmlrpc};
 use engine::Event;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hmac::{Hmac, Mac};
+use hooks::FrontEndDlrSignature;
 use model::{ErrorClass, Message, Outcome, Timestamp, hex};
 use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, Protocol};
 use sha2::Sha256;
@@ -213,13 +214,19 @@ impl Pusher {
             AllowedUrl::AnyAddress => &self.clients.named,
             AllowedUrl::PublicAddress => &self.clients.public,
         };
-        let request = match call.body {
+        let signature = call.signature.map(|FrontEndDlrSignature::Twilio| {
+            twilio_signature::signature(&self.push.secret, &call.url, call.body.as_deref())
+        });
+        let mut request = match call.body {
             None => client.get(call.url),
             Some(body) => client
                 .post(call.url)
                 .header(reqwest::header::CONTENT_TYPE, "application/x-www-form-urlencoded")
                 .body(body),
         };
+        if let Some(signature) = signature {
+            request = request.header(twilio_signature::HEADER, signature);
+        }
         let response = match request.header("Switchyard-Id", message.id.to_string()).send().await {
             Ok(response) => response,
             Err(error) => return PushOutcome::Refused(cause(&error.without_url())),

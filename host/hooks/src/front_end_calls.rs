@@ -84,6 +84,17 @@ pub struct FrontEndDlrPush {
     /// The body of a response that acknowledges the DLR; `None`: any body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledgement: Option<String>,
+    /// The signature of the request; `None`: it is not signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<FrontEndDlrSignature>,
+}
+
+/// The signature of a request for a DLR, made with the secret of the account's push.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FrontEndDlrSignature {
+    /// `X-Twilio-Signature`.
+    Twilio,
 }
 
 /// What a request submits.

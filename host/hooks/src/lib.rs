@@ -71,8 +71,8 @@ pub use error::HookError;
 pub use fault::{Fault, FaultKind};
 pub use fault_examples::{FailedQuestion, FaultDetails};
 pub use front_end_calls::{
-    FrontEndDlrPush, FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest, FrontEndResult,
-    FrontEndSubmission, FrontEndSubmit, RefusalReason,
+    FrontEndDlrPush, FrontEndDlrSignature, FrontEndOutcome, FrontEndReading, FrontEndRefusal,
+    FrontEndRequest, FrontEndResult, FrontEndSubmission, FrontEndSubmit, RefusalReason,
 };
 pub use hook_status::{CandidateState, HookStatus, PluginCounts};
 pub use hooks::{Hooks, HooksOptions, LookupStep, RoutingStep, ScreeningStep};

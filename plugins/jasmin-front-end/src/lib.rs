@@ -84,7 +84,7 @@ fn dlr_push(url: &str, level: u64, is_get: bool) -> DlrPush {
     } else {
         body = Some(fields);
     }
-    DlrPush { url, body, words, acknowledgement: word("ACK/Jasmin") }
+    DlrPush { url, body, words, acknowledgement: word("ACK/Jasmin"), signature: None }
 }
 
 impl Jasmin {

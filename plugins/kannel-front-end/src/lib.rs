@@ -194,6 +194,7 @@ impl Kannel {
                     body: None,
                     words: words(mask),
                     acknowledgement: None,
+                    signature: None,
                 }
             }),
             ..submission("", content)

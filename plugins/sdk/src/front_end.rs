@@ -6,8 +6,8 @@ pub use crate::bindings::router::switchyard::hooks::types::HttpHeader as Header;
 #[doc(hidden)]
 pub use translation::Guest;
 pub use translation::{
-    Accepted, Coding, Content, Credentials, DlrPush, DlrWords, Outcome, Reading, Refusal, RefusalReason,
-    Request, Response, Submission, SubmissionResult, Submit, WantedReceipts,
+    Accepted, Coding, Content, Credentials, DlrPush, DlrSignature, DlrWords, Outcome, Reading, Refusal,
+    RefusalReason, Request, Response, Submission, SubmissionResult, Submit, WantedReceipts,
 };
 
 /// A front end. It may use [`log`](crate::log), [`clock`](crate::clock) and [`tables`](crate::tables).

@@ -1,14 +1,15 @@
 //! Twilio's Messages resource (`POST /2010-04-01/Accounts/{Sid}/Messages.json`): only the creation of messages.
 //!
-//! `StatusCallback` gets the final DLR, without Twilio's signature; media are ignored. `policies/twilio-front-end.toml` is an example of its document.
+//! `StatusCallback` gets the final DLR with Twilio's signature; media are ignored. `policies/twilio-front-end.toml` is an example of its document.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use switchyard_sdk::FrontEnd;
 use switchyard_sdk::form::{Form, percent_encode};
 use switchyard_sdk::front_end::{
-    Content, Credentials, DlrPush, DlrWords, Outcome, Reading, Refusal, RefusalReason, Request, Response,
-    Submission, SubmissionResult, Submit, WantedReceipts, header, json_string, literal, response, submission,
+    Content, Credentials, DlrPush, DlrSignature, DlrWords, Outcome, Reading, Refusal, RefusalReason, Request,
+    Response, Submission, SubmissionResult, Submit, WantedReceipts, header, json_string, literal, response,
+    submission,
 };
 
 #[derive(Deserialize)]
@@ -107,7 +108,13 @@ fn status_callback(url: &str, sid: &str, form: &Form) -> DlrPush {
         undeliverable: failed.clone(),
         unknown: failed,
     };
-    DlrPush { url: literal(url), body: Some(body), words, acknowledgement: None }
+    DlrPush {
+        url: literal(url),
+        body: Some(body),
+        words,
+        acknowledgement: None,
+        signature: Some(DlrSignature::Twilio),
+    }
 }
 
 impl Twilio {

@@ -6,8 +6,8 @@ use crate::bindings::guest::exports::switchyard::hooks::translation as wit;
 use crate::fault::Fault;
 use crate::fault_examples::FailedQuestion;
 use crate::front_end_calls::{
-    FrontEndDlrPush, FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest, FrontEndResult,
-    FrontEndSubmission, FrontEndSubmit, RefusalReason,
+    FrontEndDlrPush, FrontEndDlrSignature, FrontEndOutcome, FrontEndReading, FrontEndRefusal,
+    FrontEndRequest, FrontEndResult, FrontEndSubmission, FrontEndSubmit, RefusalReason,
 };
 use crate::generation::{Generation, Instance};
 use crate::guest_function::{Exports, GuestFunction, Signature};
@@ -295,5 +295,6 @@ fn decode_dlr_push(push: wit::DlrPush) -> FrontEndDlrPush {
         body: push.body,
         words: words.into_iter().filter_map(|(state, word)| Some((state.to_owned(), word?))).collect(),
         acknowledgement: push.acknowledgement,
+        signature: push.signature.map(|wit::DlrSignature::Twilio| FrontEndDlrSignature::Twilio),
     }
 }
