@@ -52,11 +52,16 @@ fn number(n: u64) -> String {
 
 impl BenchFixture {
     pub(crate) fn open(folder: &Path) -> Outcome<Self> {
+        Self::open_with_tables(folder, &folder.join("tables"))
+    }
+
+    /// With the tables of a folder beside its own, which are put there.
+    pub(crate) fn open_with_tables(folder: &Path, tables: &Path) -> Outcome<Self> {
         let mut directory = Directory::new();
         let mut peer = |name: &str| directory.intern(name).map(|(id, _)| id);
         let (acme, home, north, south, bulk) =
             (peer("acme")?, peer("home")?, peer("north")?, peer("south")?, peer("bulk")?);
-        let tables = Arc::new(TableStore::open(&folder.join("tables"), TableStoreOptions::default())?);
+        let tables = Arc::new(TableStore::open(tables, TableStoreOptions::default())?);
         let rows: String = (0..SUBSCRIBERS).map(|n| format!("{},26201{n:010}\n", number(n))).collect();
         for name in ["hlr", "subscribers"] {
             tables.put(name, TableKind::Exact, rows.as_bytes())?;

@@ -2,7 +2,7 @@
 
 use crate::bench_fixture::BenchFixture;
 use hooks::{LookupCache, LookupCacheOptions};
-use model::{Lookup, LookupNumber, LookupResult, Message, PluginVersion};
+use model::{Address, Lookup, LookupNumber, LookupResult, Message, PluginVersion};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,15 @@ pub(crate) struct CachedLookups(LookupCache);
 impl CachedLookups {
     /// Caches an answer for the destination of each message.
     pub(crate) fn fill(fixture: &BenchFixture) -> Self {
+        Self::fill_with(fixture.messages.iter().filter_map(|message| LookupNumber::of(&message.destination)))
+    }
+
+    /// Caches an answer for each number.
+    pub(crate) fn fill_numbers(numbers: &[String]) -> Self {
+        Self::fill_with(numbers.iter().filter_map(|number| LookupNumber::of(&Address::international(number))))
+    }
+
+    fn fill_with(numbers: impl Iterator<Item = LookupNumber>) -> Self {
         let cache = LookupCache::new(LookupCacheOptions::default());
         let by = Arc::new(PluginVersion { plugin: "lookup".to_owned(), version: String::new() });
         let lookup = Lookup {
@@ -24,11 +33,14 @@ impl CachedLookups {
             cached: false,
             host_calls: None,
         };
-        let numbers = fixture.messages.iter().filter_map(|message| LookupNumber::of(&message.destination));
         numbers.for_each(|number| {
             cache.insert(cache.epoch(), number, lookup.clone(), LIFETIME, Instant::now());
         });
         Self(cache)
+    }
+
+    pub(crate) fn get_number(&self, number: &str) -> Option<Arc<Lookup>> {
+        self.0.get(&LookupNumber::of(&Address::international(number))?, Instant::now())
     }
 
     pub(crate) fn get(&self, message: &Message) -> Option<Arc<Lookup>> {

@@ -73,7 +73,7 @@ pub(crate) fn measure(fixture: &BenchFixture, task: &Task) -> Outcome<Vec<Measur
 }
 
 /// One measurement of one plugin.
-fn one(fixture: &BenchFixture, hook: Hook, binding: &Binding, batch: usize) -> Outcome<f64> {
+pub(crate) fn one(fixture: &BenchFixture, hook: Hook, binding: &Binding, batch: usize) -> Outcome<f64> {
     fixture.hooks.activate(hook, NOW, vec![binding.clone()], None)?;
     let mut routed = forwarded(fixture.north);
     let (mut n, mut wrong) = (0, 0_u64);
@@ -107,7 +107,7 @@ fn processor_time() -> Duration {
 }
 
 /// The time of one call, in nanoseconds.
-fn timed(mut call: impl FnMut()) -> f64 {
+pub(crate) fn timed(mut call: impl FnMut()) -> f64 {
     let (begun, mut calls, mut some) = (processor_time(), 0_u64, 8_u64);
     loop {
         (0..some).for_each(|_| call());

@@ -7,6 +7,7 @@ mod cached_lookups;
 mod calls;
 mod exchange;
 mod native;
+mod table;
 
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ enum Task {
     Calls(calls::Task),
     /// The time of activations, and the longest call meanwhile.
     Exchange(exchange::Task),
+    /// The cost of lookups in a large table.
+    Table(table::Task),
 }
 
 /// A plugin to be measured.
@@ -45,10 +48,12 @@ pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>
 fn main() -> Outcome<()> {
     let task: Task = serde_json::from_reader(std::io::stdin())?;
     let folder = std::env::args_os().nth(1).ok_or("which folder? plugins are kept there, compiled")?;
-    let fixture = bench_fixture::BenchFixture::open(&PathBuf::from(folder))?;
+    let folder = PathBuf::from(folder);
+    let open = || bench_fixture::BenchFixture::open(&folder);
     let measured = match task {
-        Task::Calls(task) => serde_json::to_value(calls::measure(&fixture, &task)?)?,
-        Task::Exchange(task) => serde_json::to_value(exchange::measure(&fixture, &task)?)?,
+        Task::Calls(task) => serde_json::to_value(calls::measure(&open()?, &task)?)?,
+        Task::Exchange(task) => serde_json::to_value(exchange::measure(&open()?, &task)?)?,
+        Task::Table(task) => serde_json::to_value(table::measure(&folder, task)?)?,
     };
     println!("{measured}");
     Ok(())

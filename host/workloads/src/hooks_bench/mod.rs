@@ -1,11 +1,13 @@
 //! `cargo xtask bench hooks`: the cost of plugins. A call by language, all four default plugins end to end, an activation
-//! under traffic, a replay.
+//! under traffic, a replay, a large lookup table, a peer by HTTP.
 
 mod calls;
 mod exchange;
 mod guests;
+mod http_peer;
 mod programs;
 mod replay;
+mod table;
 mod traffic;
 
 use super::tool_run::{ToolRun, daemon};
@@ -17,7 +19,7 @@ use std::time::Instant;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Run only this part: calls, traffic, exchange or replay.
+    /// Run only this part: calls, traffic, exchange, replay, table or peer.
     #[arg(long)]
     only: Option<String>,
     /// Measurements per call; the median counts.
@@ -38,6 +40,12 @@ pub(crate) struct Options {
     /// Messages in the replayed archive.
     #[arg(long, default_value_t = 300_000)]
     messages: u64,
+    /// Rows of the lookup table: 10000000 are the numbers of a country.
+    #[arg(long, default_value_t = 500_000)]
+    rows: u64,
+    /// Messages in each run to a peer, over HTTP and over SMPP.
+    #[arg(long, default_value_t = 10_000)]
+    submissions: u64,
 }
 
 impl Options {
@@ -69,6 +77,12 @@ fn measure(programs: &BenchPrograms, guests: &Guests, tool_run: &ToolRun, option
     }
     if options.wants("replay") {
         replay::measure(tool_run, options)?;
+    }
+    if options.wants("table") {
+        table::measure(programs, tool_run, guests, options)?;
+    }
+    if options.wants("peer") {
+        http_peer::measure(tool_run, guests, options)?;
     }
     println!("bench hooks: {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())
