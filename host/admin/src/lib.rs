@@ -9,6 +9,7 @@ mod authenticator;
 mod authz;
 mod backend;
 mod backup;
+mod body_reader;
 mod cluster;
 mod configuration;
 mod export;

@@ -132,7 +132,7 @@ pub trait Plugins: Send + Sync + 'static {
     fn end_replay(&self, id: &str) -> Result<(), Problem>;
     /// The lookup tables.
     fn tables(&self) -> Vec<api::TableView>;
-    /// Creates or replaces a lookup table from CSV.
+    /// Creates or replaces a lookup table from CSV, which is read while it arrives.
     ///
     /// # Errors
     /// If a row is invalid; the table then stays unchanged.
@@ -140,7 +140,7 @@ pub trait Plugins: Send + Sync + 'static {
         &self,
         name: &str,
         kind: api::TableKind,
-        rows: &[u8],
+        rows: &mut dyn std::io::Read,
     ) -> Result<api::TableFillResult, Problem>;
     /// Looks a key up in a table.
     ///

@@ -1,17 +1,18 @@
 //! The API of lookup tables for plugins.
 
+use crate::body_reader::body_reader;
 use crate::plugins::Plugins;
 use crate::problem::Problem;
-use crate::request::{PathParams, QueryParams, RawBody};
+use crate::request::{PathParams, QueryParams};
 use crate::request_audit::{AuditedResult, with_audit_detail};
 use crate::service::{Provides, Service, call, call_json};
 
 use axum::Json;
-use axum::extract::DefaultBodyLimit;
+use axum::body::Body;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
+use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Maximum size of a table, in octets: about ten million rows.
@@ -21,7 +22,7 @@ pub(crate) fn routes<S: Provides<dyn Plugins>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(list_tables))
         .routes(routes!(look_up, remove_table))
-        .routes(routes!(put_table).layer(DefaultBodyLimit::max(MAX_TABLE_OCTETS)))
+        .routes(routes!(put_table))
 }
 
 /// Lists the lookup tables.
@@ -79,9 +80,14 @@ async fn put_table(
     backend: Service<dyn Plugins>,
     PathParams(name): PathParams<String>,
     QueryParams(PutTableQuery { kind }): QueryParams<PutTableQuery>,
-    RawBody(body): RawBody,
+    body: Body,
 ) -> AuditedResult<api::TableFillResult> {
-    let filled = call_json(backend, move |backend| backend.put_table(&name, kind, &body)).await?;
+    let (feeder, mut rows) = body_reader(body, MAX_TABLE_OCTETS);
+    let filled = call_json(backend, move |backend| backend.put_table(&name, kind, &mut rows));
+    let (fed, filled) = tokio::join!(feeder.feed(), filled);
+    // Why the body ended says more than that it did.
+    fed?;
+    let filled = filled?;
     with_audit_detail(filled, |filled| format!("{}, {} rows", kind.name(), filled.rows))
 }
 

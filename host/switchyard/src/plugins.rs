@@ -545,7 +545,7 @@ impl admin::Plugins for Switchyard {
         &self,
         name: &str,
         kind: api::TableKind,
-        rows: &[u8],
+        rows: &mut dyn std::io::Read,
     ) -> Result<api::TableFillResult, Problem> {
         self.tables.put(name, kind, rows).map_err(|error| unprocessable(error.to_string()))
     }
