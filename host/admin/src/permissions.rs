@@ -51,6 +51,7 @@ const PERMISSIONS: &[(Method, &str, Permission)] = &[
     (Method::POST, "/v1/plugins/pull", Permission::ManagePlugins),
     (Method::GET, "/v1/plugins/outdated", Permission::ManagePlugins),
     (Method::GET, "/v1/plugins/{name}/{version}/sbom", Permission::Read),
+    (Method::PUT, "/v1/plugins/{name}/{version}/sbom", Permission::ManagePlugins),
     (Method::PUT, "/v1/plugins/{name}", Permission::ManagePlugins),
     (Method::PUT, "/v1/plugins/{name}/{version}/debug-info", Permission::ManagePlugins),
     (Method::GET, "/v1/plugins/{name}/{version}/policy-schema", Permission::Read),

@@ -1,14 +1,15 @@
 //! The API of plugin sources: registries and folders from which the appliance pulls plugins.
 
 use crate::problem::Problem;
-use crate::request::{JsonContent, PathParams};
+use crate::request::{JsonContent, PathParams, RawBody};
 use crate::request_audit::{AuditedResult, with_audit_detail};
 use crate::service::{Provides, Service, call, call_json};
 use api::{OutdatedPluginView, PluginPullRequest, PluginSourceView, PluginTagsView, PluginVersionView};
 use axum::Json;
+use axum::extract::DefaultBodyLimit;
 use axum::http::header;
 use axum::response::IntoResponse;
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
 /// The backend of plugin sources. Its methods may take minutes.
@@ -35,7 +36,16 @@ pub trait PluginSources: Send + Sync + 'static {
     /// # Errors
     /// If there is no such version, or it has none.
     fn plugin_sbom(&self, name: &str, version: &str) -> Result<Vec<u8>, Problem>;
+    /// Stores the bill of materials of a stored version, in the place of an earlier one.
+    ///
+    /// # Errors
+    /// If there is no such version, or the document is no bill of materials, or describes another component.
+    fn add_plugin_sbom(&self, name: &str, version: &str, octets: &[u8])
+    -> Result<PluginVersionView, Problem>;
 }
+
+/// Maximum size of a bill of materials.
+const MAX_SBOM_OCTETS: usize = 16 << 20;
 
 pub(crate) fn routes<S: Provides<dyn PluginSources>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
@@ -43,7 +53,7 @@ pub(crate) fn routes<S: Provides<dyn PluginSources>>() -> OpenApiRouter<S> {
         .routes(routes!(plugin_tags))
         .routes(routes!(pull_plugin))
         .routes(routes!(outdated_plugins))
-        .routes(routes!(plugin_sbom))
+        .routes(routes!(plugin_sbom, add_plugin_sbom).layer(DefaultBodyLimit::max(MAX_SBOM_OCTETS)))
 }
 
 /// Lists the sources from which the appliance can pull plugins.
@@ -115,7 +125,28 @@ async fn outdated_plugins(
     call_json(backend, PluginSources::outdated_plugins).await
 }
 
-/// Downloads the bill of materials (SBOM) of a plugin version, as its author pushed it: SPDX or CycloneDX, in JSON.
+/// Stores the bill of materials (SBOM) of a plugin version: SPDX or CycloneDX, in JSON. A CycloneDX document that has the SHA-256 of another
+/// component is refused.
+#[utoipa::path(
+    put,
+    path = "/v1/plugins/{name}/{version}/sbom",
+    params(
+        ("name" = String, Path, description = "The plugin's name."),
+        ("version" = String, Path, description = "The version: the SHA-256 of the component in hexadecimal digits, or 6 or more first ones that no other version has."),
+    ),
+    request_body(content = serde_json::Map<String, serde_json::Value>, description = "The bill of materials, at most 16 MiB."),
+    responses((status = 200, description = "The bill of materials is stored.", body = PluginVersionView)),
+)]
+async fn add_plugin_sbom(
+    backend: Service<dyn PluginSources>,
+    PathParams((name, version)): PathParams<(String, String)>,
+    RawBody(body): RawBody,
+) -> AuditedResult<PluginVersionView> {
+    let stored = call_json(backend, move |backend| backend.add_plugin_sbom(&name, &version, &body)).await?;
+    with_audit_detail(stored, |stored| format!("version {}", stored.version))
+}
+
+/// Downloads the bill of materials (SBOM) of a plugin version, as it was pushed: SPDX or CycloneDX, in JSON.
 #[utoipa::path(
     get,
     path = "/v1/plugins/{name}/{version}/sbom",

@@ -18,7 +18,7 @@ use tower::ServiceExt as _;
 /// The maximum size of a form, except plugin uploads: a configuration as text.
 const FORM_LIMIT: usize = 16 << 20;
 /// The maximum size of an upload: the limit of the API plus the form data.
-const UPLOAD_LIMIT: usize = (64 << 20) + (64 << 10);
+const UPLOAD_LIMIT: usize = (64 << 20) + (16 << 20) + (64 << 10);
 /// The maximum size of a system update, which is streamed to the API.
 const UPDATE_LIMIT: usize = (1 << 30) + (64 << 10);
 
@@ -83,6 +83,7 @@ fn page_routes() -> Router<ConsoleState> {
         .route("/plugins", get(pages::plugins::show))
         .route("/plugins/upload", post(pages::plugins::upload).layer(DefaultBodyLimit::max(UPLOAD_LIMIT)))
         .route("/plugins/pull", get(pages::plugin_pull::show).post(pages::plugin_pull::pull))
+        .route(pages::outdated_plugins::PATH, get(pages::outdated_plugins::show))
         .route("/plugins/{hook}", get(pages::hook::show).post(pages::hook::act))
         .route("/plugins/{hook}/faults/{id}/case", get(pages::fault_case::show))
         .route("/plugins/{hook}/faults/{id}/case.toml", get(pages::fault_case::download))

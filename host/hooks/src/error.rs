@@ -79,9 +79,19 @@ pub enum HookError {
     },
     /// The version has no bill of materials.
     #[error(
-        "{plugin} {version} has no bill of materials: it comes with an artifact that is pulled from a source, if its author pushed one"
+        "{plugin} {version} has no bill of materials: push the plugin with the one that `switchyard plugin build` wrote, or with --sbom FILE"
     )]
     NoSbom {
+        /// The plugin.
+        plugin: String,
+        /// Its version.
+        version: String,
+    },
+    /// The bill of materials is that of another component.
+    #[error(
+        "the bill of materials describes another component than {plugin} {version}, by its SHA-256; nothing is stored"
+    )]
+    OtherSbom {
         /// The plugin.
         plugin: String,
         /// Its version.

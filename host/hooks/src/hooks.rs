@@ -256,6 +256,22 @@ impl Hooks {
         self.deps.library.sbom(plugin, version)
     }
 
+    /// Stores the bill of materials (SBOM) of a stored version, a JSON document that the caller has checked, in the place of an
+    /// earlier one.
+    ///
+    /// # Errors
+    /// There is no such version, or it cannot be written. `described`, the SHA-256 of the component that the document describes, is
+    /// not that of the version.
+    pub fn add_sbom(
+        &self,
+        plugin: &str,
+        version: &str,
+        sbom: &[u8],
+        described: Option<&str>,
+    ) -> Result<VersionInfo, HookError> {
+        self.deps.library.add_sbom(&self.deps.runtime.engine, plugin, version, (sbom, described))
+    }
+
     /// Stores the debug information of a stored version, which the stacks of its faults then use.
     ///
     /// # Errors

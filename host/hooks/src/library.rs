@@ -302,6 +302,23 @@ impl Library {
         }
     }
 
+    /// Stores the bill of materials of a version; with it is the SHA-256 of the component that it describes, if it has one.
+    pub(crate) fn add_sbom(
+        &self,
+        engine: &Engine,
+        plugin: &str,
+        version: &str,
+        (sbom, described): (&[u8], Option<&str>),
+    ) -> Result<VersionInfo, HookError> {
+        let FoundVersion { version, sha256 } = self.find_version(plugin, version)?;
+        if described.is_some_and(|described| described != sha256) {
+            return Err(HookError::OtherSbom { plugin: plugin.to_owned(), version });
+        }
+        let path = self.component(plugin, &version);
+        write_atomically(&path.with_extension("sbom"), sbom)?;
+        self.version_info(engine, plugin, &version, &path).ok_or(HookError::Damaged { path, version })
+    }
+
     /// The debug information of a version, if it is stored.
     pub(crate) fn debug_info(&self, plugin: &str, version: &str) -> Option<Vec<u8>> {
         std::fs::read(self.component(plugin, version).with_extension("debug")).ok()

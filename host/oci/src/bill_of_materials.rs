@@ -78,6 +78,32 @@ impl BillOfMaterials {
         self.format
     }
 
+    /// The SHA-256 of the component that the document describes, in lower-case hexadecimal digits, if a CycloneDX document has it.
+    #[must_use]
+    pub fn component_sha256(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Document {
+            metadata: Metadata,
+        }
+        #[derive(Deserialize)]
+        struct Metadata {
+            component: Described,
+        }
+        #[derive(Deserialize)]
+        struct Described {
+            #[serde(default)]
+            hashes: Vec<Hash>,
+        }
+        #[derive(Deserialize)]
+        struct Hash {
+            alg: String,
+            content: String,
+        }
+        let document: Document = serde_json::from_slice(&self.octets).ok()?;
+        let mut hashes = document.metadata.component.hashes.into_iter();
+        hashes.find(|hash| hash.alg == "SHA-256").map(|hash| hash.content.to_ascii_lowercase())
+    }
+
     /// The document.
     #[must_use]
     pub fn octets(&self) -> &[u8] {
@@ -88,6 +114,16 @@ impl BillOfMaterials {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_component_may_be_named_by_its_digest() {
+        let sha256 = |text: &str| BillOfMaterials::new(text.into()).unwrap().component_sha256();
+        let named = r#"{"bomFormat":"CycloneDX","metadata":{"component":{"hashes":[
+            {"alg":"SHA-512","content":"00"},{"alg":"SHA-256","content":"0D"}]}}}"#;
+        assert_eq!(sha256(named).as_deref(), Some("0d"));
+        assert_eq!(sha256(r#"{"bomFormat":"CycloneDX","metadata":{"component":{}}}"#), None);
+        assert_eq!(sha256(r#"{"spdxVersion":"SPDX-2.3"}"#), None);
+    }
 
     #[test]
     fn the_format_is_recognised() {

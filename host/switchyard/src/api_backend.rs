@@ -76,8 +76,8 @@ pub(crate) struct Switchyard {
     pub(crate) tuning: Arc<TunableSettings>,
     /// Serializes reports of bindings to the engine.
     pub(crate) binding: Mutex<()>,
-    /// Held while a plugin is pulled from a source.
-    pub(crate) plugin_pull: Mutex<()>,
+    /// The reads of plugin sources.
+    pub(crate) source_readers: crate::source_readers::SourceReaders,
     /// Publishes peers and pools to plugins.
     pub(crate) peer_snapshots: Arc<crate::peer_snapshots::PeerSnapshotPublisher>,
     /// What was observed of peers.

@@ -56,6 +56,7 @@ mod serve;
 mod service_manager;
 mod shared_state;
 mod shell_records;
+mod source_readers;
 mod stop_signals;
 mod subscribers;
 mod table_writer;

@@ -3,22 +3,32 @@
 use crate::api_backend::Switchyard;
 use crate::config::{PluginSource, SourceError};
 use crate::plugins::{hook_problem, plugin_version};
+use crate::source_readers::{ReadFailure, ReadKind, ReadResults};
 use admin::{Problem, ProblemKind};
 use api::{OutdatedPluginView, PluginOrigin, PluginPullRequest, PluginVersionView};
 use hooks::{HookError, NewComponent, VersionInfo};
-use oci::{ContentDigest, ContentStore, OciError, PulledArtifact};
-use std::collections::{BTreeMap, BTreeSet};
+use oci::{BillOfMaterials, ContentDigest, ContentStore, OciError, PulledArtifact};
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long the tags of stored plugins are resolved for one request; the rest is left out.
+/// How long the tags of stored plugins are resolved for one request, if a source's own limit is not shorter; the rest is left out.
 const RESOLVING_TIME: Duration = Duration::from_secs(120);
 
 /// The HTTP status of [`ProblemKind::Unavailable`].
 const UNAVAILABLE: u16 = 503;
 
-/// The tag of a plugin of a source: source, plugin, tag.
-type SourceTag = (String, String, String);
+/// A tag by which stored versions were pulled.
+#[derive(Debug)]
+struct PulledTag {
+    plugin: String,
+    tag: String,
+    /// The stored versions, as PLUGIN@VERSION, and the digests of their artifacts.
+    stored: Vec<(String, String)>,
+}
+
+/// The digests of a source's tags, in their order.
+type ResolvedTags = Result<ReadResults<Result<String, Problem>>, Problem>;
 
 fn unprocessable(what: impl Into<String>) -> Problem {
     Problem::new(ProblemKind::Unprocessable, what)
@@ -132,15 +142,50 @@ fn pull(
     Ok((pulled, origin))
 }
 
-/// The tags by which these versions were pulled, with the versions and their digests.
-fn pulled_tags(versions: Vec<VersionInfo>) -> BTreeMap<SourceTag, Vec<(String, String)>> {
-    let mut tags: BTreeMap<SourceTag, Vec<_>> = BTreeMap::new();
+/// The tags by which these versions were pulled, by source.
+fn pulled_tags(versions: Vec<VersionInfo>) -> BTreeMap<String, Vec<PulledTag>> {
+    let mut tags: BTreeMap<(String, String, String), Vec<_>> = BTreeMap::new();
     for VersionInfo { plugin, version, origin, .. } in versions {
         if let Some(PluginOrigin { source, plugin: name, tag: Some(tag), digest, .. }) = origin {
             tags.entry((source, name, tag)).or_default().push((format!("{plugin}@{version}"), digest));
         }
     }
-    tags
+    let mut by_source: BTreeMap<String, Vec<PulledTag>> = BTreeMap::new();
+    for ((source, plugin, tag), stored) in tags {
+        by_source.entry(source).or_default().push(PulledTag { plugin, tag, stored });
+    }
+    by_source
+}
+
+fn resolve_tag(source: &PluginSource, plugin: &str, tag: &str) -> Result<String, Problem> {
+    let resolved = open(source, plugin, Some(&format!(":{tag}")))?.resolve();
+    Ok(resolved.map_err(|error| problem(source, plugin, &error.into()))?.digest.to_string())
+}
+
+/// The problem of a source that was not read to the end.
+fn read_problem(source: &PluginSource, failure: ReadFailure) -> Problem {
+    let name = &source.name;
+    match failure {
+        ReadFailure::Busy => Problem::new(
+            ProblemKind::Conflict,
+            format!(
+                "source {name:?} is being read: try again when that has ended. If it does not end, the source hangs: is the folder's \
+                 device or network there?"
+            ),
+        ),
+        ReadFailure::TimedOut(limit) => Problem::new(
+            ProblemKind::Unavailable,
+            format!(
+                "source {name:?} has not answered within {} s, its timeout in [plugins] sources: is {} there?",
+                limit.as_secs(),
+                source.url
+            ),
+        ),
+        ReadFailure::Failed => Problem::new(
+            ProblemKind::Internal,
+            format!("the read of source {name:?} has failed; the log says why"),
+        ),
+    }
 }
 
 impl Switchyard {
@@ -155,11 +200,39 @@ impl Switchyard {
         Err(Problem::new(ProblemKind::NotFound, what))
     }
 
-    fn resolve_tag(&self, source: &str, plugin: &str, tag: &str) -> Result<String, Problem> {
-        let source = self.plugin_source(source)?;
-        let resolved = open(&source, plugin, Some(&format!(":{tag}")))?.resolve();
-        let resolved = resolved.map_err(|error| problem(&source, plugin, &error.into()))?;
-        Ok(resolved.digest.to_string())
+    /// Reads a source, for as long as it may take.
+    fn read_source<T: Send + 'static>(
+        &self,
+        source: &PluginSource,
+        kind: ReadKind,
+        read: impl FnOnce(&PluginSource) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let owned = source.clone();
+        let read = self.source_readers.read(&source.name, kind, source.time_limit(), move || read(&owned));
+        read.map_err(|failure| read_problem(source, failure))?
+    }
+
+    /// Starts to resolve the tags of a source. After one that the source did not answer no other one is asked for.
+    fn resolve_tags(&self, source: &PluginSource, tags: &[PulledTag]) -> ResolvedTags {
+        let tags: Vec<_> = tags.iter().map(|one| (one.plugin.clone(), one.tag.clone())).collect();
+        let (owned, limit) = (source.clone(), source.time_limit().min(RESOLVING_TIME));
+        let resolve = move |results: &std::sync::mpsc::Sender<_>| {
+            let mut is_gone = false;
+            for (plugin, tag) in tags {
+                let resolved = if is_gone {
+                    let what = "not asked: the source was not reachable before";
+                    Err(Problem::new(ProblemKind::Unavailable, what))
+                } else {
+                    resolve_tag(&owned, &plugin, &tag)
+                };
+                is_gone |= resolved.as_ref().is_err_and(|problem| problem.status == UNAVAILABLE);
+                if results.send(resolved).is_err() {
+                    return;
+                }
+            }
+        };
+        let started = self.source_readers.start(&source.name, ReadKind::Inspect, limit, resolve);
+        started.map_err(|failure| read_problem(source, failure))
     }
 }
 
@@ -175,8 +248,11 @@ impl admin::PluginSources for Switchyard {
 
     fn plugin_tags(&self, source: &str, plugin: &str) -> Result<api::PluginTagsView, Problem> {
         let source = self.plugin_source(source)?;
-        let listed = open(&source, plugin, None)?.tags();
-        let listed = listed.map_err(|error| problem(&source, plugin, &error.into()))?;
+        let plugin = plugin.to_owned();
+        let listed = self.read_source(&source, ReadKind::Inspect, move |source| {
+            let listed = open(source, &plugin, None)?.tags();
+            listed.map_err(|error| problem(source, &plugin, &error.into()))
+        })?;
         Ok(api::PluginTagsView { tags: listed.tags, complete: listed.is_complete })
     }
 
@@ -186,18 +262,15 @@ impl admin::PluginSources for Switchyard {
         if !hooks::is_plugin_name(name) {
             return Err(hook_problem(&HookError::BadName(name.clone())));
         }
-        // A pull holds an artifact in memory.
-        let Some(_turn) = self.plugin_pull.try_lock() else {
-            let what = "another plugin is being pulled: try again when it is stored";
-            return Err(Problem::new(ProblemKind::Conflict, what));
-        };
-        let (pulled, origin) = pull(&source, request)?;
+        let requested = request.clone();
+        let (pulled, origin) =
+            self.read_source(&source, ReadKind::Pull, move |source| pull(source, &requested))?;
         let (digest, artifact) = (origin.digest.clone(), pulled.artifact);
         let component = NewComponent {
             octets: &artifact.component,
             signature: artifact.signature.as_deref(),
             origin: Some(origin),
-            sbom: artifact.bill.as_ref().map(oci::BillOfMaterials::octets),
+            sbom: artifact.bill.as_ref().map(BillOfMaterials::octets),
         };
         let info = self.routing.hooks.store(name, component).map_err(|error| match error {
             HookError::Unsigned => unprocessable(format!(
@@ -219,33 +292,57 @@ impl admin::PluginSources for Switchyard {
 
     fn outdated_plugins(&self) -> Result<Vec<OutdatedPluginView>, Problem> {
         let versions = self.routing.hooks.versions().map_err(|error| hook_problem(&error))?;
-        let deadline = Instant::now() + RESOLVING_TIME;
-        let mut unreachable: BTreeSet<String> = BTreeSet::new();
+        // All sources are asked at the same time, so one that hangs holds no other.
+        let asked: Vec<_> = pulled_tags(versions)
+            .into_iter()
+            .map(|(name, tags)| {
+                let source = self.plugin_source(&name);
+                let resolved = source.and_then(|source| Ok((self.resolve_tags(&source, &tags)?, source)));
+                (name, tags, resolved)
+            })
+            .collect();
         let mut outdated = Vec::new();
-        for ((source, plugin, tag), stored) in pulled_tags(versions) {
-            let resolved = if unreachable.contains(&source) || Instant::now() >= deadline {
-                let what = "not asked: the source was not reachable before, or the time was up";
-                Err(Problem::new(ProblemKind::Unavailable, what))
-            } else {
-                self.resolve_tag(&source, &plugin, &tag)
-            };
-            let (digest, problem) = match resolved {
-                Ok(digest) if stored.iter().any(|(_, stored)| *stored == digest) => continue,
-                Ok(digest) => (Some(digest), None),
-                Err(problem) => {
-                    if problem.status == UNAVAILABLE {
-                        unreachable.insert(source.clone());
+        for (name, tags, resolved) in asked {
+            for PulledTag { plugin, tag, stored } in tags {
+                let resolved = match &resolved {
+                    Ok((results, source)) => {
+                        results.next().unwrap_or_else(|failure| Err(read_problem(source, failure)))
                     }
-                    (None, Some(problem.detail.clone()))
-                }
-            };
-            let stored = stored.into_iter().map(|(version, _)| version).collect();
-            outdated.push(OutdatedPluginView { source, plugin, tag, stored, digest, problem });
+                    Err(problem) => Err(problem.clone()),
+                };
+                let (digest, problem) = match resolved {
+                    Ok(digest) if stored.iter().any(|(_, stored)| *stored == digest) => continue,
+                    Ok(digest) => (Some(digest), None),
+                    Err(problem) => (None, Some(problem.detail.clone())),
+                };
+                let (source, stored) =
+                    (name.clone(), stored.into_iter().map(|(version, _)| version).collect());
+                outdated.push(OutdatedPluginView { source, plugin, tag, stored, digest, problem });
+            }
         }
         Ok(outdated)
     }
 
     fn plugin_sbom(&self, name: &str, version: &str) -> Result<Vec<u8>, Problem> {
         self.routing.hooks.sbom(name, version).map_err(|error| hook_problem(&error))
+    }
+
+    fn add_plugin_sbom(
+        &self,
+        name: &str,
+        version: &str,
+        octets: &[u8],
+    ) -> Result<PluginVersionView, Problem> {
+        let bill = BillOfMaterials::new(octets.to_vec()).map_err(|error| unprocessable(error.to_string()))?;
+        let described = bill.component_sha256();
+        let stored = self.routing.hooks.add_sbom(name, version, bill.octets(), described.as_deref());
+        let info = stored.map_err(|error| hook_problem(&error))?;
+        tracing::info!(
+            plugin = info.plugin,
+            version = info.version,
+            size = octets.len(),
+            "bill of materials stored"
+        );
+        Ok(plugin_version(info))
     }
 }

@@ -322,7 +322,7 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         config_manager: config_manager.clone(),
         tuning: tuning.clone(),
         binding: Mutex::new(()),
-        plugin_pull: Mutex::new(()),
+        source_readers: Default::default(),
         peer_snapshots: peer_snapshots.clone(),
         quality,
         traffic,

@@ -179,7 +179,7 @@ impl Rounds<'_> {
         let request = BindingArgs::of(reference, &self.args.settings, self.args.force).request()?;
         let request = api::ActivationRequest { policy: request.policy.clone().or(policy), ..request };
         let hooks = HooksApi::connect(self.args.connection.clone())?;
-        hooks.push(component, &name)?;
+        hooks.push(component, &name, None)?;
         hooks.start_trial(hook, request, None)?;
         self.tried = trial;
         Ok(title)

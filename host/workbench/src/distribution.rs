@@ -10,6 +10,7 @@ use oci::{
     PluginArtifact, PulledArtifact, RegistryClient, RegistryCredentials, RegistryOptions, RegistryReference,
 };
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
@@ -105,6 +106,7 @@ impl ArtifactView {
 pub(crate) fn push(
     file: &Path,
     target: &str,
+    sbom: Option<&Path>,
     registry: &RegistryArgs,
 ) -> Result<ArtifactView, WorkbenchError> {
     if file.to_str().is_some_and(ArtifactLocation::is_meant_by) {
@@ -124,11 +126,12 @@ pub(crate) fn push(
         imports: component.imports.clone(),
         target: Some(format!("{}/{}@{wit}", contract::PACKAGE, hook.name())),
     };
+    let bill = read_bill(file, &octets, sbom)?;
     let artifact = PluginArtifact {
         component: octets,
         file_name: file.file_name().and_then(OsStr::to_str).map(str::to_owned),
         signature: signing::read(file)?,
-        bill: read_bill(file)?,
+        bill,
     };
     push_artifact(&location, &artifact, &description, component.version, registry)
 }
@@ -183,20 +186,31 @@ fn push_artifact(
     })
 }
 
-/// The bill of materials beside a component.
-fn read_bill(component: &Path) -> Result<Option<BillOfMaterials>, WorkbenchError> {
-    for ending in BILL_ENDINGS {
-        let path = component.with_extension(ending);
-        match std::fs::read(&path) {
-            Ok(octets) => {
-                let wrong = |why: OciError| WorkbenchError::Unreadable { path, why: why.to_string() };
-                return BillOfMaterials::new(octets).map(Some).map_err(wrong);
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(WorkbenchError::file(&path)(error)),
-        }
+/// The bill of materials of a component: that of a file, otherwise the one beside the component.
+///
+/// # Errors
+/// A file cannot be read or is no bill of materials, or it is that of another component.
+pub(crate) fn read_bill(
+    file: &Path,
+    component: &[u8],
+    given: Option<&Path>,
+) -> Result<Option<BillOfMaterials>, WorkbenchError> {
+    let beside = || {
+        let paths = BILL_ENDINGS.map(|ending| file.with_extension(ending));
+        paths.into_iter().find(|path| path.exists())
+    };
+    let Some(path) = given.map(Path::to_owned).or_else(beside) else { return Ok(None) };
+    let octets = std::fs::read(&path).map_err(WorkbenchError::file(&path))?;
+    let bill = BillOfMaterials::new(octets)
+        .map_err(|why| WorkbenchError::Unreadable { path: path.clone(), why: why.to_string() })?;
+    let sha256 = model::hex(&Sha256::digest(component));
+    if bill.component_sha256().is_some_and(|described| described != sha256) {
+        return Err(WorkbenchError::Unreadable {
+            path,
+            why: "it describes another component, by its SHA-256: build the plugin again, or give its own with --sbom".to_owned(),
+        });
     }
-    Ok(None)
+    Ok(Some(bill))
 }
 
 /// A plugin that was pulled and is known to be one.
@@ -230,6 +244,11 @@ impl PulledPlugin {
     /// The component.
     pub(crate) fn component(&self) -> &[u8] {
         &self.pulled.artifact.component
+    }
+
+    /// The bill of materials.
+    pub(crate) fn bill(&self) -> Option<&BillOfMaterials> {
+        self.pulled.artifact.bill.as_ref()
     }
 
     /// The signature.

@@ -2,6 +2,7 @@
 
 use crate::build::debug_info_path;
 use crate::component::Component;
+use crate::distribution::read_bill;
 use crate::{WorkbenchError, format, signing};
 use api::{
     ActivationRequest, Binding, BindingRecord, BindingRequest, CandidateRecordView, FaultCase,
@@ -12,7 +13,7 @@ use api::{
 use clap::Args;
 use client::{ApiClient, ConnectionArgs, encode_segment};
 use model::Hook;
-use oci::MAX_BILL_OCTETS;
+use oci::{BillOfMaterials, MAX_BILL_OCTETS};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -186,11 +187,18 @@ impl HooksApi {
         Ok(self.0.call("POST", &format!("/v1/hooks/{}/{verb}", hook.name()), request)?)
     }
 
-    /// Uploads a component with its signature, and with its debug information if that is beside it.
-    pub(crate) fn push(&self, file: &Path, name: &str) -> Result<PluginVersionView, WorkbenchError> {
+    /// Uploads a component with its signature, its bill of materials, which may be another file than the one beside it, and its debug
+    /// information if that is beside it.
+    pub(crate) fn push(
+        &self,
+        file: &Path,
+        name: &str,
+        sbom: Option<&Path>,
+    ) -> Result<PluginVersionView, WorkbenchError> {
         let octets = std::fs::read(file).map_err(WorkbenchError::file(file))?;
         Component::new(file, &octets)?.hook()?;
-        let stored = self.upload(name, &octets, signing::read(file)?.as_deref())?;
+        let bill = read_bill(file, &octets, sbom)?;
+        let stored = self.upload(name, &octets, signing::read(file)?.as_deref(), bill.as_ref())?;
         let debug_path = debug_info_path(file);
         match std::fs::read(&debug_path) {
             Ok(octets) => {
@@ -202,16 +210,21 @@ impl HooksApi {
         }
     }
 
-    /// Uploads a component that was checked.
+    /// Uploads a component that was checked, and its bill of materials.
     pub(crate) fn upload(
         &self,
         name: &str,
         component: &[u8],
         signature: Option<&str>,
+        bill: Option<&BillOfMaterials>,
     ) -> Result<PluginVersionView, WorkbenchError> {
         let mut headers = vec![("content-type", "application/wasm")];
         headers.extend(signature.map(|signature| ("switchyard-signature", signature)));
-        Ok(self.0.upload("PUT", &format!("/v1/plugins/{}", encode_segment(name)), &headers, component)?)
+        let path = format!("/v1/plugins/{}", encode_segment(name));
+        let stored: PluginVersionView = self.0.upload("PUT", &path, &headers, component)?;
+        let Some(bill) = bill else { return Ok(stored) };
+        let path = format!("{path}/{}/sbom", stored.version);
+        Ok(self.0.upload("PUT", &path, &[("content-type", "application/json")], bill.octets())?)
     }
 
     /// Lets the appliance pull a plugin from one of its sources.

@@ -91,8 +91,8 @@ pub enum PluginCommand {
     },
     /// Upload a component to an appliance, without activating it, or write it to a registry or a folder.
     ///
-    /// Its signature, NAME.wasm.sig, goes with it. To a registry or a folder so does its bill of materials, NAME.sbom.json or
-    /// NAME.bom.json.
+    /// Its signature, NAME.wasm.sig, goes with it, and so does its bill of materials, NAME.sbom.json or NAME.bom.json. `plugin build`
+    /// writes one.
     Push {
         /// The component's file, or an artifact in a registry or in a folder: oci://HOST/REPOSITORY:TAG, oci-layout:FOLDER:TAG. A
         /// digest in place of the tag, @sha256:DIGEST, names one artifact for ever.
@@ -105,6 +105,9 @@ pub enum PluginCommand {
         /// The plugin's name on the appliance; default: the file's name.
         #[arg(long, conflicts_with = "target")]
         name: Option<String>,
+        /// The bill of materials of the component's file, in SPDX or CycloneDX as JSON; default: the file beside it.
+        #[arg(long, value_name = "FILE")]
+        sbom: Option<PathBuf>,
         /// The registry.
         #[command(flatten)]
         registry: RegistryArgs,
@@ -407,20 +410,26 @@ impl PluginCommand {
                 Component::read(&file)?.hook()?;
                 Ok(format!("{}: signed", signing::sign(&key, &file)?.display()))
             }
-            Self::Push { source, target: Some(target), registry, api, .. } => {
-                let pushed = distribution::push(&source, &target, &registry)?;
+            Self::Push { source, target: Some(target), sbom, registry, api, .. } => {
+                let pushed = distribution::push(&source, &target, sbom.as_deref(), &registry)?;
                 Ok(format::result(api.json, &pushed, ArtifactView::text))
             }
-            Self::Push { source, name, registry, api, .. } => {
+            Self::Push { source, name, sbom, registry, api, .. } => {
                 let Some(location) = source.to_str().filter(|text| ArtifactLocation::is_meant_by(text))
                 else {
                     let name = name.map_or_else(|| stem(&source), Ok)?;
-                    return api.run(format::version, |hooks| hooks.push(&source, &name));
+                    return api.run(format::version, |hooks| hooks.push(&source, &name, sbom.as_deref()));
                 };
+                if sbom.is_some() {
+                    return Err(WorkbenchError::Usage(format!(
+                        "{location}: --sbom is for a component's file; an artifact has its own bill of materials"
+                    )));
+                }
                 let pulled = distribution::pull(location, &registry)?;
                 let name = name.map_or_else(|| pulled.name(), Ok)?;
                 crate::print_status(&format!("{}: uploading", pulled.bound()));
-                api.run(format::version, |hooks| hooks.upload(&name, pulled.component(), pulled.signature()))
+                let (component, signature, bill) = (pulled.component(), pulled.signature(), pulled.bill());
+                api.run(format::version, |hooks| hooks.upload(&name, component, signature, bill))
             }
             Self::Pull { source, name: None, out, registry, api }
                 if ArtifactLocation::is_meant_by(&source) =>

@@ -134,7 +134,7 @@ const CARGO: [(&str, &str); 2] = [
 ];
 
 const README: &str = include_str!("../templates/README.md");
-const GITIGNORE: &str = "/bindings\n/build\n/target\n__pycache__\n*.wasm\n*.sig\n*.key\n";
+const GITIGNORE: &str = "/bindings\n/build\n/target\n__pycache__\n*.wasm\n*.sbom.json\n*.sig\n*.key\n";
 
 /// Creates the folder, named like the plugin by default.
 pub(crate) fn write(

@@ -20,4 +20,5 @@ mod quarantine;
 mod receipt;
 mod replays;
 mod resolver;
+mod route_by_network;
 mod sources;

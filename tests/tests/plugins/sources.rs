@@ -4,6 +4,9 @@ use anyhow::{Context, Result, ensure};
 use behaviour_tests::test_daemon::{TestDaemon, TestDaemonConfig, free_port};
 use behaviour_tests::{AdminClient, Fixture};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::io::Write as _;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -251,5 +254,155 @@ fn a_moved_tag_changes_nothing_until_the_next_pull() -> Result<()> {
     let outdated = appliance.get("/v1/plugins/outdated")?;
     let problem = outdated[0]["problem"].as_str().context("no problem")?;
     ensure!(problem.contains("is not in [plugins] sources") && outdated[0]["digest"].is_null(), "{outdated}");
+    Ok(())
+}
+
+/// Writes another manifest into an image layout, and lets its tag lead to it.
+fn change_manifest(layout: &Path, change: impl FnOnce(&mut Value)) -> Result<()> {
+    let path = layout.join("index.json");
+    let mut index: Value = serde_json::from_slice(&std::fs::read(&path)?)?;
+    let blobs = layout.join("blobs/sha256");
+    let digest = index["manifests"][0]["digest"].as_str().context("no digest")?;
+    let manifest = blobs.join(digest.trim_start_matches("sha256:"));
+    let mut manifest: Value = serde_json::from_slice(&std::fs::read(manifest)?)?;
+    change(&mut manifest);
+    let octets = manifest.to_string().into_bytes();
+    let digest: String = Sha256::digest(&octets).iter().map(|octet| format!("{octet:02x}")).collect();
+    index["manifests"][0]["digest"] = json!(format!("sha256:{digest}"));
+    index["manifests"][0]["size"] = json!(octets.len());
+    std::fs::write(blobs.join(digest), octets)?;
+    Ok(std::fs::write(path, index.to_string())?)
+}
+
+#[test]
+fn an_artifact_over_the_limit_is_refused_before_it_is_read() -> Result<()> {
+    let stick = Stick::new()?;
+    let appliance = stick.appliance()?;
+    let layout = stick.folder.join("router");
+    change_manifest(&layout, |manifest| manifest["layers"][0]["size"] = json!((64 << 20) + 1))?;
+    let request = json!({ "source": "stick", "plugin": "router", "tag": "1.0" });
+    let (status, problem) = pull(&appliance, &request)?;
+    let detail = problem["detail"].as_str().unwrap_or_default();
+    ensure!(status == 422 && detail.starts_with("source \"stick\": "), "{status} {problem}");
+    ensure!(detail.contains("is larger than 67108864 octets, which is the limit"), "{detail}");
+    assert_eq!(appliance.get("/v1/plugins")?, json!([]));
+    Ok(())
+}
+
+#[test]
+fn a_source_that_hangs_holds_no_other_one() -> Result<()> {
+    let stick = Stick::new()?;
+    // Accepts connections, and answers nothing.
+    let silent = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
+    let network = stick.fixture.folder().join("network");
+    let mut config = stick.fixture.config()?;
+    config.native("upstream").peer("upstream", ([127, 0, 0, 1], 1).into(), "");
+    config.tables(&format!(
+        "[plugins]\nsources = [\n  {{ name = \"stick\", url = {:?} }},\n  \
+         {{ name = \"network\", url = {:?}, timeout = \"1s\" }},\n  \
+         {{ name = \"silent\", url = \"oci://{}/plugins\", timeout = \"1s\" }},\n]\n",
+        format!("oci-layout:{}", stick.folder.display()),
+        format!("oci-layout:{}", network.display()),
+        silent.local_addr()?,
+    ));
+    let appliance = config.start()?;
+    std::fs::create_dir(&network)?;
+    let copied = Command::new("cp").arg("-r").arg(stick.folder.join("router")).arg(&network).status()?;
+    ensure!(copied.success());
+    let named = |source: &str| json!({ "source": source, "plugin": "router", "tag": "1.0", "name": source });
+    for source in ["network", "stick"] {
+        let (status, pulled) = pull(&appliance, &named(source))?;
+        assert_eq!(status, 200, "{pulled}");
+    }
+
+    // Whoever opens it waits for somebody who writes, as in the folder of a network that is gone.
+    let index = network.join("router/index.json");
+    std::fs::remove_file(&index)?;
+    ensure!(Command::new("mkfifo").arg(&index).status()?.success());
+    let refused = |source: &str, status: u16, words: &str| -> Result<()> {
+        let (found, problem) = pull(&appliance, &named(source))?;
+        let detail = problem["detail"].as_str().unwrap_or_default();
+        ensure!(found == status && detail.contains(words), "{source}: {found} {problem}");
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let hangs = scope.spawn(|| refused("network", 503, "has not answered within"));
+        let (status, pulled) = pull(&appliance, &named("stick"))?;
+        ensure!(status == 200, "{pulled}");
+        hangs.join().map_err(|_| anyhow::anyhow!("the pull panicked"))?
+    })?;
+    refused("network", 409, "is being read")?;
+    refused("silent", 503, "\"silent\"")?;
+
+    // The tag of the other source is resolved, and leads to the stored version.
+    let outdated = appliance.get("/v1/plugins/outdated")?;
+    let problem = outdated[0]["problem"].as_str().context("no problem")?;
+    ensure!(problem.contains("\"network\" has not answered within"), "{outdated}");
+    assert_eq!((&outdated[0]["source"], outdated.as_array().map(Vec::len)), (&json!("network"), Some(1)));
+
+    // As soon as the folder answers, it is read again. Each read that hangs gets an index.
+    let index_text = std::fs::read(stick.folder.join("router/index.json"))?;
+    let mut writer = std::fs::OpenOptions::new().write(true).open(&index)?;
+    writer.write_all(&index_text)?;
+    std::fs::remove_file(&index)?;
+    std::fs::write(&index, &index_text)?;
+    drop(writer);
+    behaviour_tests::until("the folder is read again", || Ok(pull(&appliance, &named("network"))?.0 == 200))
+}
+
+#[test]
+fn an_upload_has_a_bill_of_materials() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let mut config = fixture.config()?;
+    config.native("upstream").peer("upstream", ([127, 0, 0, 1], 1).into(), "");
+    let appliance = config.start()?;
+    let folder = fixture.folder().join("author");
+    std::fs::create_dir(&folder)?;
+    let component = folder.join("router.wasm");
+    std::fs::copy(fixture.guest("prefix_router"), &component)?;
+    let octets = std::fs::read(&component)?;
+    let sha256: String = Sha256::digest(&octets).iter().map(|octet| format!("{octet:02x}")).collect();
+    let push = |arguments: &[&str]| -> Result<(bool, String)> {
+        let output =
+            fixture.command(&appliance).arg("plugin").arg("push").arg(&component).args(arguments).output()?;
+        let printed = if output.status.success() { output.stdout } else { output.stderr };
+        Ok((output.status.success(), String::from_utf8(printed)?))
+    };
+    let described = |sha256: &str| {
+        let component = json!({ "name": "router", "hashes": [{ "alg": "SHA-256", "content": sha256 }] });
+        json!({ "bomFormat": "CycloneDX", "specVersion": "1.5", "metadata": { "component": component } })
+            .to_string()
+    };
+
+    let (pushed, printed) = push(&["--json"])?;
+    ensure!(pushed, "{printed}");
+    let version: Value = serde_json::from_str(&printed)?;
+    assert_eq!(version["sbom"], json!(false));
+    let number = version["version"].as_str().context("no version")?.to_owned();
+    let path = format!("/v1/plugins/router/{number}/sbom");
+    assert_eq!(appliance.request("GET", &path, &[])?.0, 404);
+
+    // Beside the component, and by an option.
+    std::fs::write(folder.join("router.sbom.json"), described(&sha256))?;
+    let (pushed, printed) = push(&["--json"])?;
+    ensure!(pushed, "{printed}");
+    assert_eq!(serde_json::from_str::<Value>(&printed)?["sbom"], json!(true));
+    assert_eq!(appliance.request("GET", &path, &[])?, (200, described(&sha256)));
+    std::fs::write(folder.join("other.json"), BILL)?;
+    let other = folder.join("other.json").display().to_string();
+    ensure!(push(&["--sbom", &other])?.0);
+    assert_eq!(appliance.request("GET", &path, &[])?, (200, BILL.to_owned()));
+
+    // The bill of another component is refused, here and there.
+    let wrong = described(&"0".repeat(64));
+    let (status, problem) = appliance.request("PUT", &path, wrong.as_bytes())?;
+    ensure!(status == 422 && problem.contains("describes another component"), "{status} {problem}");
+    std::fs::write(folder.join("router.sbom.json"), wrong)?;
+    let (pushed, printed) = push(&[])?;
+    ensure!(!pushed && printed.contains("describes another component"), "{printed}");
+    assert_eq!(appliance.request("PUT", &path, b"{}")?.0, 422);
+    assert_eq!(appliance.request("GET", &path, &[])?, (200, BILL.to_owned()));
+    let audit = appliance.get("/v1/audit?limit=10")?.to_string();
+    ensure!(audit.contains(&format!("version {number}")), "{audit}");
     Ok(())
 }

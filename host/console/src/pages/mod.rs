@@ -16,6 +16,7 @@ pub(crate) mod message_cases;
 pub(crate) mod messages;
 pub(crate) mod networks;
 pub(crate) mod opt_outs;
+pub(crate) mod outdated_plugins;
 pub(crate) mod overview;
 pub(crate) mod peer;
 pub(crate) mod peers;

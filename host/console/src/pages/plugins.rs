@@ -4,6 +4,7 @@ use crate::api_caller::{ApiError, ApiRequest, encode_segment};
 use crate::format::{count, octets, state_badge, version_tag};
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;
+use crate::pages::outdated_plugins;
 use crate::pages::plugin_pull::{self, origin_cell};
 use crate::request_context::RequestContext;
 use crate::table::table;
@@ -77,7 +78,12 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
     Ok(html! {
         div.heading {
             h1 { "Plugins" }
-            @if context.has_permission(Permission::ManagePlugins) { a.button.quiet href=(plugin_pull::PATH) { "Pull from a source" } }
+            @if context.has_permission(Permission::ManagePlugins) {
+                @if stored.iter().any(|one| one.origin.is_some()) {
+                    a.button.quiet href=(outdated_plugins::PATH) { "Find outdated versions" }
+                }
+                a.button.quiet href=(plugin_pull::PATH) { "Pull from a source" }
+            }
         }
         @if let Some(error) = error { (error_notice(error)) }
         section.card { h2 { "Hooks" } (table("Hooks", &["Hook", "Live", "Candidate", "Calls"], &served, &html! { p { "There are no hooks." } })) }
@@ -99,6 +105,7 @@ fn upload_form(context: &RequestContext) -> Markup {
                 p { label for="name" { "Plugin" } input #name name="name" required maxlength="64" autocomplete="off" spellcheck="false" aria-describedby="name-hint"; small #name-hint { "The name of the plugin: router" } }
                 p { label for="signature" { "Signature" } input #signature name="signature" autocomplete="off" spellcheck="false" aria-describedby="signature-hint"; small #signature-hint { "The ed25519 signature in Base64; required if the appliance demands signatures." } }
                 p { label for="component" { "Component" } input #component name="component" type="file" accept=".wasm,application/wasm" required; }
+                p { label for="sbom" { "Bill of materials" } input #sbom name="sbom" type="file" accept=".json,application/json" aria-describedby="sbom-hint"; small #sbom-hint { "Optional: SPDX or CycloneDX, in JSON." } }
                 p.actions { button.primary type="submit" { "Upload" } }
                 p.muted { "A stored version is not used until you activate it or put it on trial." }
             }
@@ -113,6 +120,8 @@ struct Upload {
     name: String,
     signature: String,
     component: Bytes,
+    /// Empty: none.
+    sbom: Bytes,
 }
 
 async fn read(mut fields: Multipart) -> Result<Upload, ApiError> {
@@ -124,6 +133,7 @@ async fn read(mut fields: Multipart) -> Result<Upload, ApiError> {
             "name" => upload.name = field.text().await?.trim().to_owned(),
             "signature" => upload.signature = field.text().await?.trim().to_owned(),
             "component" => upload.component = field.bytes().await?,
+            "sbom" => upload.sbom = field.bytes().await?,
             _ => {}
         }
     }
@@ -136,25 +146,31 @@ async fn read(mut fields: Multipart) -> Result<Upload, ApiError> {
     Ok(upload)
 }
 
+/// Stores a component, and its bill of materials.
+async fn send(context: &RequestContext, upload: Upload) -> Result<PluginVersionView, ApiError> {
+    let Upload { csrf, name, signature, component, sbom } = upload;
+    let request = |body: Bytes, media_type| ApiRequest {
+        csrf: &csrf,
+        body: body.into(),
+        media_type,
+        headers: Vec::new(),
+    };
+    let mut sent = request(component, "application/wasm");
+    if !signature.is_empty() {
+        sent.headers.push(("switchyard-signature", signature));
+    }
+    let path = format!("/v1/plugins/{}", encode_segment(&name));
+    let stored: PluginVersionView = context.api_caller.call(Method::PUT, &path, sent).await?.read()?;
+    if sbom.is_empty() {
+        return Ok(stored);
+    }
+    let path = format!("{path}/{}/sbom", encode_segment(&stored.version));
+    context.api_caller.call(Method::PUT, &path, request(sbom, "application/json")).await?.read()
+}
+
 pub(crate) async fn upload(context: RequestContext, fields: Multipart) -> Response {
     let result = match read(fields).await {
-        Ok(upload) => {
-            let mut sent = ApiRequest {
-                csrf: &upload.csrf,
-                body: upload.component.clone().into(),
-                media_type: "application/wasm",
-                headers: Vec::new(),
-            };
-            if !upload.signature.is_empty() {
-                sent.headers.push(("switchyard-signature", upload.signature.clone()));
-            }
-            let path = format!("/v1/plugins/{}", encode_segment(&upload.name));
-            context
-                .api_caller
-                .call(Method::PUT, &path, sent)
-                .await
-                .and_then(|answer| answer.read::<PluginVersionView>())
-        }
+        Ok(upload) => send(&context, upload).await,
         Err(error) => Err(error),
     };
     match result {

@@ -79,6 +79,7 @@ const PAGES: &[&str] = &[
     "/accounts/acme",
     "/accounts/new",
     "/plugins",
+    "/plugins/outdated",
     "/plugins/pull",
     "/plugins/pull?source=carrier&plugin=router",
     "/plugins/router",
@@ -706,6 +707,26 @@ async fn every_page_of_the_manual_is_shown_and_its_links_lead_somewhere() {
     assert!(pages >= 30, "only {pages} pages of the manual");
     assert_eq!(get(&console, "/help/guide/nothing", "admin").await.status, StatusCode::NOT_FOUND);
     assert_eq!(get(&console, "/help/adr/README", "admin").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn outdated_plugins_are_pulled_as_they_are_shown() {
+    let console = console::router(FakeApi::appliance(2, 2).router());
+    assert!(get(&console, "/plugins", "admin").await.text.contains("href=\"/plugins/outdated\""));
+    let page = get(&console, "/plugins/outdated", "admin").await.text;
+    let digest = format!("sha256:{}", "1e".repeat(32));
+    for expected in [
+        "carrier/router:1.4",
+        "<form method=\"post\" action=\"/plugins/pull\">",
+        "name=\"tag\" value=\"1.4\"",
+        &format!("name=\"digest\" value=\"{digest}\""),
+        "name=\"name\" value=\"router\"",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    let form = format!("source=carrier&plugin=router&tag=1.4&name=router&digest={digest}");
+    let pulled = post_form(&console, "/plugins/pull", "admin", &form).await;
+    assert_eq!(pulled.status, StatusCode::SEE_OTHER, "{}", pulled.text);
 }
 
 #[tokio::test]

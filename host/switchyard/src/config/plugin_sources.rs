@@ -37,7 +37,7 @@ pub(crate) struct PluginSource {
     /// Reaches a registry on another machine without TLS. One on this machine, such as localhost, always is.
     #[key(default = false)]
     plain_http: bool,
-    /// How long a pull from the registry may take, at most four minutes.
+    /// How long a read of the source may take, such as a pull: at most four minutes.
     #[key(default = "2m")]
     timeout: Duration,
 }
@@ -68,7 +68,7 @@ impl PluginSource {
             if !Path::new(folder).is_absolute() {
                 section.error("url", "must name the folder by its absolute path");
             }
-            for key in ["ca", "user", "password", "password-file", "plain-http", "timeout"] {
+            for key in ["ca", "user", "password", "password-file", "plain-http"] {
                 if section.has(key) {
                     section.error(key, "is for a registry, and the source is a folder");
                 }
@@ -92,6 +92,11 @@ impl PluginSource {
         if self.timeout.is_zero() || self.timeout > MAX_TIMEOUT {
             section.error("timeout", "must be above 0 and at most 4m");
         }
+    }
+
+    /// How long a read of the source may take. The registry's client has the same limit, and says what it waited for.
+    pub(crate) fn time_limit(&self) -> Duration {
+        self.timeout + Duration::from_secs(1)
     }
 
     /// Whether the registry gets credentials.

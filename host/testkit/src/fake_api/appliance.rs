@@ -104,7 +104,7 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/plugins/sources/{source}/{plugin}/tags", get(plugins::tags))
         .route("/v1/plugins/outdated", live(|| plugins::outdated().to_vec()))
         .route("/v1/plugins/pull", post(plugins::pull))
-        .route("/v1/plugins/{name}/{version}/sbom", live(|| serde_json::json!({ "spdxVersion": "SPDX-2.3" })))
+        .route("/v1/plugins/{name}/{version}/sbom", live(|| serde_json::json!({ "spdxVersion": "SPDX-2.3" })).put(plugins::add_sbom))
         .route("/v1/replays", post(plugins::start_replay))
         .route("/v1/replays/{id}", live(plugins::replay).delete(nothing))
         .route("/v1/messages", live(messages::messages).post(created(accepted)))
@@ -205,6 +205,8 @@ mod tests {
         ("POST", "/v1/plugins/pull", r#"{"source":"carrier","plugin":"router","tag":"1.4"}"#),
         ("POST", "/v1/plugins/pull", r#"{"source":"carrier","plugin":"router","tag":"2.0"}"#),
         ("GET", "/v1/plugins/router/4f0c2d91aa17/sbom", ""),
+        ("PUT", "/v1/plugins/router/4f0c2d91aa17/sbom", r#"{"spdxVersion":"SPDX-2.3"}"#),
+        ("PUT", "/v1/plugins/router/4f0c2d91aa17/sbom", "text"),
         ("POST", "/v1/hooks/router/try", r#"{"last":1}"#),
         ("POST", "/v1/hooks/router/try", r#"{"messages":[],"policy":"wrong"}"#),
         ("GET", "/v1/plugins/router/4f0c2d91aa17/policy-schema", ""),

@@ -1,8 +1,10 @@
 //! `switchyard plugin build`: builds a component from a plugin's folder.
 
+mod bill;
 mod c;
 mod go;
 mod javascript;
+mod lock_file;
 mod python;
 mod rust;
 
@@ -31,8 +33,8 @@ pub struct BuildOutput {
     pub up_to_date: bool,
 }
 
-/// Builds a plugin's folder. The component is written to `out`, or to NAME.wasm in the folder, and its debug information
-/// beside it. Does nothing if nothing has changed since the last build.
+/// Builds a plugin's folder. The component is written to `out`, or to NAME.wasm in the folder, and its debug information and its
+/// bill of materials beside it. Does nothing if nothing has changed since the last build.
 ///
 /// # Errors
 /// The folder is not a plugin's, a tool is missing (the message names the command that installs it), the code does not
@@ -57,7 +59,9 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<BuildOutput, Workbench
             std::fs::read(&path).is_ok_and(|made| stamped == format!("{inputs} {}", digest(&made)))
         });
     if unchanged {
-        let component = Component::read(&path)?;
+        let octets = std::fs::read(&path).map_err(WorkbenchError::file(&path))?;
+        let component = Component::new(&path, &octets)?;
+        bill::write(folder, &manifest, &path, &octets)?;
         return Ok(BuildOutput { path, version: component.version, size: component.size, up_to_date: true });
     }
     let made = match manifest.language {
@@ -86,6 +90,7 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<BuildOutput, Workbench
         }
         std::fs::write(&path, &made).map_err(WorkbenchError::file(&path))?;
     }
+    bill::write(folder, &manifest, &path, &made)?;
     std::fs::write(&stamp, format!("{inputs} {}", digest(&made))).map_err(WorkbenchError::file(&stamp))?;
     Ok(BuildOutput { path, version: component.version, size: component.size, up_to_date })
 }
@@ -157,7 +162,8 @@ pub(crate) fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(
         let result = name.starts_with('.')
             || matches!(&*name, "build" | "target" | "bindings" | "node_modules" | "__pycache__")
             || name.ends_with(".wasm")
-            || name.ends_with(".sig");
+            || name.ends_with(".sig")
+            || name.ends_with(".sbom.json");
         if result {
             continue;
         }

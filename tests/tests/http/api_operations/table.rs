@@ -113,10 +113,13 @@ fn plugins() -> Vec<Row> {
             .body(r#"{"source":"stick","plugin":"prefix-router","tag":"1.0"}"#)
             .bad(br#"{"source":"stick","plugin":"prefix-router"}"#, 422)
             .bad(br#"{"source":"stick","plugin":"prefix-router","tag":"2.0"}"#, 404)
-            // One pull at a time; but the first may have ended before the second begins.
+            // One pull of a source at a time; but the first may have ended before the second begins.
             .at_once(ConcurrentOutcome::Either(409)),
         Row::get("/v1/plugins/outdated", "/v1/plugins/outdated"),
         Row::get("/v1/plugins/{name}/{version}/sbom", "/v1/plugins/prefix-router/$VERSION/sbom"),
+        Row::new("PUT", "/v1/plugins/{name}/{version}/sbom", "/v1/plugins/prefix-router/$VERSION/sbom")
+            .body(r#"{"spdxVersion":"SPDX-2.3"}"#)
+            .bad(b"{}", 422),
         Row::new("PUT", "/v1/plugins/{name}", "/v1/plugins/prefix-router")
             .body("$COMPONENT")
             .bad(b"this is no component", 422),

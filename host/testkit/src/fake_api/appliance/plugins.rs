@@ -382,6 +382,15 @@ pub(super) async fn upload(body: Bytes) -> Response {
     }
 }
 
+pub(super) async fn add_sbom(body: Bytes) -> Response {
+    let [.., stored] = versions();
+    if body.starts_with(b"{") {
+        Json(stored).into_response()
+    } else {
+        problem(ProblemKind::Unprocessable, "this is no bill of materials")
+    }
+}
+
 pub(super) fn sources() -> [PluginSourceView; 2] {
     let source = |name: &str, url: &str| PluginSourceView { name: name.to_owned(), url: url.to_owned() };
     [source("carrier", "oci://registry.example/plugins"), source("stick", "oci-layout:/media/stick")]
