@@ -12,6 +12,7 @@
 pub mod clock;
 pub mod directory;
 mod error;
+mod hold;
 mod lease;
 mod local;
 mod preparer;
@@ -24,6 +25,7 @@ pub mod simulation;
 mod window;
 
 pub use error::JournalError;
+pub use hold::JournalHold;
 pub use lease::{BootTime, LeaderLease};
 pub use local::{DiscardedTail, JournalOptions, LocalJournal};
 pub use preparer::Preparation;

@@ -2,6 +2,7 @@
 
 use crate::clock::{Clock, SystemClock};
 use crate::directory::{FileDirectory, JournalDirectory, JournalFile, read_full, write_all};
+use crate::hold::JournalHold;
 use crate::preparer::{Preparation, Preparer, create_anew, create_segment};
 use crate::reader::{JournalReader, Shared, State};
 use crate::record::{EntryRef, PayloadTooLong, encode_record};
@@ -33,6 +34,8 @@ pub struct JournalOptions {
     pub preparation: Preparation,
     /// Times of records and ages of segments.
     pub clock: Arc<dyn Clock>,
+    /// Records that readers still need; `None` if nobody reads behind.
+    pub hold: Option<Arc<JournalHold>>,
 }
 
 impl Default for JournalOptions {
@@ -43,6 +46,7 @@ impl Default for JournalOptions {
             keep_for: Duration::ZERO,
             preparation: Preparation::default(),
             clock: Arc::new(SystemClock),
+            hold: None,
         }
     }
 }
@@ -359,7 +363,13 @@ impl LocalJournal {
         let applied =
             state.segments.iter().skip(1).take_while(|next| next.before.seq <= self.applied).count();
         let old = self.full.iter().take_while(|full| full.age(now) >= self.options.keep_for).count();
-        applied.min(old).min(self.full.len().saturating_sub(self.options.keep_segments))
+        let read = self.options.hold.as_ref().map_or(applied, |hold| {
+            let from = hold.from();
+            let read = state.segments.iter().skip(1).take_while(|next| next.before.seq < from).count();
+            // Whoever is further behind than the bound loses the oldest records.
+            read.max(self.full.len().saturating_sub(hold.most_segments(self.shared.identity.segment_octets)))
+        });
+        applied.min(old).min(read).min(self.full.len().saturating_sub(self.options.keep_segments))
     }
 
     /// Takes the oldest segment out of the journal.

@@ -146,6 +146,19 @@ impl JournalReader {
         })))
     }
 
+    /// Another reader of the same journal, at its beginning.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::new(self.shared.clone())
+    }
+
+    /// Tells this journal from any other, such as the one after a restore: its time of creation in milliseconds since the
+    /// Unix epoch.
+    #[must_use]
+    pub fn created(&self) -> u64 {
+        self.shared.identity.created
+    }
+
     /// The last durable record.
     #[must_use]
     pub fn head(&self) -> Head {

@@ -62,6 +62,29 @@ impl Store {
         Ok(None)
     }
 
+    /// The contents of messages, waiting or finished, in the order of `ids`; `None` for others.
+    ///
+    /// # Errors
+    /// The disk fails or a record is damaged.
+    pub fn contents(&self, ids: &[MessageId]) -> Result<Vec<Option<Message>>, StoreError> {
+        let transaction = self.read()?;
+        let (messages, finished) = (transaction.open_table(MESSAGES)?, transaction.open_table(FINISHED)?);
+        let mut decoder = RecordDecoder::new();
+        let mut contents = Vec::with_capacity(ids.len());
+        for id in ids {
+            contents.push(if let Some(row) = messages.get(id.0)? {
+                Some(decode_waiting(&mut decoder, *id, row.value())?)
+            } else if let Some(row) = finished.get(id.0)? {
+                match decode_finished(&mut decoder, *id, row.value())? {
+                    StoredMessage::Waiting(message, _) | StoredMessage::Finished(message, _) => Some(message),
+                }
+            } else {
+                None
+            });
+        }
+        Ok(contents)
+    }
+
     /// The stored finished messages of a submission to several destinations, by ascending id; for the id of a message
     /// that was submitted alone, that message.
     ///

@@ -69,6 +69,8 @@ pub struct Store {
     /// The format of the file between an orderly end and the next start.
     closed_format: u64,
     lease: Arc<LeaderLease>,
+    /// Reads the journal of this machine; `None` for another journal.
+    reader: Option<JournalReader>,
     /// So many records may be missing from the durable tables, since the journal overwrites older ones.
     most_records: Option<u64>,
 }
@@ -113,7 +115,9 @@ impl Store {
         } else {
             return Err(StoreError::JournalMissing { path: path.to_owned(), journal: directory });
         };
-        Self::claim_alone(database, path, Box::new(journal), applied)
+        let reader = journal.reader();
+        let store = Self::claim_alone(database, path, Box::new(journal), applied)?;
+        Ok(Self { reader: Some(reader), ..store })
     }
 
     /// Applies the records of another journal to a file that needs none: a restored backup gets what happened after it.
@@ -185,6 +189,7 @@ impl Store {
         let store = Self {
             closed_format: formats.closed,
             lease: journal.lease(),
+            reader: None,
             most_records: journal.capacity().map(|capacity| capacity / 2),
             database,
             path: path.to_owned(),
@@ -279,6 +284,12 @@ impl Store {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed.load(Relaxed)
+    }
+
+    /// A reader of the journal, for another thread; `None` if the journal is not in files of this machine.
+    #[must_use]
+    pub fn journal_reader(&self) -> Option<JournalReader> {
+        self.reader.as_ref().map(JournalReader::another)
     }
 
     /// Until when the messages of earlier commits may be handed to links.

@@ -3,7 +3,8 @@
 use crate::support::{Files, TestClock, open, options, read_all};
 use journal::segment::{HEADER, parse_segment_name, segment_name};
 use journal::simulation::SimulatedDisk;
-use journal::{Journal, JournalError, JournalOptions, LocalJournal, NodeId, Seq, Writer};
+use journal::{Journal, JournalError, JournalHold, JournalOptions, LocalJournal, NodeId, Seq, Writer};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn segments(files: &Files) -> Vec<u64> {
@@ -114,4 +115,32 @@ fn nothing_is_removed_that_is_not_applied() {
     journal.applied(Seq(1000)).unwrap();
     fill(&mut journal, &mut writer, 3);
     assert_eq!(read_all(&mut journal, Seq(12)).unwrap().len(), 3);
+}
+
+#[test]
+fn segments_are_kept_for_readers_up_to_a_bound() {
+    let disk = SimulatedDisk::new(1);
+    let hold = Arc::new(JournalHold::new(Seq(3), 6000));
+    let options = JournalOptions { hold: Some(hold.clone()), ..options(1000) };
+    let mut journal = open(&disk, &options, 0).unwrap();
+    let mut writer = journal.claim(NodeId(0)).unwrap();
+    fill(&mut journal, &mut writer, 5);
+    journal.applied(writer.last()).unwrap();
+    let oldest = |journal: &LocalJournal| journal.reader().oldest();
+    assert!(oldest(&journal) <= Seq(3), "{}", oldest(&journal));
+    let kept = segments(&disk.files());
+    // The reader goes on, and the next checkpoint gives up what it has read.
+    hold.set(Seq(5));
+    journal.applied(writer.last()).unwrap();
+    assert!(segments(&disk.files()).len() < kept.len());
+    assert!(oldest(&journal) <= Seq(5), "{}", oldest(&journal));
+    // It stops: six segments of the journal are kept, and no more.
+    fill(&mut journal, &mut writer, 20);
+    journal.applied(writer.last()).unwrap();
+    assert!(oldest(&journal) > Seq(5), "{}", oldest(&journal));
+    assert_eq!(segments(&disk.files()).len(), 6 + 3);
+    drop(journal);
+    // The hold of the next process applies before its first record.
+    let journal = open(&disk, &options, writer.last().0).unwrap();
+    assert_eq!(segments(&disk.files()).len(), 6 + 3, "{}", oldest(&journal));
 }
