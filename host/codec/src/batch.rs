@@ -9,7 +9,7 @@ use crate::{
     encode_orphan_dlr, encode_pace_day, encode_pool, encode_progress, encode_queue_action, encode_settlement,
     encode_submit_attempts, put_short,
 };
-use model::{AddressBytes, Batch, JournalPart, MessageId, OptOut, PoolBatch, PoolPurge};
+use model::{AddressBytes, Batch, JournalPart, MessageId, Notice, OptOut, PoolBatch, PoolPurge};
 use std::sync::Arc;
 
 /// A section of a batch; its octet begins it.
@@ -74,11 +74,13 @@ enum Section {
     Groups = 28,
     /// Per pace bucket: name, record.
     PaceDays = 29,
+    /// Per notice: 1 kind, id, 8 at, data; id and data as names.
+    Notices = 30,
 }
 
 impl Section {
     /// All sections, in ascending order.
-    const ALL: [Self; 29] = [
+    const ALL: [Self; 30] = [
         Self::Head,
         Self::Names,
         Self::Accepted,
@@ -108,6 +110,7 @@ impl Section {
         Self::GroupNames,
         Self::Groups,
         Self::PaceDays,
+        Self::Notices,
     ];
 
     fn from_octet(octet: u8) -> Option<Self> {
@@ -144,6 +147,7 @@ pub fn encode_batch(out: &mut Vec<u8>, batch: &Batch) {
         settlements,
         settled,
         pace_days,
+        notices,
         queue_actions,
         queue_actions_done,
         archived,
@@ -243,6 +247,12 @@ pub fn encode_batch(out: &mut Vec<u8>, batch: &Batch) {
     });
     put_section(out, Section::PaceDays, pace_days, |out, day| {
         put_row(out, &day.bucket, |out| encode_pace_day(out, day));
+    });
+    put_section(out, Section::Notices, notices, |out, notice| {
+        notice.kind.put(out);
+        notice.id.put(out);
+        notice.at.put(out);
+        notice.data.put(out);
     });
 }
 
@@ -350,6 +360,12 @@ fn decode_section(
             }
             Section::GroupNames => batch.group_names.push((Field::read(at)?, Field::read(at)?)),
             Section::PaceDays => batch.pace_days.push(row(at, decode_pace_day)?),
+            Section::Notices => batch.notices.push(Notice {
+                kind: Field::read(at)?,
+                id: Field::read(at)?,
+                at: Field::read(at)?,
+                data: Field::read(at)?,
+            }),
             Section::Groups => {
                 let peer = Field::read(at)?;
                 let group: u32 = Field::read(at)?;

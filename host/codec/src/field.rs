@@ -2,8 +2,8 @@
 
 use crate::{Cursor, RecordError, put_short, put_text};
 use model::{
-    AddressBytes, AdminActionKind, Hook, Imsi, MessageId, PeerId, PeerMessageId, PluginVersion, PoolId,
-    PoolName, PoolNumber, QueueActionId, Timestamp,
+    AddressBytes, AdminActionKind, Hook, Imsi, MessageId, NoticeKind, PeerId, PeerMessageId, PluginVersion,
+    PoolId, PoolName, PoolNumber, QueueActionId, Timestamp,
 };
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ macro_rules! short_octets {
 numbers!(u8, u16, u32, u64);
 wrapped_numbers!(Timestamp, MessageId, PeerId, PoolId, QueueActionId);
 optional_numbers!(PeerId = u32::MAX, QueueActionId = 0);
-octets!(Hook = "unknown hook", AdminActionKind = "unknown action");
+octets!(Hook = "unknown hook", AdminActionKind = "unknown action", NoticeKind = "unknown notice");
 short_octets!(PeerMessageId, Imsi);
 
 impl Field for bool {

@@ -216,6 +216,7 @@ impl Engine {
         match event {
             Event::Peer(settings) => self.configure_peer(now, settings, out),
             Event::Pace(settings) => self.configure_pace(now, &settings),
+            Event::Notice(notice) => out.batch.notices.push(notice),
             Event::PeerRemoved(peer) => self.forget_peer(peer),
             Event::LinkUp { link, peer, window } => self.link_up(link, peer, window),
             Event::LinkPaused { link } => self.link_paused(link),

@@ -1,7 +1,7 @@
 use crate::settings::{PaceSettings, PeerSettings};
 use model::{
     Address, AddressBytes, DeliveryDecision, Dlr, DlrRequest, FinalRecord, Hook, IdempotencyKey, Imsi,
-    LedgerOperation, LinkId, Lookup, LookupNumber, Message, MessageId, Outcome, PeerId, PoolName,
+    LedgerOperation, LinkId, Lookup, LookupNumber, Message, MessageId, Notice, Outcome, PeerId, PoolName,
     PoolRequest, QueueActionId, QueueActionKind, QueueActionScope, ReceiptDecision, Resolution,
     RoutingDecision, Text, Timestamp,
 };
@@ -59,6 +59,8 @@ pub enum Event {
     Peer(PeerSettings),
     /// The pace buckets and send windows of the configuration; before the peers that name them.
     Pace(PaceSettings),
+    /// Something that other systems are told: it is written into the journal, and changes nothing.
+    Notice(Notice),
     /// A peer was removed from the configuration. Its waiting messages stay until the peer returns or an admin acts;
     /// its links close separately.
     PeerRemoved(PeerId),

@@ -1,7 +1,7 @@
 use crate::{
     AddressBytes, Balance, Dlr, DlrState, FinalRecord, IdempotencyKey, JournalEntry, LedgerOperation,
-    Message, MessageId, NumberRow, PaceBucketDefinition, PeerId, PeerMessageId, PoolId, PoolName, PoolNumber,
-    PoolSettings, QueueAction, QueueActionId, Refusal, Settlement, Step, Timestamp,
+    Message, MessageId, Notice, NumberRow, PaceBucketDefinition, PeerId, PeerMessageId, PoolId, PoolName,
+    PoolNumber, PoolSettings, QueueAction, QueueActionId, Refusal, Settlement, Step, Timestamp,
 };
 use std::sync::Arc;
 
@@ -51,6 +51,8 @@ pub struct Batch {
     pub settled: Option<u64>,
     /// Counts of pace buckets that have changed: table `pace_days`. Of several counts of one bucket the last one counts.
     pub pace_days: Vec<PaceDay>,
+    /// What other systems are told beside the messages: in no table.
+    pub notices: Vec<Notice>,
     /// New or changed queue actions: table `orders`, each once.
     pub queue_actions: Vec<QueueAction>,
     /// Queue actions that are removed.
@@ -87,6 +89,7 @@ impl Batch {
             && self.settlements.is_empty()
             && self.settled.is_none()
             && self.pace_days.is_empty()
+            && self.notices.is_empty()
             && self.queue_actions.is_empty()
             && self.queue_actions_done.is_empty()
             && self.archived.is_empty()
@@ -114,6 +117,7 @@ impl Batch {
             + self.operations.len()
             + self.settlements.len()
             + self.pace_days.len()
+            + self.notices.len()
             + self.queue_actions.len()
             + self.queue_actions_done.len()
             + self.archived.len()

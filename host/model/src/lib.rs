@@ -17,6 +17,7 @@ mod ledger;
 mod lookup;
 mod message;
 mod message_changes;
+mod notice;
 mod number_display;
 mod observation;
 mod outcome;
@@ -60,6 +61,7 @@ pub use ledger::{Balance, Charge, LedgerChange, LedgerOperation, Quote, Settleme
 pub use lookup::{Lookup, LookupNumber, LookupResult};
 pub use message::{Direction, DlrContent, DlrRequest, Message, MessageKind, Priority, SUBMISSION_IDS, Text};
 pub use message_changes::MessageChanges;
+pub use notice::{Notice, NoticeKind};
 pub use number_display::NumberDisplay;
 pub use observation::{ObservationKind, PeerObservation};
 pub use outcome::{ErrorClass, Outcome, Refusal, SubmitTicket};

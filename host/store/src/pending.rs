@@ -111,6 +111,8 @@ impl Pending {
             settlements,
             settled,
             pace_days,
+            // They are for readers of the journal.
+            notices: _,
             queue_actions,
             queue_actions_done,
             archived,

@@ -9,7 +9,7 @@ use crate::pool_changes::all_of;
 use crate::tables::{NUMBERS, POOL_JOURNAL, POOLS};
 use crate::{Store, StoreError, checked};
 use codec::{RecordError, decode_journal, decode_number, decode_pool};
-use model::{JournalEntry, JournalPart, PoolId, PoolNumber, PoolRecord, RecoveredRecord};
+use model::{JournalEntry, JournalPart, PoolId, PoolName, PoolNumber, PoolRecord, RecoveredRecord};
 use redb::{ReadTransaction, ReadableTable as _};
 
 /// A part of a pool's history; see [`Store::pool_history`].
@@ -70,6 +70,19 @@ pub(crate) fn recover(
 }
 
 impl Store {
+    /// The name of a pool, also of one that is being removed; `None` if there is none with this id.
+    ///
+    /// # Errors
+    /// The disk fails or a record is damaged.
+    pub fn pool_name(&self, pool: PoolId) -> Result<Option<PoolName>, StoreError> {
+        let transaction = self.read()?;
+        let Some(row) = transaction.open_table(POOLS)?.get(pool.0)? else { return Ok(None) };
+        let record = checked::record::<u32>(&pool.0, row.value())
+            .and_then(|record| decode_pool(pool, record))
+            .map_err(damaged("pools", u64::from(pool.0)))?;
+        Ok(Some(record.name))
+    }
+
     /// The history of a pool, or of one of its numbers, newest first: at most `most` entries before `before`. For a
     /// single number, at most 100,000 entries are scanned; the result may then be shorter and still have a `next`.
     ///

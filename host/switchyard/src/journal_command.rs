@@ -144,7 +144,7 @@ impl ShowCommand {
 }
 
 /// The sections of a batch, with the number of changes in each.
-fn sections(batch: &Batch) -> [(&'static str, usize); 22] {
+fn sections(batch: &Batch) -> [(&'static str, usize); 23] {
     [
         ("names", batch.names.len()),
         ("groups", batch.group_names.len() + batch.groups.len()),
@@ -163,6 +163,7 @@ fn sections(batch: &Batch) -> [(&'static str, usize); 22] {
         ("ledger operations", batch.operations.len()),
         ("settlements", batch.settlements.len()),
         ("pace days", batch.pace_days.len()),
+        ("notices", batch.notices.len()),
         ("queue actions", batch.queue_actions.len()),
         ("queue actions done", batch.queue_actions_done.len()),
         ("archived", batch.archived.len()),

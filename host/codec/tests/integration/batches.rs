@@ -4,10 +4,10 @@ use crate::generators::{definition, dlr_state, ended, handed, message, peer_id, 
 use codec::{decode_batch, encode_batch};
 use model::{
     Balance, Batch, Dlr, IdempotencyKey, IdempotencyKeyRecord, JournalEntry, JournalPart, LedgerChange,
-    LedgerOperation, MessageId, NumberRow, NumberState, OperationRecord, OptOut, OrphanDlrRecord, PaceDay,
-    PeerId, PoolBatch, PoolChange, PoolId, PoolPurge, PoolRecord, PoolSettings, QueueAction, QueueActionId,
-    QueueActionKind, QueueActionScope, QueueActionState, Refusal, RejectReason, Settlement,
-    Strategy as PoolStrategy, Timestamp,
+    LedgerOperation, MessageId, Notice, NoticeKind, NumberRow, NumberState, OperationRecord, OptOut,
+    OrphanDlrRecord, PaceDay, PeerId, PoolBatch, PoolChange, PoolId, PoolPurge, PoolRecord, PoolSettings,
+    QueueAction, QueueActionId, QueueActionKind, QueueActionScope, QueueActionState, Refusal, RejectReason,
+    Settlement, Strategy as PoolStrategy, Timestamp,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -109,6 +109,11 @@ fn settlement() -> impl Strategy<Value = Settlement> {
             at: Timestamp(at),
         },
     )
+}
+
+fn notice() -> impl Strategy<Value = Notice> {
+    let notice = (select(&NoticeKind::ALL[..]), account(), any::<u64>(), account());
+    notice.prop_map(|(kind, id, at, data)| Notice { kind, id, at: Timestamp(at), data })
 }
 
 fn pace_day() -> impl Strategy<Value = PaceDay> {
@@ -247,7 +252,12 @@ fn batch() -> impl Strategy<Value = Batch> {
         (vec(key(), 0..3), any::<Option<u64>>()),
         (vec(orphan_dlr(), 0..3), vec(any::<u64>(), 0..3)),
         vec(opt_out(), 0..3),
-        (vec(queue_action(), 0..3), vec(any::<u32>().prop_map(QueueActionId), 0..3), vec(pace_day(), 0..3)),
+        (
+            vec(queue_action(), 0..3),
+            vec(any::<u32>().prop_map(QueueActionId), 0..3),
+            vec(pace_day(), 0..3),
+            vec(notice(), 0..3),
+        ),
         pools(),
         id(),
     );
@@ -278,6 +288,7 @@ fn batch() -> impl Strategy<Value = Batch> {
             settlements,
             settled,
             pace_days: queue_actions.2,
+            notices: queue_actions.3,
             queue_actions: queue_actions.0,
             queue_actions_done: queue_actions.1,
             archived,
@@ -341,7 +352,7 @@ fn sections_that_are_unknown_or_out_of_order_are_refused() {
     let refusal = |octets: &[u8]| decode_batch(octets).unwrap_err().what;
     assert_eq!(refusal(&octets[21..]), "a section in the wrong place");
     assert_eq!(refusal(&[&octets[..], &octets[21..]].concat()), "a section in the wrong place");
-    octets[21] = 30;
+    octets[21] = 31;
     assert_eq!(refusal(&octets), "unknown section");
 }
 
@@ -380,5 +391,5 @@ fn the_octets_of_a_batch_are_fixed() {
             rest = &content[u32::from_le_bytes([*a, *b, *c, *d]) as usize..];
         }
     }
-    assert!(sections.into_iter().eq(1..=29), "every section");
+    assert!(sections.into_iter().eq(1..=30), "every section");
 }
