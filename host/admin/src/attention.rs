@@ -4,6 +4,7 @@ mod rules;
 
 use crate::cluster::ClusterLeader;
 use crate::configuration::Configuration;
+use crate::event_sinks::EventSinkStates;
 use crate::operation::Operation;
 use crate::overview::Overview;
 use crate::plugins::Plugins;
@@ -57,7 +58,7 @@ pub struct PendingConfiguration {
 
 /// What the attention rules look at.
 pub trait AttentionSource:
-    Operation + Overview + Quarantine + ClusterLeader + Plugins + Records + Configuration
+    Operation + Overview + Quarantine + ClusterLeader + Plugins + Records + EventSinkStates + Configuration
 {
     /// The limits of the attention rules.
     fn attention_limits(&self) -> AttentionLimits;
@@ -103,6 +104,7 @@ fn collect_facts(backend: &dyn AttentionSource) -> Result<Facts, Problem> {
         hooks: backend.hooks(),
         // An error: there is no archive.
         archive: backend.archive().ok(),
+        event_sinks: backend.event_sinks(),
         configuration: backend.pending_configuration(),
         readiness,
     })

@@ -7,6 +7,7 @@ use crate::authz;
 use crate::backup::Backup;
 use crate::cluster::ClusterLeader;
 use crate::configuration::Configuration;
+use crate::event_sinks::EventSinkStates;
 use crate::known_parameters::{KnownParameters, reject_unknown_parameters};
 use crate::ledger::Ledger;
 use crate::messages::Messages;
@@ -42,6 +43,7 @@ pub trait ApiBackend:
     + Backup
     + ClusterLeader
     + Configuration
+    + EventSinkStates
     + GsmSubscribers
     + Ledger
     + Messages
@@ -67,6 +69,7 @@ impl<T> ApiBackend for T where
         + Backup
         + ClusterLeader
         + Configuration
+        + EventSinkStates
         + GsmSubscribers
         + Ledger
         + Messages
@@ -106,6 +109,7 @@ provide!(
     Backup,
     ClusterLeader,
     Configuration,
+    EventSinkStates,
     GsmSubscribers,
     Ledger,
     Messages,
@@ -148,6 +152,7 @@ pub(crate) fn protected_routes() -> OpenApiRouter<SharedBackend> {
         .merge(crate::subscribers::routes())
         .merge(crate::quarantine::routes())
         .merge(crate::pace_buckets::routes())
+        .merge(crate::event_sinks::routes())
         .merge(crate::queue_actions::routes())
         .merge(crate::records::routes())
         .merge(crate::plugins::routes())

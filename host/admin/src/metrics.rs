@@ -234,6 +234,18 @@ metrics! {
     Gauge PACE_TOKENS = "switchyard_pace_bucket_tokens" ["bucket"];
     /// Messages that wait for a pace bucket of the configuration.
     Gauge PACE_WAITING = "switchyard_pace_bucket_waiting" ["bucket"];
+    /// Events that an event sink has accepted.
+    Counter EVENTS_SENT = "switchyard_events_sent_total" ["sink"];
+    /// Attempts to send events to an event sink that failed.
+    Counter EVENTS_FAILED = "switchyard_event_sends_failed_total" ["sink"];
+    /// Whether an event sink has accepted the last events (1), or not (0).
+    Gauge EVENT_SINK_UP = "switchyard_event_sink_up" ["sink"];
+    /// The age of the oldest record of the journal whose events the sink has not accepted; 0 if there is none.
+    Gauge EVENTS_LAG_SECONDS = "switchyard_events_lag_seconds" ["sink"];
+    /// Records of the journal whose events the sink has not accepted.
+    Gauge EVENTS_LAG_RECORDS = "switchyard_events_lag_records" ["sink"];
+    /// Records of the journal that were gone before the sink could get their events.
+    Counter EVENTS_LOST_RECORDS = "switchyard_events_lost_records_total" ["sink"];
     /// Messages that a screen put into quarantine.
     Counter QUARANTINED = "switchyard_messages_quarantined_total" [];
     /// Messages in quarantine.

@@ -13,6 +13,7 @@ const PERMISSIONS: &[(Method, &str, Permission)] = &[
     (Method::GET, "/v1/pace-buckets", Permission::Read),
     (Method::GET, "/v1/traffic", Permission::Read),
     (Method::GET, "/v1/metrics/history", Permission::Read),
+    (Method::GET, "/v1/event-sinks", Permission::Read),
     (Method::GET, "/v1/links", Permission::Read),
     (Method::GET, "/v1/messages", Permission::Own),
     (Method::GET, "/v1/messages/{id}", Permission::Own),

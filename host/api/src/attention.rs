@@ -33,6 +33,8 @@ pub enum AttentionSubjectKind {
     Cluster,
     /// The archive.
     Archive,
+    /// An event sink.
+    EventSink,
     /// The configuration.
     Configuration,
 }

@@ -9,6 +9,7 @@ mod business;
 mod cluster;
 mod configuration;
 mod core_networks;
+mod event_sinks;
 mod hooks;
 mod ledger;
 mod messages;
@@ -61,6 +62,7 @@ pub use configuration::{
 pub use core_networks::{
     CoreConnectionView, CoreNetworkFaultView, CoreNetworkMo, CoreNetworkMt, CoreNetworkView, HlrQuestions,
 };
+pub use event_sinks::EventSinkView;
 pub use hooks::{
     AnswerDifference, CandidateStateView, Comparison, FaultCase, FaultExample, FaultyVersion, HookEvent,
     HookStateView, PluginCountsView, PluginFaultCounts, PolicyReferenceKind, StackFrame, UnknownReference,

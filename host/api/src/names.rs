@@ -187,13 +187,13 @@ names! {
         /// The unbind.
         Unbind = "unbind",
     }
-    /// The state of the archive's data pump.
+    /// The state of what takes data from the appliance: the archive's database, or an event sink.
     PumpState {
-        /// It has not reached the database yet.
+        /// It was not reached yet.
         Starting = "starting",
-        /// The database works.
+        /// It works.
         Up = "up",
-        /// The database is down.
+        /// It is down.
         Down = "down",
     }
     /// The appliance's role in a core network.

@@ -90,6 +90,7 @@ fn about(one: &AttentionView) -> &'static str {
         (_, AttentionSubjectKind::Hook) => "plugins",
         (_, AttentionSubjectKind::CoreNetwork) => "gsm",
         (_, AttentionSubjectKind::Archive) => "archive",
+        (_, AttentionSubjectKind::EventSink) => "events",
         (_, AttentionSubjectKind::Cluster) => "cluster",
         (_, AttentionSubjectKind::Configuration) => "configuration",
         (_, AttentionSubjectKind::Appliance) => "ready",

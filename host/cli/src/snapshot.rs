@@ -4,8 +4,8 @@ use crate::format::value_text;
 use crate::global_args::optional;
 use crate::output::Failure;
 use api::{
-    ArchivePumpView, AttentionView, CoreNetworkView, DrainStateView, HookStateView, LinkRole, LinkView,
-    PluginCountsView, PluginPeerView, Problem, QueueView, Readiness, StatusView,
+    ArchivePumpView, AttentionView, CoreNetworkView, DrainStateView, EventSinkView, HookStateView, LinkRole,
+    LinkView, PluginCountsView, PluginPeerView, Problem, QueueView, Readiness, StatusView,
 };
 use client::{ApiClient, ClientError};
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ pub(crate) struct Snapshot {
     pub(crate) links: Vec<LinkView>,
     /// `None` if there is no archive, or this caller may not see it.
     pub(crate) archive: Option<ArchivePumpView>,
+    pub(crate) event_sinks: Vec<EventSinkView>,
     pub(crate) hooks: Vec<HookStateView>,
     /// Peers whose protocol a plugin speaks.
     pub(crate) plugin_peers: Vec<PluginPeerView>,
@@ -39,6 +40,7 @@ impl Snapshot {
             queues: api.read("/v1/queues")?,
             links: api.read("/v1/links")?,
             archive: optional(api.read("/v1/archive"))?,
+            event_sinks: optional(api.read("/v1/event-sinks"))?.unwrap_or_default(),
             hooks: optional(api.read("/v1/hooks"))?.unwrap_or_default(),
             plugin_peers: optional(api.read("/v1/plugin-peers"))?.unwrap_or_default(),
             unready: unready_reasons(api)?,
@@ -111,6 +113,7 @@ impl Snapshot {
             "disk": { "free": self.status.disk_free, "low": self.status.disk_low },
             "archive": self.archive,
             "plugin-peers": self.plugin_peers,
+            "event-sinks": self.event_sinks,
             "totals": self.status.totals,
         })
     }

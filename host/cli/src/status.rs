@@ -5,7 +5,7 @@ use crate::format::{duration_text, number, octets, padded, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams, Tone};
 use crate::snapshot::Snapshot;
-use api::{ArchivePumpView, PluginPeerView};
+use api::{ArchivePumpView, EventSinkView, PluginPeerView};
 use clap::Args;
 use client::ApiClient;
 use serde_json::json;
@@ -135,6 +135,10 @@ fn screen(snapshot: &Snapshot, now: u64, output: &Output) -> String {
     }
     line("disk", &format!("{} free", octets(status.disk_free)));
     line("archive", &archive(snapshot.archive.as_ref()));
+    if !snapshot.event_sinks.is_empty() {
+        let sinks: Vec<String> = snapshot.event_sinks.iter().map(event_sink).collect();
+        line("events", &sinks.join("   "));
+    }
     text
 }
 
@@ -159,6 +163,11 @@ fn archive(archive: Option<&ArchivePumpView>) -> String {
         None => "none; finished messages are kept for finished-retention".to_owned(),
         Some(pump) => format!("{}   backlog {}", value_text(&pump.state), number(pump.backlog)),
     }
+}
+
+fn event_sink(sink: &EventSinkView) -> String {
+    let lag = duration_text(&sink.lag.millis());
+    format!("{} {}, {lag} behind", value_text(&sink.name), value_text(&sink.state))
 }
 
 #[cfg(test)]

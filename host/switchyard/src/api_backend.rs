@@ -63,6 +63,7 @@ pub(crate) struct Switchyard {
     pub(crate) shell: OnceLock<Arc<shell::ShellServer>>,
     pub(crate) history: Option<ArchiveReader>,
     pub(crate) pump: Mutex<Option<archive::RunningPump>>,
+    pub(crate) event_sinks: Option<events::EventSinks>,
     pub(crate) tables: Arc<capabilities::TableStore>,
     /// Durable counters of plugins.
     pub(crate) counters: Arc<capabilities::DurableCounters>,
@@ -254,6 +255,7 @@ impl Switchyard {
         self.write_counts(page);
         self.write_queue_action_metrics(page);
         self.write_pace_metrics(page);
+        self.write_event_metrics(page);
         page.put(&metrics::WAITING, &[], live as f64);
         page.put(&metrics::QUARANTINE, &[], quarantine as f64);
         page.put(&metrics::BODY_CACHE, &[], cached as f64);

@@ -3,6 +3,7 @@
 use crate::config_manager::{ConfigManager, TunableSettings};
 use crate::core_handle::CoreHandle;
 use crate::leading_node::LeadingNode;
+use crate::notices::{HookNotices, WantedNotices};
 use crate::peer_snapshots::PeerSnapshotPublisher;
 use crate::plugin_setup::hooks_bound_event;
 use crate::routing::ApplianceRouting;
@@ -29,6 +30,7 @@ pub(crate) struct Housekeeper {
     pub(crate) newest_record: Option<Timestamp>,
     pub(crate) config_manager: Arc<ConfigManager>,
     pub(crate) routing: Arc<ApplianceRouting>,
+    pub(crate) wanted_notices: WantedNotices,
     /// `None` without a cluster.
     pub(crate) leading: Option<Arc<LeadingNode>>,
 }
@@ -39,6 +41,7 @@ impl Housekeeper {
         self.watch_disk();
         self.peer_snapshots.publish();
         let mut turn = 0_u64;
+        let mut notices = HookNotices::new(self.wanted_notices, Timestamp::now());
         let mut resolver = self.routing.hooks.status(Hook::Resolver).live.serial;
         let mut lookup = self.routing.hooks.status(Hook::Lookup).live.serial;
         while stop.recv_timeout(Duration::from_secs(1)) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
@@ -48,6 +51,10 @@ impl Housekeeper {
             self.watch_resolver(&mut resolver);
             self.watch_lookup(&mut lookup);
             self.config_manager.tick();
+            let notices = notices.take(&self.routing.hooks);
+            if !notices.is_empty() {
+                self.core.push(notices.into_iter().map(Event::Notice).collect());
+            }
             if turn.is_multiple_of(10) {
                 self.trim();
             }

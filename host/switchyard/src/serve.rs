@@ -13,12 +13,14 @@ use crate::core_handle::{self, CoreHandle};
 use crate::core_loop::{self, BatchObservers};
 use crate::critical_thread;
 use crate::error_causes::ErrorCauses;
+use crate::event_sinks::StoredMessages;
 use crate::hook_workers::HookWorkers;
 use crate::housekeeper::Housekeeper;
 use crate::http_listeners::{AdminCallers, BusinessCallers, certificate};
 use crate::leading_node;
 use crate::logging::LogControl;
 use crate::memory;
+use crate::notices::WantedNotices;
 use crate::opt_out::{KeywordFilter, KeywordRules};
 use crate::peer_observer::PeerObserver;
 use crate::peer_snapshots::PeerSnapshotPublisher;
@@ -41,6 +43,7 @@ use archive::Archive;
 use business::Business;
 use capabilities::{CounterWriter, DurableCounterOptions, DurableCounters};
 use engine::{Engine, EngineAnswer, Event, Output, Settings};
+use events::{EventSinks, MessageDirectory, SinkCursors};
 use gsm::GsmNetwork;
 use hooks::Hooks;
 use journal::LeaderLease;
@@ -92,6 +95,12 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         .build()
         .context("starting the API runtime")?;
     let values = values(&config)?;
+    let sink_cursors = SinkCursors::load(
+        &config.appliance.data,
+        &config.event_sinks,
+        &config.cdrs,
+        config.engine.journal_hold,
+    )?;
     let (mut signals, mut leading) = (None, None);
     // Ends with the daemon.
     let mut _audit_collector = None;
@@ -137,6 +146,7 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         None => {
             let mut options = StoreOptions { cache: config.engine.store_cache, ..StoreOptions::default() };
             options.journal.keep_for = config.engine.journal_retention;
+            options.journal.hold = sink_cursors.hold();
             Arc::new(Store::open(&config.appliance.data.join("switchyard.redb"), options)?)
         }
     };
@@ -193,6 +203,15 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         runtime: runtime.handle().clone(),
         directory: directory.clone(),
     });
+    let event_sinks = {
+        let messages: Arc<dyn MessageDirectory> = Arc::new(StoredMessages {
+            store: store.clone(),
+            directory: directory.clone(),
+            peer_roles: routing.peer_roles.clone(),
+            history: history.clone(),
+        });
+        start_event_sinks(sink_cursors, &store, &messages, &config.appliance.name)?
+    };
     let business = {
         let _inside = runtime.enter();
         let options = config.business.as_ref().map(|listener| listener.options.clone()).unwrap_or_default();
@@ -255,6 +274,7 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         }
         Ok(values.snapshot()?)
     }));
+    let wanted_notices = WantedNotices::of(&config.event_sinks);
     let mut live = RuntimeComponents {
         store: store.clone(),
         directory: directory.clone(),
@@ -268,6 +288,7 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         keywords,
         tuning: tuning.clone(),
         access: access.clone(),
+        wanted_notices,
         logging: logging.clone(),
         redis: redis.clone(),
         archive: archive.clone(),
@@ -314,6 +335,7 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         shell: OnceLock::new(),
         history: history.clone(),
         pump: Mutex::new(pump),
+        event_sinks,
         tables,
         counters,
         replays: Replays::new(archive.clone()),
@@ -358,6 +380,7 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         tuning,
         has_archive: archive.is_some(),
         newest_record,
+        wanted_notices,
         config_manager: config_manager.clone(),
         routing: routing.clone(),
         leading: leading.clone(),
@@ -503,6 +526,19 @@ fn open_access(config: &Config) -> Result<access::Access> {
         );
     }
     Ok(access)
+}
+
+/// Starts the event sinks, before the first record of this process that has events.
+fn start_event_sinks(
+    cursors: SinkCursors,
+    store: &Store,
+    messages: &Arc<dyn MessageDirectory>,
+    name: &str,
+) -> Result<Option<EventSinks>> {
+    match (store.journal_reader(), cursors.hold()) {
+        (Some(reader), Some(_)) => Ok(Some(cursors.start(&reader, messages, name)?)),
+        _ => Ok(None),
+    }
 }
 
 /// Resets pools to their configured settings.

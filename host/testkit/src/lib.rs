@@ -12,6 +12,7 @@ pub mod guest;
 pub mod load;
 pub mod manual_page;
 pub mod namespace;
+pub mod nats;
 pub mod osmocom;
 pub mod program;
 pub mod redis;

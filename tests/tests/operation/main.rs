@@ -3,6 +3,7 @@
 mod archived_trace;
 mod backup;
 mod control;
+mod events;
 mod foreign;
 mod guide;
 mod journal;

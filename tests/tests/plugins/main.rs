@@ -1,6 +1,7 @@
 //! Plugins: their lifecycle, their decisions, and what the daemon stores for them.
 
 mod adaptive;
+mod cdr;
 mod counters;
 mod dlr_urls;
 mod firewall;

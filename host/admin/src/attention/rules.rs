@@ -3,7 +3,7 @@
 use super::{AttentionLimits, PendingConfiguration};
 use api::{
     ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BlockCause,
-    ClusterView, CoreNetworkView, DrainStateView, HookStateView, LinkRole, LinkView, NotReady,
+    ClusterView, CoreNetworkView, DrainStateView, EventSinkView, HookStateView, LinkRole, LinkView, NotReady,
     PluginCountsView, PumpState, QuarantinedView, QueueView, Readiness, StatusView,
 };
 use std::collections::BTreeMap;
@@ -29,6 +29,7 @@ pub(super) struct Facts {
     pub(super) hooks: Vec<HookStateView>,
     /// `None` if there is no archive.
     pub(super) archive: Option<ArchivePumpView>,
+    pub(super) event_sinks: Vec<EventSinkView>,
     pub(super) configuration: PendingConfiguration,
 }
 
@@ -48,6 +49,7 @@ pub(super) fn findings(facts: &Facts) -> Vec<AttentionView> {
     if let Some(pump) = &facts.archive {
         archive(pump, facts.limits.archive_backlog, &mut found);
     }
+    facts.event_sinks.iter().for_each(|sink| event_sink(sink, &mut found));
     found.sort_by_key(|finding| finding.severity);
     found
 }
@@ -391,6 +393,24 @@ fn archive(pump: &ArchivePumpView, most: u64, found: &mut Vec<AttentionView>) {
         let text = format!("the database refuses {}", plural(pump.refused, "message", "messages"));
         let remedy = "read the log of the database; the messages stay on the disk and are tried again";
         found.push(finding(AttentionSeverity::Warning, "archive-refused", about, text, remedy));
+    }
+}
+
+fn event_sink(sink: &EventSinkView, found: &mut Vec<AttentionView>) {
+    let about = (AttentionSubjectKind::EventSink, Some(sink.name.as_str()));
+    if sink.state == PumpState::Down {
+        let why = sink.error.as_deref().unwrap_or("see the log");
+        let behind = plural(sink.lag_records, "record", "records");
+        let text = format!("event sink {} takes nothing: {why}; it is {behind} behind", sink.name);
+        let remedy = "check the sink; the journal keeps its events up to `journal-hold` of [engine]";
+        found.push(finding(AttentionSeverity::Warning, "event-sink-down", about, text, remedy));
+    }
+    if sink.lost_records > 0 {
+        let records = plural(sink.lost_records, "record", "records");
+        let text = format!("event sink {} has lost the events of {records} of the journal", sink.name);
+        let remedy =
+            "the messages are in the archive; raise `journal-hold` of [engine]. A restart ends this notice";
+        found.push(finding(AttentionSeverity::Error, "events-lost", about, text, remedy));
     }
 }
 

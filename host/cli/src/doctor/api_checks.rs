@@ -4,7 +4,7 @@ use crate::attention::{Finding, Level, attention};
 use crate::format::{number, plural};
 use crate::output::Failure;
 use crate::snapshot::Snapshot;
-use api::{Health, Problem};
+use api::{Health, Problem, PumpState};
 use client::{ClientError, ConnectionArgs};
 use std::time::Duration;
 
@@ -99,6 +99,12 @@ fn check_snapshot(snapshot: &Snapshot, version: &str, now: u64, found: &mut Vec<
             Some(pump) => format!("{}, {} behind", pump.state.name(), number(pump.backlog)),
         };
         found.push(Finding::new(Level::Ok, "archive", what, ""));
+    }
+    if is_ok("events") && !snapshot.event_sinks.is_empty() {
+        let up = snapshot.event_sinks.iter().filter(|sink| sink.state != PumpState::Down).count();
+        let what =
+            format!("{up} of {}", plural(snapshot.event_sinks.len() as u64, "event sink", "event sinks"));
+        found.push(Finding::new(Level::Ok, "events", format!("{what} up"), ""));
     }
     found.extend(findings);
 }

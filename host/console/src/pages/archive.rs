@@ -8,7 +8,7 @@ use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{detail_list, table};
-use api::{ArchivePumpView, OrphanDlrsView, PumpState, StatisticsView};
+use api::{ArchivePumpView, EventSinkView, OrphanDlrsView, PumpState, StatisticsView};
 use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -30,17 +30,20 @@ async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, Api
         ("peer", query.text("peer")),
     ];
     let path = with_query("/v1/statistics", &parameters);
-    let (archive, statistics, orphans) = tokio::join!(
+    let (archive, statistics, orphans, sinks) = tokio::join!(
         context.get::<ArchivePumpView>("/v1/archive"),
         context.get::<Vec<StatisticsView>>(&path),
-        context.get_optional::<OrphanDlrsView>("/v1/dlrs/orphans")
+        context.get_optional::<OrphanDlrsView>("/v1/dlrs/orphans"),
+        context.get_optional::<Vec<EventSinkView>>("/v1/event-sinks")
     );
+    let sinks = event_sinks(&sinks.unwrap_or_default());
     let archive = match archive {
         Ok(archive) => archive,
         Err(error) if matches!(error.status, StatusCode::NOT_FOUND | StatusCode::CONFLICT) => {
             return Ok(html! {
                 h1 { "Archive" }
                 section.card { div.empty { h2 { "There is no archive" } p { (error.detail) } p { "Configure one under " code { "[archive]" } ": SQLite needs only a file." } } }
+                (sinks)
             });
         }
         Err(error) => return Err(error),
@@ -65,6 +68,7 @@ async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, Api
                 ("Orphan DLRs", html! { (orphans.as_ref().map_or_else(|| "—".to_owned(), |orphans| count(orphans.total))) }),
             ]))
         }
+        (sinks)
         form.card.search method="get" action="/archive" role="search" aria-label="Statistics" {
             p { label for="account" { "Account" } input #account name="account" value=(query.text("account")) autocomplete="off"; }
             p { label for="peer" { "Peer" } input #peer name="peer" value=(query.text("peer")) autocomplete="off"; }
@@ -80,6 +84,35 @@ async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, Api
             ))
         }
     })
+}
+
+/// The systems that get events; nothing if there are none.
+fn event_sinks(sinks: &[EventSinkView]) -> Markup {
+    let row = |sink: &EventSinkView| {
+        let state = if sink.state == PumpState::Up { "ready" } else { sink.state.name() };
+        vec![
+            html! { (sink.name) },
+            html! { (state_badge(state)) " " (sink.error.as_deref().unwrap_or_default()) },
+            html! { (count(sink.sent)) },
+            html! { (duration_text(sink.lag.millis())) },
+            html! { (count(sink.lag_records)) },
+            html! { (count(sink.lost_records)) },
+        ]
+    };
+    let rows: Vec<_> = sinks.iter().map(row).collect();
+    html! {
+        @if !rows.is_empty() {
+            section.card #events {
+                h2 { "Event sinks" }
+                (table(
+                    "Event sinks",
+                    &["Sink", "State", "Sent", "Behind", "Records behind", "Records lost"],
+                    &rows,
+                    &html! {},
+                ))
+            }
+        }
+    }
 }
 
 /// The date of a time in milliseconds since the epoch.

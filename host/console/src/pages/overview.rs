@@ -112,6 +112,7 @@ fn link_for(finding: &AttentionView) -> (String, &'static str) {
         (_, AttentionSubjectKind::Hook) => (format!("/plugins/{name}"), "Show faults"),
         (_, AttentionSubjectKind::CoreNetwork) => ("/networks".to_owned(), "Show"),
         (_, AttentionSubjectKind::Archive) => ("/archive".to_owned(), "Show archive"),
+        (_, AttentionSubjectKind::EventSink) => ("/archive#events".to_owned(), "Show event sinks"),
         (_, AttentionSubjectKind::Cluster) => ("/cluster".to_owned(), "Show"),
         (_, AttentionSubjectKind::Configuration) => ("/configuration".to_owned(), "Show"),
         (_, AttentionSubjectKind::Appliance) => ("/maintenance".to_owned(), "Show"),
@@ -128,6 +129,7 @@ fn list_link(finding: &AttentionView) -> Option<&'static str> {
         AttentionSubjectKind::CoreNetwork => Some("/networks"),
         AttentionSubjectKind::Appliance
         | AttentionSubjectKind::Archive
+        | AttentionSubjectKind::EventSink
         | AttentionSubjectKind::Cluster
         | AttentionSubjectKind::Configuration => None,
     }

@@ -65,6 +65,10 @@ pub(crate) struct EngineKeys {
     /// everything that is accepted, sent and finished in that time.
     #[key(default = "0s")]
     pub(crate) journal_retention: Duration,
+    /// Disk space of the journal for records that event sinks have not read yet. Older ones are given up, and the
+    /// sink gets an event that says so.
+    #[key(size, default = "4GiB")]
+    pub(crate) journal_hold: u64,
     /// How long finished messages are kept if there is no archive.
     #[key(default = "3d", live = "takes effect at once")]
     pub(crate) finished_retention: Duration,

@@ -38,6 +38,7 @@ use admin::AttentionLimits;
 use cluster::ClusterOptions;
 use configuration::{ConfigProblem, Diagnostics, Key, Keys, Section, SourceLines};
 use engine::{PaceSettings, PeerSettings, Settings};
+use events::{CdrOptions, EventSinkOptions};
 use hooks::OnFault;
 use links::ListenerKind;
 use model::{Directory, Hook, PeerId};
@@ -149,6 +150,16 @@ pub(crate) struct Config {
     /// The number plans.
     #[key(restart = "the core networks and the shell hold the number plans")]
     numbering: Option<Numbering>,
+    /// Systems that get events: of messages accepted, submitted, reported on and ended.
+    #[key(
+        name = "event-sink",
+        named,
+        restart = "its position in the journal is read before the journal is opened"
+    )]
+    pub(crate) event_sinks: Vec<EventSinkOptions>,
+    /// Files with a record for each message that has ended.
+    #[key(name = "cdr", named, restart = "its position in the journal is read before the journal is opened")]
+    pub(crate) cdrs: Vec<CdrOptions>,
     /// The listener for business systems (HTTP and XML-RPC).
     pub(crate) business: Option<BusinessListener>,
     /// The local socket of the `switchyard sms` command.
@@ -361,6 +372,7 @@ impl Config {
                 section.error("default-account", what);
             }
         }
+        self.check_sinks(root, &known_accounts);
         check_unique(
             &root.sections("pace-bucket"),
             self.pace_buckets.iter().map(|one| &*one.name),
@@ -397,6 +409,29 @@ impl Config {
                     "{peer:?} is not a [[peer]], [[gateway]], [[plugin-peer]], [[gsm]] or [[account]]"
                 );
                 root.section(section).error(key, what);
+            }
+        }
+    }
+
+    /// Checks event sinks and CDR files, which share their names.
+    fn check_sinks(&self, root: &Section<'_>, known_accounts: &[&str]) {
+        let sinks = self.event_sinks.iter().map(|sink| (&*sink.name, &sink.accounts));
+        let cdrs = self.cdrs.iter().map(|cdr| (&*cdr.name, &cdr.accounts));
+        let mut sections = root.sections("event-sink");
+        sections.extend(root.sections("cdr"));
+        check_unique(
+            &sections,
+            sinks.clone().chain(cdrs.clone()).map(|(name, _)| name),
+            "event sink or CDR file",
+        );
+        for (section, (_, accounts)) in sections.iter().zip(sinks.chain(cdrs)) {
+            if let Some(account) = accounts.iter().find(|name| !known_accounts.contains(&name.as_str())) {
+                let list = known_accounts.join(", ");
+                section.error("accounts", format!("{account:?} is not an [[account]]; known are: {list}"));
+            }
+            if self.cluster.is_some() {
+                let what = "cannot be used in a cluster yet: the cluster's log in etcd keeps too little";
+                section.error("name", what);
             }
         }
     }

@@ -19,8 +19,10 @@ use admin::{Problem, ProblemKind};
 use configuration::{
     ChangeKind, ConfigChange, ConfigVersionSummary, VersionDraft, VersionStore, VersionStoreError,
 };
+use engine::Event;
 use model::Timestamp;
 use parking_lot::Mutex;
+use ports::EventSink as _;
 use serde_json::Value;
 use snapshot::{Snapshot, SnapshotError};
 use startup::{BY_DAEMON, BY_FILE, FileVersion, keep_file_only_keys};
@@ -114,6 +116,13 @@ fn change_views(mut changes: Vec<ConfigChange>) -> (Vec<ConfigChangeView>, Vec<S
     (views, restart)
 }
 
+/// Tells the event sinks that want it which version is in force.
+fn tell(live: &RuntimeComponents, summary: &ConfigVersionSummary) {
+    if let Some(notice) = live.wanted_notices.configuration(summary) {
+        live.core.push(vec![Event::Notice(notice)]);
+    }
+}
+
 impl ConfigManager {
     fn new(startup: StartupConfig, config: Config) -> Self {
         let StartupConfig { file, base, mode, versions, summary, document, warnings, from_file } = startup;
@@ -138,6 +147,8 @@ impl ConfigManager {
         if let Some(from_file) = self.from_file.lock().take() {
             from_file.record(&self.versions)?;
         }
+        // A crash may have cut off what was told when it came into force.
+        tell(&live, &self.state.lock().summary);
         let _ = self.live.set(live);
         Ok(())
     }
@@ -256,6 +267,7 @@ impl ConfigManager {
             reverts_at,
             "configuration changed"
         );
+        tell(live, &summary);
         (state.summary, state.document, state.running) = (summary, document, target);
         Ok(ConfigurationChangeResult { version, changes, restart, reverts_at })
     }

@@ -3,6 +3,7 @@
 use crate::config::{Config, Peer, PluginSource};
 use crate::core_handle::{self, CoreHandle};
 use crate::logging::LogControl;
+use crate::notices::WantedNotices;
 use crate::opt_out::KeywordRules;
 use crate::peer_roles::PeerRoles;
 use admin::AttentionLimits;
@@ -90,6 +91,7 @@ pub(crate) struct RuntimeComponents {
     pub(crate) store: Arc<Store>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
     pub(crate) core: CoreHandle,
+    pub(crate) wanted_notices: WantedNotices,
     pub(crate) links: Arc<Links>,
     pub(crate) business: Arc<Business>,
     pub(crate) plugin_peers: Arc<PluginPeers>,

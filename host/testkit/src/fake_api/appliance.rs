@@ -85,6 +85,7 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/metrics/history", get(operation::metrics_history))
         .route("/v1/traffic", live(move || operation::traffic(peers, accounts)))
         .route("/v1/pace-buckets", live(operation::pace_buckets))
+        .route("/v1/event-sinks", live(|| vec![operation::event_sink()]))
         .route("/v1/queues", live(move || operation::queues(peers, accounts)))
         .route("/v1/links", live(move || operation::links(peers, accounts)))
         .route("/v1/drain", live(|| operation::drain(false)).post(made(|| operation::drain(true))).delete(made(|| operation::drain(false))))
@@ -178,6 +179,7 @@ mod tests {
         ("GET", "/v1/metrics/history?range=month", ""),
         ("GET", "/v1/traffic?limit=20000", ""),
         ("GET", "/v1/pace-buckets", ""),
+        ("GET", "/v1/event-sinks", ""),
         ("GET", "/v1/links", ""),
         ("GET", "/v1/drain", ""),
         ("POST", "/v1/drain", "{}"),

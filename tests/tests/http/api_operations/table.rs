@@ -35,6 +35,7 @@ fn overview() -> Vec<Row> {
         "/v1/attention",
         "/v1/queues",
         "/v1/pace-buckets",
+        "/v1/event-sinks",
         "/v1/links",
         "/v1/business",
         "/v1/plugin-peers",

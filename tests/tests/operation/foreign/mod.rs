@@ -1,4 +1,5 @@
 //! With databases, an HLR, and the programs that the manual uses.
 
 mod archive;
+mod events;
 mod guide;

@@ -20,6 +20,7 @@ fn quiet() -> Facts {
         cluster: None,
         hooks: Vec::new(),
         archive: Some(pump(PumpState::Up, 3)),
+        event_sinks: vec![sink(PumpState::Up)],
         configuration: PendingConfiguration::default(),
     }
 }
@@ -53,6 +54,37 @@ fn pump(state: PumpState, backlog: u64) -> ArchivePumpView {
         since_success: None,
         last_batch: Duration::ZERO.into(),
     }
+}
+
+fn sink(state: PumpState) -> EventSinkView {
+    EventSinkView {
+        name: "crm".to_owned(),
+        kind: "http".to_owned(),
+        state,
+        error: (state == PumpState::Down).then(|| "HTTP status 503".to_owned()),
+        sent: 5,
+        failed: 0,
+        lag_records: 2,
+        lag: Duration::ZERO.into(),
+        gaps: 0,
+        lost_records: 0,
+        position: 9,
+        since_success: None,
+    }
+}
+
+#[test]
+fn a_sink_that_takes_nothing_or_has_lost_events_is_found() {
+    let mut facts = quiet();
+    facts.event_sinks = vec![EventSinkView { lost_records: 1, ..sink(PumpState::Down) }];
+    let found = finding_texts(&facts);
+    assert_eq!(
+        found,
+        [
+            "Error events-lost crm: event sink crm has lost the events of 1 record of the journal",
+            "Warning event-sink-down crm: event sink crm takes nothing: HTTP status 503; it is 2 records behind",
+        ]
+    );
 }
 
 fn hook(more: &Value) -> HookStateView {

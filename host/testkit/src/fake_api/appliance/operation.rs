@@ -7,7 +7,7 @@ use api::{
     ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BindMode,
     ClusterNodeView, ClusterRole, ClusterView, CoreConnectionView, CoreNetworkFaultKind,
     CoreNetworkFaultView, CoreNetworkMo, CoreNetworkMt, CoreNetworkRole, CoreNetworkView, DrainStateView,
-    EtcdMemberView, HistoryEventKind, HistoryEventView, HistoryRange, HistorySampleView, HlrQuestions,
+    EtcdMemberView, EventSinkView, HistoryEventKind, HistoryEventView, HistoryRange, HistorySampleView, HlrQuestions,
     HookTrafficView, LatencyView, LinkBlocker, LinkPhase, LinkRole, LinkView, MetricsHistoryView,
     MetricsSampleView, PeerCallbacksView, PeerFiguresView, PeerTestView, PluginPeerView, PumpState,
     QueueView, RecentMetricsView, RefusalCountView, RefusalsView, RefusedAttempts, RefusedSubmissionView,
@@ -430,6 +430,23 @@ pub(super) fn archive() -> ArchivePumpView {
         batches: 812,
         last_batch: SpanView { secs: 0, nanos: 41_000_000 },
         ..fixtures::archive(PumpState::Up, 14)
+    }
+}
+
+pub(super) fn event_sink() -> EventSinkView {
+    EventSinkView {
+        name: "crm".to_owned(),
+        kind: "http".to_owned(),
+        state: PumpState::Up,
+        error: None,
+        sent: 401_220,
+        failed: 3,
+        lag_records: 1,
+        lag: SpanView { secs: 0, nanos: 120_000_000 },
+        gaps: 0,
+        lost_records: 0,
+        position: 88_201,
+        since_success: Some(SpanView { secs: 0, nanos: 200_000_000 }),
     }
 }
 

@@ -1,0 +1,107 @@
+use super::fields::{HEADER_FIELDS, RECORD_FIELDS, TRAILER_FIELDS};
+use super::template::Template;
+use crate::options::EventNumbers;
+use configuration::{Keys, Section, Word};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The form of CDR files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Word)]
+pub enum CdrFormat {
+    /// Comma-separated values (RFC 4180); the first column is the type of the line.
+    #[default]
+    Csv,
+    /// One JSON object a line.
+    JsonLines,
+    /// Columns of fixed width, by the templates `header`, `record` and `trailer`.
+    Fixed,
+}
+
+/// `[[cdr]]`: files with a record for each message that has ended.
+#[derive(Clone, Debug, PartialEq, Keys)]
+#[keys(check = Self::check)]
+pub struct CdrOptions {
+    /// Its name, with which the names of its files begin.
+    #[key(example = "billing", length = 1..=64)]
+    pub name: String,
+    /// The folder of the files; a relative path is in the data directory.
+    #[key(default_as = "`cdr/NAME` in the data directory")]
+    pub folder: Option<PathBuf>,
+    /// The form of the files.
+    #[key(default = "csv")]
+    pub format: CdrFormat,
+    /// The fields of a record, in order; for `csv` and `json-lines`.
+    #[key(default_as = "all")]
+    pub columns: Vec<String>,
+    /// The first line of a file; for `fixed`. `{FIELD:>8}` is a field in 8 characters, aligned right; `{FIELD:0>8}` has zeros in front, and
+    /// `{FIELD:<8}` is aligned left.
+    pub header: String,
+    /// The line of a message; for `fixed`.
+    pub record: String,
+    /// The last line of a file; for `fixed`.
+    pub trailer: String,
+    /// A file with so many octets is closed.
+    #[key(size, default = "64MiB")]
+    pub max_size: u64,
+    /// A file is closed so long after its first record.
+    #[key(default = "1h")]
+    pub max_age: Duration,
+    /// Accounts whose messages have records.
+    #[key(default_as = "all")]
+    pub accounts: Vec<String>,
+    /// How the numbers of subscribers are shown.
+    #[key(default = "whole")]
+    pub numbers: EventNumbers,
+}
+
+impl CdrOptions {
+    fn check(&mut self, section: &Section<'_>) {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if !self.name.chars().all(is_name) {
+            section.error("name", "must be letters, digits, '-' and '_'");
+        }
+        for column in self.columns.iter().filter(|column| !RECORD_FIELDS.contains(&column.as_str())) {
+            let what = format!("{column:?} is no field; known are: {}", RECORD_FIELDS.join(", "));
+            section.error("columns", what);
+        }
+        let templates = [
+            ("header", &self.header, HEADER_FIELDS),
+            ("record", &self.record, RECORD_FIELDS),
+            ("trailer", &self.trailer, TRAILER_FIELDS),
+        ];
+        for (key, text, fields) in templates {
+            if self.format != CdrFormat::Fixed {
+                if section.has(key) {
+                    section.error(key, "is for files with format = \"fixed\"");
+                }
+            } else if text.is_empty() {
+                section.error(key, "is missing; files with format = \"fixed\" need it");
+            } else if let Err(problem) = Template::parse(text, fields) {
+                section.error(key, problem);
+            }
+        }
+        if self.format == CdrFormat::Fixed && section.has("columns") {
+            section.error("columns", "is for other formats; write the columns into `record`");
+        }
+        if self.max_size == 0 {
+            section.error("max-size", "must be above 0");
+        }
+        if self.max_age.is_zero() {
+            section.error("max-age", "must be above 0");
+        }
+    }
+
+    /// The end of the names of its files.
+    pub(crate) const fn extension(&self) -> &'static str {
+        match self.format {
+            CdrFormat::Csv => "csv",
+            CdrFormat::JsonLines => "jsonl",
+            CdrFormat::Fixed => "txt",
+        }
+    }
+
+    /// Whether messages of this account have records.
+    pub(crate) fn has_account(&self, account: &str) -> bool {
+        self.accounts.is_empty() || self.accounts.iter().any(|name| name == account)
+    }
+}

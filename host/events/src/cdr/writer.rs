@@ -1,0 +1,340 @@
+//! The files themselves.
+
+use super::fields::{CdrRecord, header, trailer};
+use super::format::LineFormat;
+use super::options::CdrOptions;
+use super::state::{CdrState, CdrStateFile, FileTotals};
+use crate::EventsError;
+use journal::Seq;
+use model::Timestamp;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// The end of the name of a file that is not complete.
+const PART: &str = "part";
+
+/// Writes the files of one `[[cdr]]`.
+#[derive(Debug)]
+pub(crate) struct CdrWriter {
+    options: CdrOptions,
+    folder: PathBuf,
+    appliance: String,
+    format: LineFormat,
+    state_file: CdrStateFile,
+    /// What is stored.
+    stored: CdrState,
+    /// What is stored, with the lines in `lines`.
+    next: CdrState,
+    /// Lines behind the stored length of the open file.
+    lines: Vec<u8>,
+    file: Option<File>,
+}
+
+impl CdrWriter {
+    pub(crate) fn new(
+        options: CdrOptions,
+        folder: PathBuf,
+        appliance: String,
+        state_file: CdrStateFile,
+        stored: CdrState,
+    ) -> Self {
+        let format = LineFormat::new(&options);
+        Self {
+            options,
+            folder,
+            appliance,
+            format,
+            state_file,
+            stored,
+            next: stored,
+            lines: Vec::new(),
+            file: None,
+        }
+    }
+
+    /// The last record whose ends are in the files, durably.
+    pub(crate) fn position(&self) -> Seq {
+        self.stored.seq()
+    }
+
+    /// The number of records that are not stored yet.
+    pub(crate) fn pending(&self) -> u64 {
+        if self.next.file == self.stored.file {
+            self.next.totals.records - self.stored.totals.records
+        } else {
+            0
+        }
+    }
+
+    /// Forgets what is not stored, gives a complete file its name, and cuts the open one at its stored length.
+    pub(crate) fn resume(&mut self) -> Result<(), EventsError> {
+        (self.next, self.file) = (self.stored, None);
+        self.lines.clear();
+        std::fs::create_dir_all(&self.folder).map_err(self.failed(&self.folder))?;
+        if self.stored.renaming {
+            self.finish(self.stored.file.saturating_sub(1))?;
+            (self.stored.renaming, self.next.renaming) = (false, false);
+        }
+        let path = self.part(self.stored.file);
+        if self.stored.octets == 0 {
+            return match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(self.failed(&path)(error)),
+                _ => Ok(()),
+            };
+        }
+        let file = OpenOptions::new().write(true).open(&path).map_err(self.failed(&path))?;
+        let length = file.metadata().map_err(self.failed(&path))?.len();
+        if length < self.stored.octets {
+            return Err(EventsError::CdrShort { path, octets: length, expected: self.stored.octets });
+        }
+        file.set_len(self.stored.octets).map_err(self.failed(&path))?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Adds the record of a message that ended in a record of the journal at this time.
+    pub(crate) fn add(&mut self, record: &CdrRecord, at: Timestamp) {
+        let before = self.lines.len();
+        let totals = &mut self.next.totals;
+        if self.next.octets == 0 {
+            totals.opened_at = at;
+            let fields = header(&self.options.name, &self.appliance, self.next.file, totals);
+            self.format.header(&mut self.lines, &fields);
+        }
+        totals.records += 1;
+        totals.segments += record.segments;
+        totals.captured = totals.captured.saturating_add(record.captured);
+        totals.refunded = totals.refunded.saturating_add(record.refunded);
+        self.format.record(&mut self.lines, &record.fields);
+        self.next.octets += (self.lines.len() - before) as u64;
+    }
+
+    /// Counts records of the journal that were gone.
+    pub(crate) fn add_lost(&mut self, records: u64) {
+        self.next.totals.lost_records += records;
+    }
+
+    /// Whether the open file has its size or age.
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+        let CdrState { octets, totals, .. } = &self.next;
+        *octets >= self.options.max_size || (*octets > 0 && now - totals.opened_at >= self.options.max_age)
+    }
+
+    /// Makes everything up to record `seq` of the journal durable, and closes the file if it is due.
+    pub(crate) fn commit(&mut self, seq: Seq, now: Timestamp) -> Result<(), EventsError> {
+        let is_due = self.is_due(now);
+        if is_due {
+            let fields = trailer(&self.options.name, self.next.file, &self.next.totals, now);
+            self.format.trailer(&mut self.lines, &fields);
+        }
+        if !self.lines.is_empty() {
+            self.write()?;
+        }
+        self.next.seq = seq.0;
+        if is_due {
+            (self.next.file, self.next.octets, self.next.renaming) = (self.next.file + 1, 0, true);
+            self.next.totals = FileTotals::default();
+            self.file = None;
+        }
+        if self.next == self.stored {
+            return Ok(());
+        }
+        self.state_file.save(&self.next)?;
+        self.stored = self.next;
+        if is_due {
+            self.finish(self.stored.file.saturating_sub(1))?;
+            // Stored with the next change: a start looks for the file, and finds that it has its name.
+            self.next.renaming = false;
+        }
+        Ok(())
+    }
+
+    /// Writes the lines behind the stored length, and syncs them.
+    fn write(&mut self) -> Result<(), EventsError> {
+        let path = self.part(self.next.file);
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => {
+                let mut options = OpenOptions::new();
+                options.write(true).create(true).truncate(true).mode(0o640);
+                let file = options.open(&path).map_err(self.failed(&path))?;
+                sync_folder(&self.folder).map_err(self.failed(&self.folder))?;
+                file
+            }
+        };
+        let written = file
+            .seek(SeekFrom::Start(self.stored.octets))
+            .and_then(|_| file.write_all(&self.lines))
+            .and_then(|()| file.sync_data());
+        written.map_err(self.failed(&path))?;
+        self.lines.clear();
+        self.file = Some(file);
+        Ok(())
+    }
+
+    /// Gives a complete file its final name, unless it has that already.
+    fn finish(&self, number: u64) -> Result<(), EventsError> {
+        let (part, path) = (self.part(number), self.folder.join(self.name(number)));
+        match std::fs::rename(&part, &path) {
+            // The process before was killed behind the renaming. Whoever takes the files away may have taken this one.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(self.failed(&part)(error)),
+            Ok(()) => sync_folder(&self.folder).map_err(self.failed(&self.folder)),
+        }
+    }
+
+    fn name(&self, number: u64) -> String {
+        format!("{}-{number:08}.{}", self.options.name, self.options.extension())
+    }
+
+    fn part(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("{}.{PART}", self.name(number)))
+    }
+
+    fn failed(&self, path: &Path) -> impl FnOnce(std::io::Error) -> EventsError + use<> {
+        let path = path.to_owned();
+        move |source| EventsError::CdrFile { path, source }
+    }
+}
+
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// The number of the first file of a `[[cdr]]` without a state: after all that are in the folder.
+pub(crate) fn first_number(folder: &Path, name: &str) -> u64 {
+    let numbers = std::fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| {
+        let file = entry.file_name().into_string().ok()?;
+        let rest = file.strip_prefix(name)?.strip_prefix('-')?;
+        rest.split('.').next()?.parse::<u64>().ok()
+    });
+    numbers.max().unwrap_or(0).saturating_add(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fields::{FieldValue, Fields};
+    use super::*;
+    use configuration::Keys;
+    use std::time::Duration;
+
+    fn writer(folder: &Path) -> CdrWriter {
+        let options = CdrOptions {
+            name: "b".to_owned(),
+            columns: vec!["message".to_owned()],
+            max_size: 200,
+            max_age: Duration::from_secs(60),
+            ..CdrOptions::defaults()
+        };
+        let file = CdrStateFile::new(&folder.join("events"), "b");
+        let stored = file.load().unwrap().unwrap_or(CdrState {
+            journal: 1,
+            seq: 0,
+            file: first_number(&folder.join("cdr"), "b"),
+            octets: 0,
+            totals: FileTotals::default(),
+            renaming: false,
+        });
+        // As at the first start.
+        file.save(&stored).unwrap();
+        let mut writer = CdrWriter::new(options, folder.join("cdr"), "A".to_owned(), file, stored);
+        writer.resume().unwrap();
+        writer
+    }
+
+    fn record(message: u64) -> CdrRecord {
+        let fields = Fields(vec![("message", FieldValue::Text(message.to_string().into()))]);
+        CdrRecord { fields, segments: 1, captured: 5, refunded: 0 }
+    }
+
+    /// The messages in all files, and the names of these.
+    fn content(folder: &Path) -> (Vec<u64>, Vec<String>) {
+        let mut names: Vec<String> = std::fs::read_dir(folder.join("cdr"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let texts = names.iter().map(|name| std::fs::read_to_string(folder.join("cdr").join(name)).unwrap());
+        let messages = texts
+            .flat_map(|text| {
+                let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+                lines
+            })
+            .filter_map(|line| line.strip_prefix("R,").and_then(|rest| rest.trim().parse().ok()))
+            .collect();
+        (messages, names)
+    }
+
+    #[test]
+    fn what_was_not_stored_is_cut_off_wherever_the_process_dies() {
+        // Each message ends in a record of its own. The process dies behind the given number of writes, with octets behind
+        // the stored length, and goes on from the stored position.
+        for death in 1..25 {
+            let folder = tempfile::tempdir().unwrap();
+            let mut current = writer(folder.path());
+            for turn in 1..=40_u64 {
+                let seq = current.position().0 + 1;
+                if seq > 30 {
+                    break;
+                }
+                current.add(&record(seq), Timestamp(1_000));
+                if turn == death {
+                    // Written, synced, and not stored.
+                    current.write().unwrap();
+                    current = writer(folder.path());
+                } else {
+                    current.commit(Seq(seq), Timestamp(1_001)).unwrap();
+                }
+            }
+            let (messages, names) = content(folder.path());
+            assert_eq!(messages, (1..=30).collect::<Vec<_>>(), "{death}");
+            for (number, name) in (1..).zip(&names) {
+                assert!(name.starts_with(&format!("b-{number:08}.csv")), "{names:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_complete_file_gets_its_name_after_a_crash() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut first = writer(folder.path());
+        first.add(&record(1), Timestamp(1_000));
+        // Its age is over.
+        first.commit(Seq(1), Timestamp(61_000)).unwrap();
+        assert_eq!(content(folder.path()).1, ["b-00000001.csv"]);
+        // As it is if the process dies before the renaming.
+        let path = folder.path().join("cdr/b-00000001.csv");
+        std::fs::rename(&path, path.with_extension("csv.part")).unwrap();
+        let mut second = writer(folder.path());
+        assert_eq!(content(folder.path()).1, ["b-00000001.csv"]);
+        second.add(&record(2), Timestamp(62_000));
+        second.commit(Seq(2), Timestamp(62_000)).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            text.ends_with("T,b,1,1,1,5,0,0,1970-01-01T00:00:01.000Z,1970-01-01T00:01:01.000Z\r\n"),
+            "{text}"
+        );
+        assert_eq!(
+            content(folder.path()),
+            (vec![1, 2], vec!["b-00000001.csv".into(), "b-00000002.csv.part".into()])
+        );
+        // Without a state, the numbers go on.
+        std::fs::remove_file(folder.path().join("events/b.cdr")).unwrap();
+        assert_eq!(first_number(&folder.path().join("cdr"), "b"), 3);
+    }
+
+    #[test]
+    fn a_file_that_lost_octets_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut first = writer(folder.path());
+        first.add(&record(1), Timestamp(1_000));
+        first.commit(Seq(1), Timestamp(1_000)).unwrap();
+        let stored = first.stored;
+        std::fs::write(folder.path().join("cdr/b-00000001.csv.part"), "H").unwrap();
+        let mut again = CdrWriter { stored, ..first };
+        let error = again.resume().unwrap_err().to_string();
+        assert!(error.contains("has 1 octets"), "{error}");
+    }
+}

@@ -1,0 +1,32 @@
+//! What leaves the appliance: events for other systems.
+//!
+//! The source is the journal. Each sink has a thread and a durable cursor: it reads records that are on the disk already,
+//! makes events of them, and moves its cursor when they are accepted. So the core waits for no sink, and nothing is lost
+//! while a sink or the daemon is down, as long as the journal has the records. An event may be sent twice; its id is the
+//! same then. See decision 66.
+#![forbid(unsafe_code)]
+
+mod cdr;
+mod cloud_event;
+mod cursor;
+mod error;
+mod event_data;
+mod held_positions;
+mod http;
+mod message_facts;
+mod nats;
+mod options;
+mod record_source;
+mod sink_status;
+mod sink_thread;
+mod sinks;
+mod translator;
+mod transport;
+
+pub use cdr::{CdrFormat, CdrOptions};
+pub use cloud_event::EventType;
+pub use error::EventsError;
+pub use message_facts::{DirectoryError, MessageDirectory};
+pub use nats::{NatsProtocolError, NatsServerMessage, decode_nats_message};
+pub use options::{EventMode, EventNumbers, EventSinkOptions};
+pub use sinks::{EventSinks, SinkCursors};

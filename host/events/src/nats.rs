@@ -1,0 +1,260 @@
+//! Events in a stream of NATS JetStream.
+//!
+//! An event is published with its id in the header `Nats-Msg-Id`, so that the stream drops a repetition within its duplicate window, and
+//! counts as accepted when the stream acknowledges it. Events of a request are published one behind the other, and their
+//! acknowledgements are awaited together.
+
+mod protocol;
+
+use crate::EventsError;
+use crate::options::EventSinkOptions;
+use crate::transport::{EncodedEvent, EventTransport, SendError};
+use protocol::encode_publish;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use serde::Deserialize;
+use serde_json::json;
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use protocol::{NatsProtocolError, NatsServerMessage, decode_nats_message};
+
+/// The port of a server, if the URL names none.
+const PORT: u16 = 4222;
+
+/// Nobody answers the pings of the server meanwhile, so a connection that was idle for longer is replaced.
+const LONGEST_IDLE: Duration = Duration::from_secs(30);
+
+trait Stream: Read + Write + Send {}
+impl<T: Read + Write + Send> Stream for T {}
+
+/// Publishes events to the subjects `SUBJECT.TYPE`.
+pub(crate) struct NatsTransport {
+    host: String,
+    port: u16,
+    /// For `tls://`.
+    tls: Option<Arc<ClientConfig>>,
+    token: String,
+    subject: String,
+    timeout: Duration,
+    connection: Option<NatsConnection>,
+    used_at: Instant,
+}
+
+impl NatsTransport {
+    pub(crate) fn new(options: &EventSinkOptions) -> Result<Self, EventsError> {
+        let is_tls = options.url.starts_with("tls://");
+        let authority = options.url.split_once("://").map_or("", |(_, rest)| rest).trim_end_matches('/');
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !host.ends_with(':') => (host, port.parse().unwrap_or(PORT)),
+            _ => (authority, PORT),
+        };
+        let tls = match is_tls {
+            true => Some(Arc::new(tls_config(options)?)),
+            false => None,
+        };
+        Ok(Self {
+            host: host.trim_matches(['[', ']']).to_owned(),
+            port,
+            tls,
+            token: options.token.clone(),
+            subject: options.subject.clone(),
+            timeout: options.timeout,
+            connection: None,
+            used_at: Instant::now(),
+        })
+    }
+
+    fn connect(&self) -> Result<NatsConnection, SendError> {
+        let failed = |error: std::io::Error| SendError(format!("{}:{}: {error}", self.host, self.port));
+        let addresses = (self.host.as_str(), self.port).to_socket_addrs().map_err(failed)?;
+        let mut last = std::io::Error::other("the name has no address");
+        let mut socket = None;
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, self.timeout) {
+                Ok(connected) => {
+                    socket = Some(connected);
+                    break;
+                }
+                Err(error) => last = error,
+            }
+        }
+        let socket = socket.ok_or(last).map_err(failed)?;
+        let prepared = socket.set_nodelay(true).and_then(|()| socket.set_read_timeout(Some(self.timeout)));
+        prepared.and_then(|()| socket.set_write_timeout(Some(self.timeout))).map_err(failed)?;
+        let mut connection = NatsConnection {
+            stream: Box::new(socket.try_clone().map_err(failed)?),
+            input: Vec::new(),
+            inbox: String::new(),
+        };
+        let deadline = Instant::now() + self.timeout;
+        // The server speaks first, without TLS.
+        let NatsServerMessage::Info(info) = connection.next(deadline)? else {
+            return Err(SendError("the server did not introduce itself".to_owned()));
+        };
+        let info: ServerInfo = serde_json::from_slice(&info).unwrap_or_default();
+        match &self.tls {
+            Some(config) => {
+                let name = ServerName::try_from(self.host.clone())
+                    .map_err(|error| SendError(format!("{}: {error}", self.host)))?;
+                let client = ClientConnection::new(config.clone(), name)
+                    .map_err(|error| SendError(format!("{}: {error}", self.host)))?;
+                connection.stream = Box::new(StreamOwned::new(client, socket));
+            }
+            None if info.tls_required => {
+                return Err(SendError("the server requires TLS: begin the URL with tls://".to_owned()));
+            }
+            None => {}
+        }
+        if !info.headers {
+            return Err(SendError("the server takes no headers: NATS 2.2 or later is needed".to_owned()));
+        }
+        let number = getrandom::u64().map_err(|error| SendError(error.to_string()))?;
+        connection.inbox = format!("_INBOX.{number:016x}");
+        let mut hello = json!({
+            "verbose": false, "pedantic": false, "lang": "rust", "version": env!("CARGO_PKG_VERSION"),
+            "name": "switchyard", "protocol": 1, "headers": true, "no_responders": true, "tls_required": self.tls.is_some(),
+        });
+        match self.token.split_once(':') {
+            Some((user, password)) => (hello["user"], hello["pass"]) = (user.into(), password.into()),
+            None if !self.token.is_empty() => hello["auth_token"] = self.token.as_str().into(),
+            None => {}
+        }
+        connection
+            .write(format!("CONNECT {hello}\r\nSUB {}.* 1\r\nPING\r\n", connection.inbox).as_bytes())?;
+        while connection.next(deadline)? != NatsServerMessage::Pong {}
+        Ok(connection)
+    }
+
+    fn publish(&self, connection: &mut NatsConnection, events: &[EncodedEvent]) -> Result<(), SendError> {
+        let mut octets = Vec::with_capacity(events.iter().map(|event| event.json.len() + 256).sum());
+        for (number, event) in events.iter().enumerate() {
+            let subject = format!("{}.{}", self.subject, event.kind.name());
+            let reply = format!("{}.{number}", connection.inbox);
+            encode_publish(&mut octets, (&subject, &reply), &event.id, &event.json);
+        }
+        connection.write(&octets)?;
+        let deadline = Instant::now() + self.timeout;
+        let mut waiting = vec![true; events.len()];
+        while waiting.contains(&true) {
+            let NatsServerMessage::Message { subject, headers, payload } = connection.next(deadline)? else {
+                continue;
+            };
+            let number = subject.rsplit('.').next().and_then(|number| number.parse::<usize>().ok());
+            let Some(awaited) = number.and_then(|number| waiting.get_mut(number)) else { continue };
+            if headers.starts_with(b"NATS/1.0 503") {
+                return Err(SendError(format!(
+                    "no stream of JetStream takes the subject {}.*",
+                    self.subject
+                )));
+            }
+            let answer: PublishAnswer = serde_json::from_slice(&payload)
+                .map_err(|_| SendError("the answer is no acknowledgement of JetStream".to_owned()))?;
+            if let Some(error) = answer.error {
+                return Err(SendError(format!("JetStream refuses an event: {}", error.description)));
+            }
+            *awaited = answer.stream.is_none();
+        }
+        Ok(())
+    }
+}
+
+impl EventTransport for NatsTransport {
+    fn send(&mut self, events: &[EncodedEvent]) -> Result<(), SendError> {
+        let is_idle = self.used_at.elapsed() >= LONGEST_IDLE;
+        let mut connection = match self.connection.take() {
+            Some(connection) if !is_idle => connection,
+            _ => self.connect()?,
+        };
+        // After a failure, late acknowledgements could be taken for others: the next attempt has a connection of its own.
+        self.publish(&mut connection, events)?;
+        (self.connection, self.used_at) = (Some(connection), Instant::now());
+        Ok(())
+    }
+}
+
+/// What matters of `INFO`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ServerInfo {
+    headers: bool,
+    tls_required: bool,
+}
+
+/// The answer of JetStream to a published message.
+#[derive(Debug, Deserialize)]
+struct PublishAnswer {
+    stream: Option<String>,
+    error: Option<PublishError>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PublishError {
+    #[serde(default)]
+    description: String,
+}
+
+struct NatsConnection {
+    stream: Box<dyn Stream>,
+    /// Octets that are not decoded yet.
+    input: Vec<u8>,
+    /// The subject of answers, without its last part.
+    inbox: String,
+}
+
+impl NatsConnection {
+    fn write(&mut self, octets: &[u8]) -> Result<(), SendError> {
+        let written = self.stream.write_all(octets).and_then(|()| self.stream.flush());
+        written.map_err(|error| SendError(format!("the connection broke: {error}")))
+    }
+
+    /// The next message; pings are answered, and an error of the server is one.
+    fn next(&mut self, deadline: Instant) -> Result<NatsServerMessage, SendError> {
+        loop {
+            let decoded = decode_nats_message(&self.input).map_err(|error| SendError(error.to_string()))?;
+            if let Some((message, used)) = decoded {
+                self.input.drain(..used);
+                match message {
+                    NatsServerMessage::Ping => self.write(b"PONG\r\n")?,
+                    NatsServerMessage::Error(why) => {
+                        return Err(SendError(format!("the server answers: {why}")));
+                    }
+                    message => return Ok(message),
+                }
+                continue;
+            }
+            if Instant::now() >= deadline {
+                return Err(SendError("no acknowledgement in time".to_owned()));
+            }
+            let mut some = [0; 16 * 1024];
+            match self.stream.read(&mut some) {
+                Ok(0) => return Err(SendError("the server closed the connection".to_owned())),
+                Ok(count) => self.input.extend_from_slice(some.get(..count).unwrap_or_default()),
+                Err(error) => return Err(SendError(format!("no answer: {error}"))),
+            }
+        }
+    }
+}
+
+/// TLS with the authority of the sink, or those of the system.
+fn tls_config(options: &EventSinkOptions) -> Result<ClientConfig, EventsError> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject as _;
+    let path = options.ca.clone().unwrap_or_else(|| "/etc/ssl/certs/ca-certificates.crt".into());
+    let failed = |what: String| EventsError::Roots { sink: options.name.clone(), path: path.clone(), what };
+    let mut roots = rustls::RootCertStore::empty();
+    let certificates = CertificateDer::pem_file_iter(&path).map_err(|error| failed(error.to_string()))?;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|error| failed(error.to_string()))?;
+        roots.add(certificate).map_err(|error| failed(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(failed("has no certificate".to_owned()));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| failed(error.to_string()))?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}

@@ -1,0 +1,159 @@
+use crate::cloud_event::EventType;
+use crate::record_source::NamedMessages;
+use configuration::{Keys, Section, Word};
+use model::NumberDisplay;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How events are put into requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Word)]
+pub enum EventMode {
+    /// Many events in a request: `application/cloudevents-batch+json`.
+    #[default]
+    Batch,
+    /// One event in a request: `application/cloudevents+json`.
+    Structured,
+}
+
+/// How events show the numbers of subscribers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Word)]
+pub enum EventNumbers {
+    /// All but the first four and last two characters are asterisks.
+    #[default]
+    Masked,
+    /// Whole.
+    Whole,
+}
+
+impl EventNumbers {
+    pub(crate) const fn display(self) -> NumberDisplay {
+        match self {
+            Self::Masked => NumberDisplay::Masked,
+            Self::Whole => NumberDisplay::Whole,
+        }
+    }
+}
+
+/// `[[event-sink]]`: a system that gets events.
+#[derive(Clone, PartialEq, Keys)]
+#[keys(check = Self::check)]
+pub struct EventSinkOptions {
+    /// Its name. Its position in the journal is stored under it.
+    #[key(example = "crm", length = 1..=64)]
+    pub name: String,
+    /// Where events go: they are posted to `http://` or `https://`, and published to a stream of NATS JetStream at `nats://HOST[:PORT]` or
+    /// `tls://HOST[:PORT]`.
+    #[key(example = "https://crm.example/events")]
+    pub url: String,
+    /// The certificate authority of an https or tls URL, PEM.
+    #[key(existing, default_as = "the authorities that the system trusts")]
+    pub ca: Option<PathBuf>,
+    /// By HTTP a token that is sent with each request: `Authorization: Bearer TOKEN`. By NATS a token, or `USER:PASSWORD`.
+    #[key(secret, or_file)]
+    pub token: String,
+    /// By NATS, events are published to the subjects `SUBJECT.TYPE`, such as `switchyard.ended`.
+    #[key(default = "switchyard", length = 1..=128)]
+    pub subject: String,
+    /// By HTTP, one event or many in a request.
+    #[key(default = "batch")]
+    pub mode: EventMode,
+    /// Maximum number of events in a request, or that NATS has not acknowledged.
+    #[key(range = 1..=1000, default = 100)]
+    pub batch: usize,
+    /// Maximum time for the answer to a request.
+    #[key(default = "10s")]
+    pub timeout: Duration,
+    /// The types of events: `accepted`, `attempt`, `dlr`, `ended`, `pool`, `fault`, `exchange`, `configuration`.
+    #[key(default_as = "all")]
+    pub types: Vec<String>,
+    /// Accounts whose messages make events.
+    #[key(default_as = "all")]
+    pub accounts: Vec<String>,
+    /// How the numbers of subscribers are shown. Events have no texts of messages.
+    #[key(default = "masked")]
+    pub numbers: EventNumbers,
+}
+
+impl EventSinkOptions {
+    fn check(&mut self, section: &Section<'_>) {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if !self.name.chars().all(is_name) {
+            section.error("name", "must be letters, digits, '-' and '_'");
+        }
+        let (scheme, rest) = self.url.split_once("://").unwrap_or_default();
+        let is_nats = matches!(scheme, "nats" | "tls");
+        let is_known = is_nats || matches!(scheme, "http" | "https");
+        let authority = rest.split('/').next().unwrap_or_default();
+        if authority.contains('@') {
+            section.error("url", "must have no credentials: set token-file");
+        } else if !self.url.is_empty()
+            && (!is_known || authority.is_empty() || self.url.contains(char::is_whitespace))
+        {
+            let what = "must be an http, https, nats or tls URL, such as \"https://crm.example/events\"";
+            section.error("url", what);
+        }
+        if is_nats && section.has("mode") {
+            section.error("mode", "is for HTTP");
+        }
+        if !is_nats && section.has("subject") {
+            section.error("subject", "is for NATS");
+        }
+        if self.subject.contains(|c: char| c.is_whitespace() || matches!(c, '*' | '>'))
+            || self.subject.split('.').any(str::is_empty)
+        {
+            section.error("subject", "must be words with dots between them, without * and >");
+        }
+        for name in &self.types {
+            if EventType::from_name(name).is_none_or(|kind| kind == EventType::Gap) {
+                let known: Vec<_> = EventType::ALL.iter().filter(|kind| **kind != EventType::Gap).collect();
+                let known: Vec<_> = known.into_iter().map(|kind| kind.name()).collect();
+                section.error(
+                    "types",
+                    format!("{name:?} is no type of events; known are: {}", known.join(", ")),
+                );
+            }
+        }
+        if self.timeout.is_zero() {
+            section.error("timeout", "must be above 0");
+        }
+    }
+
+    /// The protocol, for the API.
+    pub(crate) fn kind(&self) -> &'static str {
+        if self.url.starts_with("http") { "http" } else { "nats" }
+    }
+
+    /// The messages that its events tell of.
+    pub(crate) fn named_messages(&self) -> NamedMessages {
+        NamedMessages {
+            attempts: self.has_type(EventType::Attempt),
+            dlrs: self.has_type(EventType::Dlr),
+            ended: self.has_type(EventType::Ended),
+            pools: self.has_type(EventType::Pool),
+        }
+    }
+
+    /// Whether events of this type are sent. A gap always is.
+    #[must_use]
+    pub fn has_type(&self, kind: EventType) -> bool {
+        kind == EventType::Gap || self.types.is_empty() || self.types.iter().any(|name| name == kind.name())
+    }
+
+    /// Whether events about messages of this account are sent.
+    pub(crate) fn has_account(&self, account: &str) -> bool {
+        self.accounts.is_empty() || self.accounts.iter().any(|name| name == account)
+    }
+}
+
+impl fmt::Debug for EventSinkOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventSinkOptions")
+            .field("name", &self.name)
+            .field("url", &self.url)
+            .field("mode", &self.mode)
+            .field("types", &self.types)
+            .field("accounts", &self.accounts)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,250 @@
+//! All readers of the journal: event sinks and CDR files.
+
+use crate::EventsError;
+use crate::cdr::{CdrOptions, CdrState, CdrStateFile, CdrThread, CdrWriter, first_number};
+use crate::cursor::{Cursor, CursorFile};
+use crate::held_positions::{HeldPositions, first_needed};
+use crate::http::HttpTransport;
+use crate::message_facts::MessageDirectory;
+use crate::nats::NatsTransport;
+use crate::options::EventSinkOptions;
+use crate::record_source::RecordSource;
+use crate::sink_status::SinkMonitor;
+use crate::sink_thread::SinkThread;
+use crate::transport::EventTransport;
+use api::EventSinkView;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use journal::{JournalHold, JournalReader, Seq};
+use model::Timestamp;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A sink that has not started.
+#[derive(Debug)]
+struct LoadedSink {
+    options: EventSinkOptions,
+    file: CursorFile,
+    cursor: Option<Cursor>,
+}
+
+/// CDR files whose thread has not started.
+#[derive(Debug)]
+struct LoadedCdr {
+    options: CdrOptions,
+    folder: PathBuf,
+    file: CdrStateFile,
+    state: Option<CdrState>,
+}
+
+/// The positions of event sinks and CDR files, read before the journal is opened, so that it keeps what they need.
+#[derive(Debug)]
+pub struct SinkCursors {
+    sinks: Vec<LoadedSink>,
+    cdrs: Vec<LoadedCdr>,
+    hold: Arc<JournalHold>,
+}
+
+impl SinkCursors {
+    /// Reads the positions in the folder `events` of the data directory. The journal keeps at most `most_octets` for readers that are
+    /// behind.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn load(
+        data: &Path,
+        sinks: &[EventSinkOptions],
+        cdrs: &[CdrOptions],
+        most_octets: u64,
+    ) -> Result<Self, EventsError> {
+        let folder = data.join("events");
+        let load_sink = |options: &EventSinkOptions| {
+            let file = CursorFile::new(&folder, &options.name);
+            let cursor = file.load()?;
+            Ok::<_, EventsError>(LoadedSink { options: options.clone(), file, cursor })
+        };
+        let load_cdr = |options: &CdrOptions| {
+            let file = CdrStateFile::new(&folder, &options.name);
+            let state = file.load()?;
+            let own = || PathBuf::from("cdr").join(&options.name);
+            let folder = data.join(options.folder.clone().unwrap_or_else(own));
+            Ok::<_, EventsError>(LoadedCdr { options: options.clone(), folder, file, state })
+        };
+        let sinks: Vec<_> = sinks.iter().map(load_sink).collect::<Result<_, _>>()?;
+        let cdrs: Vec<_> = cdrs.iter().map(load_cdr).collect::<Result<_, _>>()?;
+        let positions = sinks.iter().filter_map(|sink| sink.cursor.map(Cursor::seq));
+        let positions: Vec<Seq> =
+            positions.chain(cdrs.iter().filter_map(|cdr| cdr.state.map(|state| state.seq()))).collect();
+        let hold = Arc::new(JournalHold::new(first_needed(&positions), most_octets));
+        Ok(Self { sinks, cdrs, hold })
+    }
+
+    /// What the journal must keep; `None` without readers.
+    #[must_use]
+    pub fn hold(&self) -> Option<Arc<JournalHold>> {
+        (!self.sinks.is_empty() || !self.cdrs.is_empty()).then(|| self.hold.clone())
+    }
+
+    /// Starts the readers. A new one begins with the records that are appended from now on. `name` is that of the appliance.
+    ///
+    /// # Errors
+    /// If a position cannot be stored, or a thread cannot be started.
+    pub fn start(
+        self,
+        reader: &JournalReader,
+        directory: &Arc<dyn MessageDirectory>,
+        name: &str,
+    ) -> Result<EventSinks, EventsError> {
+        let journal = reader.created();
+        let held = HeldPositions::new(self.hold);
+        let (stop, stopped) = bounded::<()>(0);
+        let mut starting =
+            Starting { reader, directory, name, journal, held: Arc::new(held), stopped, running: Vec::new() };
+        let mut threads: Vec<(String, Box<dyn FnOnce() + Send>)> = Vec::new();
+        for sink in self.sinks {
+            threads.push((sink.options.name.clone(), starting.sink(sink)?));
+        }
+        for cdr in self.cdrs {
+            threads.push((cdr.options.name.clone(), starting.cdr(cdr)?));
+        }
+        // With all positions, and before any of them moves.
+        starting.held.apply();
+        for (sink, run) in threads {
+            std::thread::Builder::new()
+                .name("events".to_owned())
+                .spawn(run)
+                .map_err(|source| EventsError::Thread { sink, source })?;
+        }
+        Ok(EventSinks { sinks: starting.running, reader: reader.another(), _stop: stop })
+    }
+}
+
+/// What all readers need at their start.
+struct Starting<'a> {
+    reader: &'a JournalReader,
+    directory: &'a Arc<dyn MessageDirectory>,
+    name: &'a str,
+    journal: u64,
+    held: Arc<HeldPositions>,
+    stopped: Receiver<()>,
+    running: Vec<RunningSink>,
+}
+
+impl Starting<'_> {
+    /// Where a reader begins: at its position, or with the first record of another journal than the one that it has read.
+    fn begin(&self, name: &str, journal: u64, position: Seq) -> Seq {
+        if journal == self.journal {
+            return position;
+        }
+        tracing::warn!(
+            sink = name,
+            "the journal is another one since a restore, the sink begins with its first record"
+        );
+        Seq(self.reader.oldest().0.saturating_sub(1))
+    }
+
+    fn register(&mut self, name: &str, kind: &'static str, position: Seq) -> (usize, Arc<SinkMonitor>) {
+        let monitor = Arc::new(SinkMonitor::new(position));
+        self.running.push(RunningSink { name: name.to_owned(), kind, monitor: monitor.clone() });
+        (self.held.add(position), monitor)
+    }
+
+    fn sink(&mut self, sink: LoadedSink) -> Result<Box<dyn FnOnce() + Send>, EventsError> {
+        let LoadedSink { options, file, cursor } = sink;
+        let position = match cursor {
+            Some(cursor) => self.begin(&options.name, cursor.journal, cursor.seq()),
+            None => {
+                let head = self.reader.head().seq;
+                file.save(Cursor { journal: self.journal, seq: head.0 })?;
+                head
+            }
+        };
+        let (index, monitor) = self.register(&options.name, options.kind(), position);
+        let transport: Box<dyn EventTransport> = match options.kind() {
+            "nats" => Box::new(NatsTransport::new(&options)?),
+            _ => Box::new(HttpTransport::new(&options)?),
+        };
+        let named = options.named_messages();
+        let thread = SinkThread {
+            transport,
+            source_attribute: format!("/switchyard/{}", self.name),
+            source: RecordSource::new(self.reader.another(), self.directory.clone(), position, named),
+            journal: self.journal,
+            cursor: file,
+            done: position,
+            saved: position,
+            saved_at: Instant::now(),
+            held: self.held.clone(),
+            index,
+            monitor,
+            stop: self.stopped.clone(),
+            options,
+        };
+        Ok(Box::new(move || thread.run()))
+    }
+
+    fn cdr(&mut self, cdr: LoadedCdr) -> Result<Box<dyn FnOnce() + Send>, EventsError> {
+        let LoadedCdr { options, folder, file, state } = cdr;
+        let state = match state {
+            Some(state) => {
+                let seq = self.begin(&options.name, state.journal, state.seq()).0;
+                CdrState { journal: self.journal, seq, ..state }
+            }
+            None => {
+                let (seq, number) = (self.reader.head().seq.0, first_number(&folder, &options.name));
+                let state = CdrState {
+                    journal: self.journal,
+                    seq,
+                    file: number,
+                    octets: 0,
+                    totals: Default::default(),
+                    renaming: false,
+                };
+                file.save(&state)?;
+                state
+            }
+        };
+        let (index, monitor) = self.register(&options.name, "cdr-file", state.seq());
+        let thread = CdrThread {
+            writer: CdrWriter::new(options.clone(), folder, self.name.to_owned(), file, state),
+            reader: self.reader.another(),
+            directory: self.directory.clone(),
+            held: self.held.clone(),
+            index,
+            monitor,
+            stop: self.stopped.clone(),
+            options,
+        };
+        Ok(Box::new(move || thread.run()))
+    }
+}
+
+#[derive(Debug)]
+struct RunningSink {
+    name: String,
+    kind: &'static str,
+    monitor: Arc<SinkMonitor>,
+}
+
+/// The running readers of the journal. They stop when this is dropped, without waiting for a sink that does not answer: its events
+/// are sent after the next start.
+pub struct EventSinks {
+    sinks: Vec<RunningSink>,
+    reader: JournalReader,
+    _stop: Sender<()>,
+}
+
+impl EventSinks {
+    /// The state of each reader, in the order of the configuration.
+    #[must_use]
+    pub fn status(&self) -> Vec<EventSinkView> {
+        let (head, now) = (self.reader.head().seq, Timestamp::now());
+        self.sinks.iter().map(|sink| sink.monitor.view((&sink.name, sink.kind), head, now)).collect()
+    }
+}
+
+impl std::fmt::Debug for EventSinks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventSinks").field("sinks", &self.sinks).finish_non_exhaustive()
+    }
+}
