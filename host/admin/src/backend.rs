@@ -74,7 +74,6 @@ impl<T> ApiBackend for T where
         + Ledger
         + Messages
         + MetricsSource
-    + MetricsSource
         + Operation
         + Overview
         + PaceBuckets

@@ -1,9 +1,9 @@
 //! Event sinks: what they read of the appliance, the admin API and the metrics.
 
 use crate::api_backend::Switchyard;
+use crate::archived_message::archived_message;
 use crate::archiving::ArchiveReader;
-use crate::routing::PeerRoles;
-use crate::traces::archived_message;
+use crate::peer_roles::PeerRoles;
 use admin::metrics::{self, MetricsPage};
 use api::{EventSinkView, PumpState};
 use arc_swap::ArcSwap;

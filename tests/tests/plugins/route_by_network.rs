@@ -71,7 +71,8 @@ fn the_network_of_a_number_decides_not_its_beginning() -> Result<()> {
     bind(&appliance, "router", "prefix-router", &router, ROUTES, &json!({}))?;
 
     let mut acme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "86", false)?;
-    let mut submit = |number: u64| acme.submit(number)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"));
+    let mut submit =
+        |number: u64| acme.submit(number)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"));
     let ported = submit(1)?;
     until("the ported number is served by north", || Ok(north.message_count() == 1))?;
     ensure!(trace(&appliance, &ported)?.to_string().contains("network 262-03"));
@@ -98,7 +99,8 @@ fn the_network_of_a_number_decides_not_its_beginning() -> Result<()> {
 
     let least_cost = fixture.component("least_cost")?;
     bind(&appliance, "router", "least-cost", &least_cost, OFFERS, &json!({}))?;
-    let mut submit = |number: u64| acme.submit(number)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"));
+    let mut submit =
+        |number: u64| acme.submit(number)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"));
     submit(1)?;
     until("the cheapest offer of its network", || Ok(south.message_count() == 3))?;
     submit(2)?;

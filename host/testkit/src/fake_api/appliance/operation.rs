@@ -7,12 +7,13 @@ use api::{
     ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BindMode,
     ClusterNodeView, ClusterRole, ClusterView, CoreConnectionView, CoreNetworkFaultKind,
     CoreNetworkFaultView, CoreNetworkMo, CoreNetworkMt, CoreNetworkRole, CoreNetworkView, DrainStateView,
-    EtcdMemberView, EventSinkView, HistoryEventKind, HistoryEventView, HistoryRange, HistorySampleView, HlrQuestions,
-    HookTrafficView, LatencyView, LinkBlocker, LinkPhase, LinkRole, LinkView, MetricsHistoryView,
-    MetricsSampleView, PeerCallbacksView, PeerFiguresView, PeerTestView, PluginPeerView, PumpState,
-    QueueView, RecentMetricsView, RefusalCountView, RefusalsView, RefusedAttempts, RefusedSubmissionView,
-    RemainingMessagesView, SpanView, StatisticsCountsView, StatisticsView, StatusTotals, StatusView,
-    SubmitterTrafficView, TestStepKind, TestStepView, TrafficCounts, TrafficFlowView, TrafficView,
+    EtcdMemberView, EventSinkView, HistoryEventKind, HistoryEventView, HistoryRange, HistorySampleView,
+    HlrQuestions, HookTrafficView, LatencyView, LinkBlocker, LinkPhase, LinkRole, LinkView,
+    MetricsHistoryView, MetricsSampleView, PeerCallbacksView, PeerFiguresView, PeerTestView, PluginPeerView,
+    PumpState, QueueView, RecentMetricsView, RefusalCountView, RefusalsView, RefusedAttempts,
+    RefusedSubmissionView, RemainingMessagesView, SpanView, StatisticsCountsView, StatisticsView,
+    StatusTotals, StatusView, SubmitterTrafficView, TestStepKind, TestStepView, TrafficCounts,
+    TrafficFlowView, TrafficView,
 };
 use axum::Json;
 use axum::extract::{Path, Query};
