@@ -109,35 +109,33 @@ impl TailCommand {
     }
 }
 
-/// The messages that were printed, with their last state.
+/// The messages that were read, with their last state.
 #[derive(Debug, Default)]
 struct FollowedMessages {
     states: BTreeMap<u64, (String, bool)>,
-    newest: u64,
+    /// Messages up to this id are not followed.
+    floor: u64,
 }
 
 impl FollowedMessages {
-    /// Whether a message is new, or its state has changed.
+    /// Whether a message is new, or its state has changed. With a filter by state, a message is new when it enters that state.
     fn is_news(&mut self, message: &MessageRowView) -> bool {
         let Ok(id) = message.id.parse::<u64>() else { return false };
         let state = (message.state.name().to_owned(), message.finished);
-        let news = match self.states.get(&id) {
-            Some(known) => *known != state,
-            // Older ones are no news: they were left out at the begin, or are not followed any more.
-            None => id > self.newest,
-        };
+        let news = self.states.get(&id).map_or(id > self.floor, |known| *known != state);
         if news {
-            self.newest = self.newest.max(id);
             self.states.insert(id, state);
-            if self.states.len() > MAX_FOLLOWED {
-                self.states.pop_first();
+            if self.states.len() > MAX_FOLLOWED
+                && let Some((oldest, _)) = self.states.pop_first()
+            {
+                self.floor = self.floor.max(oldest);
             }
         }
         news
     }
 }
 
-/// Prints new messages and changed ones; with `first`, only so many, and no others are new.
+/// Prints new messages and changed ones; the first time, only the newest `first`.
 fn follow_messages(
     api: &ApiClient,
     output: &Output,
@@ -145,35 +143,24 @@ fn follow_messages(
     followed: &mut FollowedMessages,
     first: Option<usize>,
 ) -> Result<(), Failure> {
-    let page: MessagePageView = api.read(&format!("/v1/messages?limit={MAX_READ}{filter}"))?;
-    let before = followed.newest;
-    let mut messages = page.messages;
     // Newest first.
-    let left_out = messages.len() == MAX_READ
-        && first.is_none()
-        && messages
-            .last()
-            .and_then(|oldest| oldest.id.parse().ok())
-            .is_some_and(|oldest: u64| oldest > before + 1);
-    if left_out && filter.is_empty() {
-        output.remark("some messages are left out: there were more than 1,000 since the last request");
-    }
-    if let Some(first) = first {
-        let newest = messages.iter().filter_map(|message| message.id.parse().ok()).max().unwrap_or(0);
-        messages.truncate(first);
-        for message in messages.iter().rev() {
-            followed.is_news(message);
-            print_message(output, message)?;
-        }
-        followed.newest = followed.newest.max(newest);
-        return Ok(());
-    }
-    for message in messages.iter().rev() {
-        if followed.is_news(message) {
-            print_message(output, message)?;
+    let page: MessagePageView = api.read(&format!("/v1/messages?limit={MAX_READ}{filter}"))?;
+    let is_full = page.messages.len() == MAX_READ;
+    let oldest = page.messages.last().and_then(|message| message.id.parse::<u64>().ok()).unwrap_or(0);
+    if first.is_none() && is_full && filter.is_empty() {
+        let newest = followed.states.last_key_value().map_or(0, |(id, _)| *id);
+        if oldest > newest.saturating_add(1) {
+            output.remark("some messages are left out: there were more than 1,000 since the last request");
         }
     }
-    Ok(())
+    let news: Vec<&MessageRowView> =
+        page.messages.iter().rev().filter(|message| followed.is_news(message)).collect();
+    if first.is_some() && is_full {
+        // Older ones may enter the list when newer ones leave it.
+        followed.floor = oldest;
+    }
+    let skipped = first.map_or(0, |first| news.len().saturating_sub(first));
+    news.iter().skip(skipped).try_for_each(|message| print_message(output, message))
 }
 
 fn print_message(output: &Output, message: &MessageRowView) -> Result<(), Failure> {
