@@ -10,7 +10,7 @@ use crate::overview::Overview;
 use crate::plugins::Plugins;
 use crate::problem::Problem;
 use crate::quarantine::Quarantine;
-use crate::records::Records;
+use crate::records::MessageRecords;
 use crate::service::{Provides, Service, call_json};
 use api::{AttentionView, NotReady};
 use axum::Json;
@@ -58,7 +58,7 @@ pub struct PendingConfiguration {
 
 /// What the attention rules look at.
 pub trait AttentionSource:
-    Operation + Overview + Quarantine + ClusterLeader + Plugins + Records + EventSinkStates + Configuration
+    Operation + Overview + Quarantine + ClusterLeader + Plugins + MessageRecords + EventSinkStates + Configuration
 {
     /// The limits of the attention rules.
     fn attention_limits(&self) -> AttentionLimits;

@@ -21,13 +21,13 @@ use crate::problem::{Problem, ProblemKind};
 use crate::quarantine::Quarantine;
 use crate::queue_actions::QueueActions;
 use crate::recent_metrics::{MetricsSampler, MetricsSource};
-use crate::records::Records;
+use crate::records::MessageRecords;
 use crate::security_headers::add_security_headers;
 use crate::service::{Provides, Service, call};
 use crate::subscribers::GsmSubscribers;
 use crate::testing::Testing;
 use crate::trace::Traces;
-use crate::traffic::Traffic;
+use crate::traffic::RecentTraffic;
 
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{self, Next};
@@ -56,10 +56,10 @@ pub trait ApiBackend:
     + Pools
     + Quarantine
     + QueueActions
-    + Records
+    + MessageRecords
     + Testing
     + Traces
-    + Traffic
+    + RecentTraffic
 {
 }
 
@@ -82,10 +82,10 @@ impl<T> ApiBackend for T where
         + Pools
         + Quarantine
         + QueueActions
-        + Records
+        + MessageRecords
         + Testing
         + Traces
-        + Traffic
+        + RecentTraffic
 {
 }
 
@@ -121,10 +121,10 @@ provide!(
     Pools,
     Quarantine,
     QueueActions,
-    Records,
+    MessageRecords,
     Testing,
     Traces,
-    Traffic
+    RecentTraffic
 );
 
 /// Default limit of a request body, in octets.

@@ -28,7 +28,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Finished messages and their records.
-pub trait Records: Send + Sync + 'static {
+pub trait MessageRecords: Send + Sync + 'static {
     /// A page of finished messages. Query: number, account, peer, state, direction, from, until, limit, cursor, body, trace.
     ///
     /// # Errors
@@ -41,12 +41,12 @@ pub trait Records: Send + Sync + 'static {
     /// All finished messages that match the query, as a file.
     ///
     /// # Errors
-    /// As [`Records::history`].
+    /// As [`MessageRecords::history`].
     fn export(&self, query: &HashMap<String, String>, numbers: NumberDisplay) -> Result<Export, Problem>;
     /// Counts by hour or day, account and gateway. Query: by, utc_offset, from, until, account, peer.
     ///
     /// # Errors
-    /// As [`Records::history`].
+    /// As [`MessageRecords::history`].
     fn statistics(&self, query: &HashMap<String, String>) -> Result<Vec<api::StatisticsView>, Problem>;
     /// The state of the archive's data pump.
     ///
@@ -98,7 +98,7 @@ pub trait Records: Send + Sync + 'static {
     ) -> Result<api::ConversionsResult, Problem>;
 }
 
-pub(crate) fn routes<S: Provides<dyn Records>>() -> OpenApiRouter<S> {
+pub(crate) fn routes<S: Provides<dyn MessageRecords>>() -> OpenApiRouter<S> {
     OpenApiRouter::new()
         .routes(routes!(history))
         .routes(routes!(export))
@@ -168,7 +168,7 @@ struct HistoryPageQuery {
     responses((status = 200, description = "A page of messages.", body = HistoryPageView)),
 )]
 async fn history(
-    backend: Service<dyn Records>,
+    backend: Service<dyn MessageRecords>,
     Extension(caller): Extension<Caller>,
     Query(query): RawQuery,
 ) -> Result<Json<HistoryPageView>, Problem> {
@@ -208,7 +208,7 @@ struct ExportQuery {
     )),
 )]
 async fn export(
-    backend: Service<dyn Records>,
+    backend: Service<dyn MessageRecords>,
     Extension(caller): Extension<Caller>,
     Query(query): RawQuery,
 ) -> Result<Response, Problem> {
@@ -263,7 +263,7 @@ struct StatisticsQuery {
     responses((status = 200, description = "One row for each period, account and gateway.", body = Vec<StatisticsView>)),
 )]
 async fn statistics(
-    backend: Service<dyn Records>,
+    backend: Service<dyn MessageRecords>,
     Query(query): RawQuery,
 ) -> Result<Json<Vec<StatisticsView>>, Problem> {
     call_json(backend, move |backend| backend.statistics(&query)).await
@@ -271,8 +271,8 @@ async fn statistics(
 
 /// Shows the archive's data pump: state, backlog, counts, failures.
 #[utoipa::path(get, path = "/v1/archive", responses((status = 200, description = "The current state.", body = ArchivePumpView)))]
-async fn archive(backend: Service<dyn Records>) -> Result<Json<ArchivePumpView>, Problem> {
-    call_json(backend, Records::archive).await
+async fn archive(backend: Service<dyn MessageRecords>) -> Result<Json<ArchivePumpView>, Problem> {
+    call_json(backend, MessageRecords::archive).await
 }
 
 /// Lists orphan DLRs: DLRs from peers that match no message yet.
@@ -281,8 +281,8 @@ async fn archive(backend: Service<dyn Records>) -> Result<Json<ArchivePumpView>,
     path = "/v1/dlrs/orphans",
     responses((status = 200, description = "The first DLRs, and their total number.", body = OrphanDlrsView)),
 )]
-async fn orphan_dlrs(backend: Service<dyn Records>) -> Result<Json<OrphanDlrsView>, Problem> {
-    call_json(backend, Records::orphan_dlrs).await
+async fn orphan_dlrs(backend: Service<dyn MessageRecords>) -> Result<Json<OrphanDlrsView>, Problem> {
+    call_json(backend, MessageRecords::orphan_dlrs).await
 }
 
 #[derive(IntoParams)]
@@ -316,7 +316,7 @@ struct RefusalsQuery {
     ),
 )]
 async fn refusals(
-    backend: Service<dyn Records>,
+    backend: Service<dyn MessageRecords>,
     Extension(caller): Extension<Caller>,
     Query(query): RawQuery,
 ) -> Result<Json<api::RefusalsView>, Problem> {
@@ -332,7 +332,7 @@ async fn refusals(
     responses((status = 200, description = "The DLRs are queued.", body = ResendDlrsResult)),
 )]
 async fn resend_dlrs(
-    backend: Service<dyn Records>,
+    backend: Service<dyn MessageRecords>,
     JsonBody(request): JsonBody<ResendDlrsRequest>,
 ) -> AuditedResult<ResendDlrsResult> {
     let scope = request.account.as_ref().map(|account| format!(" of account {account}")).unwrap_or_default();
@@ -348,7 +348,7 @@ async fn resend_dlrs(
     responses((status = 200, description = "The first 1,000 opt-outs.", body = OptOutsView)),
 )]
 async fn opt_outs(
-    backend: Service<dyn Records>,
+    backend: Service<dyn MessageRecords>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<OptOutsView>, Problem> {
     let numbers = caller.number_display();
@@ -363,7 +363,7 @@ async fn opt_outs(
     responses((status = 204, description = "The change is in force.")),
 )]
 async fn set_opt_out(
-    backend: Service<dyn Records>,
+    backend: Service<dyn MessageRecords>,
     JsonBody(request): JsonBody<OptOutChange>,
 ) -> Result<StatusCode, Problem> {
     call(backend, move |backend| backend.set_opt_out(&request)).await?;
@@ -381,7 +381,7 @@ async fn set_opt_out(
     ),
 )]
 async fn peer_figures(
-    backend: Service<dyn Records>,
+    backend: Service<dyn MessageRecords>,
     PathParams(name): PathParams<String>,
 ) -> Result<Json<PeerFiguresView>, Problem> {
     call_json(backend, move |backend| backend.peer_figures(&name)).await
@@ -401,7 +401,7 @@ async fn peer_figures(
     ),
 )]
 async fn report_conversions(
-    backend: Service<dyn Records>,
+    backend: Service<dyn MessageRecords>,
     Extension(caller): Extension<Caller>,
     JsonBody(request): JsonBody<ConversionsRequest>,
 ) -> AuditedResult<ConversionsResult> {

@@ -20,7 +20,7 @@ const DEFAULT_FLOWS: u32 = 1_000;
 const HOOK_SAMPLES: usize = 7;
 
 /// The traffic of the last minute.
-pub trait Traffic: Send + Sync + 'static {
+pub trait RecentTraffic: Send + Sync + 'static {
     /// The busiest submitters and flows first; without hooks.
     fn traffic(&self) -> TrafficView;
     /// Messages that wait at hooks: in quarantine, or for the answer of a plugin.
@@ -30,7 +30,7 @@ pub trait Traffic: Send + Sync + 'static {
     fn waiting_at_hooks(&self) -> Result<Vec<(Hook, u64)>, Problem>;
 }
 
-pub(crate) fn routes<S: Provides<dyn Traffic>>() -> OpenApiRouter<S> {
+pub(crate) fn routes<S: Provides<dyn RecentTraffic>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(traffic))
 }
 
@@ -50,7 +50,7 @@ struct TrafficQuery {
     responses((status = 200, description = "The traffic of the last minute.", body = TrafficView)),
 )]
 async fn traffic(
-    backend: Service<dyn Traffic>,
+    backend: Service<dyn RecentTraffic>,
     Extension(sampler): Extension<Arc<MetricsSampler>>,
     Query(query): Query<TrafficQuery>,
 ) -> Result<Json<TrafficView>, Problem> {

@@ -448,16 +448,6 @@ impl admin::MetricsSource for Switchyard {
     }
 }
 
-impl admin::Traffic for Switchyard {
-    fn traffic(&self) -> api::TrafficView {
-        self.traffic_of_last_minute()
-    }
-
-    fn waiting_at_hooks(&self) -> Result<Vec<(model::Hook, u64)>, Problem> {
-        self.messages_at_hooks().ok_or_else(shutting_down_problem)
-    }
-}
-
 impl admin::Traces for Switchyard {
     fn message(&self, id: &str, body: bool, numbers: NumberDisplay) -> Result<api::TraceView, Problem> {
         let id = Self::parse_id(id)?;

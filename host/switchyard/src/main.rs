@@ -50,6 +50,7 @@ mod policy_try;
 mod pools;
 mod quarantine;
 mod queue_actions;
+mod recent_traffic;
 mod records;
 mod replays;
 mod restore;

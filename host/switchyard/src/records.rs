@@ -204,7 +204,7 @@ impl Switchyard {
     }
 }
 
-impl admin::Records for Switchyard {
+impl admin::MessageRecords for Switchyard {
     fn history(
         &self,
         query: &HashMap<String, String>,

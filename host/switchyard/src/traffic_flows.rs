@@ -1,6 +1,5 @@
 //! Counts the traffic of the last minute: messages by submitter, submit attempts by submitter and peer.
 
-use crate::api_backend::Switchyard;
 use api::{SubmitterTrafficView, TrafficCounts, TrafficFlowView, TrafficView};
 use model::{Direction, ErrorClass, Hook, ObservationKind, PeerId, PeerObservation, Timestamp};
 use parking_lot::Mutex;
@@ -145,44 +144,6 @@ impl Windows {
             self.submitters.retain(|_, steps| !steps.is_over(step));
             self.flows.retain(|_, steps| !steps.is_over(step));
         }
-    }
-}
-
-impl Switchyard {
-    /// The traffic of the last minute, the busiest submitters and flows first; without hooks.
-    pub(crate) fn traffic_of_last_minute(&self) -> TrafficView {
-        let TrafficSums { window_ms, submitters, flows } = self.traffic.sums(Timestamp::now());
-        let names = self.directory.load();
-        let peer_roles = self.routing.peer_roles.load();
-        let name = |id| names.name(id).to_string();
-        let submitters =
-            submitters.into_iter().map(|(id, accepted)| SubmitterTrafficView { name: name(id), accepted });
-        let flows = flows.into_iter().map(|((from, to), counts)| TrafficFlowView {
-            from: name(from),
-            to: name(to),
-            direction: if peer_roles.is_account(from) { Direction::Mt } else { Direction::Mo },
-            counts,
-        });
-        let (mut submitters, mut flows): (Vec<_>, Vec<_>) = (submitters.collect(), flows.collect());
-        submitters.sort_unstable_by(|a, b| b.accepted.cmp(&a.accepted).then_with(|| a.name.cmp(&b.name)));
-        let place = |flow: &TrafficFlowView| Reverse(flow.counts.attempts());
-        flows.sort_unstable_by(|a, b| {
-            place(a).cmp(&place(b)).then_with(|| (&a.from, &a.to).cmp(&(&b.from, &b.to)))
-        });
-        TrafficView { window_ms, submitters, flows, ..TrafficView::default() }
-    }
-
-    /// Messages that wait at hooks; `None` if the daemon is shutting down.
-    pub(crate) fn messages_at_hooks(&self) -> Option<Vec<(Hook, u64)>> {
-        self.core.query(|engine, _| {
-            vec![
-                (Hook::Screen, engine.quarantine_length() as u64),
-                (Hook::Lookup, engine.lookup_status().messages),
-                (Hook::Resolver, engine.resolver_status().messages),
-                (Hook::DeliveryPolicy, engine.pending_decisions() as u64),
-                (Hook::Receipt, engine.pending_receipts() as u64),
-            ]
-        })
     }
 }
 

@@ -1,8 +1,8 @@
 //! Client of the appliance's HTTP API for plugins.
 
+use crate::bill_file::read_bill;
 use crate::build::debug_info_path;
 use crate::component::Component;
-use crate::distribution::read_bill;
 use crate::{WorkbenchError, format, signing};
 use api::{
     ActivationRequest, Binding, BindingRecord, BindingRequest, CandidateRecordView, FaultCase,

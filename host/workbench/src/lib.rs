@@ -1,6 +1,7 @@
 //! The plugin tools: `switchyard plugin new`, `build`, `test`, `inspect`, `sign`, and the commands that deploy a plugin
 //! to a running appliance. `docs/plugin-author` is the manual for plugin authors.
 
+mod bill_file;
 mod build;
 mod case_answer;
 mod case_check;

@@ -27,7 +27,7 @@ fn number(n: u64) -> String {
     format!("49{:010}", n.wrapping_mul(STRIDE) % DIGITS)
 }
 
-/// One of six values, as a clearing house has them.
+/// One of six values, as a portability database has them.
 fn value(n: u64) -> &'static str {
     ["262-01", "262-02", "262-03", "north", "\"262-03,mobile\"", "\"north,not-ported,mobile\""]
         [(n % 6) as usize]

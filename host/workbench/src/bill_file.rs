@@ -1,0 +1,36 @@
+//! Bills of materials in files.
+
+use crate::WorkbenchError;
+use oci::BillOfMaterials;
+use sha2::{Digest as _, Sha256};
+use std::path::Path;
+
+/// Names of a bill of materials beside `NAME.wasm`, after `NAME`; pulled ones get the first.
+pub(crate) const BILL_ENDINGS: [&str; 2] = ["sbom.json", "bom.json"];
+
+/// The bill of materials of a component: that of a file, otherwise the one beside the component.
+///
+/// # Errors
+/// A file cannot be read or is no bill of materials, or it is that of another component.
+pub(crate) fn read_bill(
+    file: &Path,
+    component: &[u8],
+    given: Option<&Path>,
+) -> Result<Option<BillOfMaterials>, WorkbenchError> {
+    let beside = || {
+        let paths = BILL_ENDINGS.map(|ending| file.with_extension(ending));
+        paths.into_iter().find(|path| path.exists())
+    };
+    let Some(path) = given.map(Path::to_owned).or_else(beside) else { return Ok(None) };
+    let octets = std::fs::read(&path).map_err(WorkbenchError::file(&path))?;
+    let bill = BillOfMaterials::new(octets)
+        .map_err(|why| WorkbenchError::Unreadable { path: path.clone(), why: why.to_string() })?;
+    let sha256 = model::hex(&Sha256::digest(component));
+    if bill.component_sha256().is_some_and(|described| described != sha256) {
+        return Err(WorkbenchError::Unreadable {
+            path,
+            why: "it describes another component, by its SHA-256: build the plugin again, or give its own with --sbom".to_owned(),
+        });
+    }
+    Ok(Some(bill))
+}
