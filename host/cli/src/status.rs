@@ -177,7 +177,7 @@ mod tests {
     use admin::{Problem, ProblemKind};
     use api::{
         AttentionSeverity, AttentionSubjectKind, AttentionView, LinkPhase, LinkRole, LinkView, NotReady,
-        PumpState, QueueView, Readiness, StatusTotals, StatusView,
+        PluginPeerView, PumpState, QueueView, Readiness, StatusTotals, StatusView,
     };
     use serde_json::json;
 
@@ -217,6 +217,41 @@ mod tests {
             blocked_by: blocked_by.to_owned(),
             ..fixtures::queue(peer)
         }
+    }
+
+    #[test]
+    fn peers_by_plugins_have_a_line_each() {
+        let peer = PluginPeerView {
+            peer: "aggregator".to_owned(),
+            plugin: Some("http-peer".to_owned()),
+            window: 8,
+            in_flight: 3,
+            accepted: 4_012,
+            refused: 12,
+            uncertain: 1,
+            last_failure: Some("refused with code 402: no credit\u{1b}".to_owned()),
+            last_failure_at: Some(NOW - 90_000),
+            ..PluginPeerView::default()
+        };
+        let unbound = PluginPeerView { peer: "other".to_owned(), window: 2, ..PluginPeerView::default() };
+        let url = healthy()
+            .with("GET /v1/queues", 200, &json!([]))
+            .with("GET /v1/links", 200, &json!([]))
+            .with("GET /v1/plugin-peers", 200, &[peer, unbound])
+            .start();
+        let done = run(&url, &["status"]);
+        let lines: Vec<&str> = done.out.lines().filter(|line| line.starts_with("peer ")).collect();
+        assert_eq!(lines.len(), 2, "{}", done.out);
+        for part in
+            ["aggregator by http-peer", "in flight 3 of 8", "refused 12", "unsure 1", "402: no credit"]
+        {
+            assert!(lines[0].contains(part), "{part}: {}", lines[0]);
+        }
+        assert!(!done.out.contains('\u{1b}'), "{:?}", done.out);
+        assert!(lines[1].contains("other by -"), "{}", lines[1]);
+        let document: serde_json::Value =
+            serde_json::from_str(&run(&url, &["status", "--json"]).out).unwrap();
+        assert_eq!(document["plugin-peers"][0]["refused"], 12);
     }
 
     #[test]

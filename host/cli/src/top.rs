@@ -95,8 +95,8 @@ mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures;
     use api::{
-        AttentionSeverity, AttentionSubjectKind, AttentionView, LinkPhase, LinkRole, LinkView, PumpState,
-        QueueView, Readiness, StatusTotals, StatusView,
+        AttentionSeverity, AttentionSubjectKind, AttentionView, LinkPhase, LinkRole, LinkView,
+        PluginPeerView, PumpState, QueueView, Readiness, StatusTotals, StatusView,
     };
     use serde_json::{Value, json};
     use unicode_width::UnicodeWidthStr;
@@ -200,6 +200,35 @@ mod tests {
         let view =
             ViewState { trouble: Some("no\u{7} answer".to_owned()), paused: true, scrolled: 2, ..view };
         insta::assert_snapshot!("top_trouble", drawn(&data, (100, 24), &view));
+    }
+
+    #[test]
+    fn peers_by_plugins_are_drawn_with_their_rate() {
+        let with_peer = |accepted| {
+            let peer = PluginPeerView {
+                peer: "aggregator".to_owned(),
+                plugin: Some("http-peer".to_owned()),
+                window: 8,
+                in_flight: 3,
+                accepted,
+                refused: 12,
+                uncertain: 1,
+                last_failure: Some("refused with code 402".to_owned()),
+                last_failure_at: Some(NOW - 90_000),
+                ..PluginPeerView::default()
+            };
+            Snapshot { plugin_peers: vec![peer], ..snapshot(3) }
+        };
+        let mut data = TopData::of(with_peer(1_000));
+        data.next(with_peer(1_250), Duration::from_secs(1));
+        for size in [(140, 40), (100, 24)] {
+            let text = drawn(&data, size, &ViewState { now: NOW, ..ViewState::default() });
+            let line = text.lines().find(|line| line.starts_with("aggregator ")).unwrap();
+            for part in ["http-peer", "250/s", "3/8", "12", "402"] {
+                assert!(line.contains(part), "{part}: {line}");
+            }
+        }
+        assert_eq!(data.json(NOW)["rates"]["plugin-peers"][0]["attempts"], 250.0);
     }
 
     #[test]
