@@ -4,11 +4,13 @@ use anyhow::{Context as _, Result, ensure};
 use api::{EventSinkView, PumpState};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemonConfig};
-use behaviour_tests::{ApiReaction, Fixture, SmsApi, until};
-use serde_json::Value;
+use behaviour_tests::{ApiReaction, Fixture, POLICY, SmsApi, bind, until};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// The types of events about messages.
+const MESSAGE_TYPES: &str = "types = [\"accepted\", \"attempt\", \"dlr\", \"ended\"]\n";
 /// After a kill, messages that were not answered are sent again, so that they end.
 const PEER: &str = "uncertain = \"send-again\"";
 
@@ -42,7 +44,7 @@ fn peer() -> Result<Sink> {
 fn a_sink_that_fails_and_a_killed_daemon_lose_no_event() -> Result<()> {
     const MESSAGES: u64 = 300;
     let (fixture, peer, sink) = (Fixture::new()?, peer()?, SmsApi::start()?);
-    let config = config(&fixture, &peer, &sink, "batch = 7\n")?;
+    let config = config(&fixture, &peer, &sink, &format!("batch = 7\n{MESSAGE_TYPES}"))?;
     // It fails in each way, again and again.
     let failures =
         [ApiReaction::Status(503), ApiReaction::Cut, ApiReaction::Accept, ApiReaction::Status(401)];
@@ -130,5 +132,27 @@ fn a_sink_gets_the_types_and_accounts_that_it_names() -> Result<()> {
     ensure!(event["type"] == "switchyard.message.ended" && event["data"]["account"] == "other", "{event}");
     ensure!(event["data"]["peer"] == "upstream" && event["data"]["attempts"] == 1, "{event}");
     ensure!(!event["data"]["destination"].as_str().unwrap_or("*").contains('*'), "{event}");
+    Ok(())
+}
+
+#[test]
+fn exchanges_and_configurations_are_told() -> Result<()> {
+    let (fixture, peer, sink) = (Fixture::new()?, peer()?, SmsApi::start()?);
+    let config = config(&fixture, &peer, &sink, "types = [\"configuration\", \"exchange\", \"fault\"]\n")?;
+    let appliance = config.start()?;
+    let has = |kind: &str| events(&sink).iter().filter(|event| event["type"] == kind).count();
+    until("the configuration", || Ok(has("switchyard.configuration.changed") == 1))?;
+    let router = std::fs::read(fixture.guest("prefix_router"))?;
+    bind(&appliance, "router", "prefix-router", &router, POLICY, &json!({}))?;
+    until("the exchange", || Ok(has("switchyard.hook.exchanged") == 1))?;
+    let found = events(&sink);
+    let exchange = found.iter().find(|event| event["type"] == "switchyard.hook.exchanged").context("none")?;
+    ensure!(exchange["data"]["hook"] == "router" && exchange["data"]["event"] == "activated", "{exchange}");
+    // What a crash could have cut off is told again, under the same ids.
+    let appliance = appliance.kill()?.start()?;
+    until("both are told again", || Ok(events(&sink).len() >= 4))?;
+    let ids: BTreeSet<String> = events(&sink).iter().map(|event| event["id"].to_string()).collect();
+    ensure!(ids.len() == 2, "{ids:?}");
+    drop(appliance);
     Ok(())
 }

@@ -398,16 +398,20 @@ fn archive(pump: &ArchivePumpView, most: u64, found: &mut Vec<AttentionView>) {
 
 fn event_sink(sink: &EventSinkView, found: &mut Vec<AttentionView>) {
     let about = (AttentionSubjectKind::EventSink, Some(sink.name.as_str()));
+    let (what, loses) = match sink.kind.as_str() {
+        "cdr-file" => (format!("the CDR files {} are not written", sink.name), "the CDRs"),
+        _ => (format!("event sink {} takes nothing", sink.name), "the events"),
+    };
     if sink.state == PumpState::Down {
         let why = sink.error.as_deref().unwrap_or("see the log");
         let behind = plural(sink.lag_records, "record", "records");
-        let text = format!("event sink {} takes nothing: {why}; it is {behind} behind", sink.name);
-        let remedy = "check the sink; the journal keeps its events up to `journal-hold` of [engine]";
+        let text = format!("{what}: {why}; it is {behind} behind");
+        let remedy = "check it; the journal keeps what it needs up to `journal-hold` of [engine]";
         found.push(finding(AttentionSeverity::Warning, "event-sink-down", about, text, remedy));
     }
     if sink.lost_records > 0 {
         let records = plural(sink.lost_records, "record", "records");
-        let text = format!("event sink {} has lost the events of {records} of the journal", sink.name);
+        let text = format!("{} has lost {loses} of {records} of the journal", sink.name);
         let remedy =
             "the messages are in the archive; raise `journal-hold` of [engine]. A restart ends this notice";
         found.push(finding(AttentionSeverity::Error, "events-lost", about, text, remedy));

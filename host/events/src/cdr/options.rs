@@ -24,7 +24,7 @@ pub struct CdrOptions {
     /// Its name, with which the names of its files begin.
     #[key(example = "billing", length = 1..=64)]
     pub name: String,
-    /// The folder of the files; a relative path is in the data directory.
+    /// The folder of the files.
     #[key(default_as = "`cdr/NAME` in the data directory")]
     pub folder: Option<PathBuf>,
     /// The form of the files.

@@ -81,7 +81,7 @@ fn a_sink_that_takes_nothing_or_has_lost_events_is_found() {
     assert_eq!(
         found,
         [
-            "Error events-lost crm: event sink crm has lost the events of 1 record of the journal",
+            "Error events-lost crm: crm has lost the events of 1 record of the journal",
             "Warning event-sink-down crm: event sink crm takes nothing: HTTP status 503; it is 2 records behind",
         ]
     );
