@@ -1,9 +1,8 @@
 //! Counts the traffic of the last minute: messages by submitter, submit attempts by submitter and peer.
 
-use api::{SubmitterTrafficView, TrafficCounts, TrafficFlowView, TrafficView};
-use model::{Direction, ErrorClass, Hook, ObservationKind, PeerId, PeerObservation, Timestamp};
+use api::TrafficCounts;
+use model::{ErrorClass, ObservationKind, PeerId, PeerObservation, Timestamp};
 use parking_lot::Mutex;
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::Hash;
 
