@@ -277,7 +277,8 @@ fn change_manifest(layout: &Path, change: impl FnOnce(&mut Value)) -> Result<()>
 fn an_artifact_over_the_limit_is_refused_before_it_is_read() -> Result<()> {
     let stick = Stick::new()?;
     let appliance = stick.appliance()?;
-    let layout = stick.folder.join("router");
+    // It has no bill of materials, which would be a manifest too.
+    let layout = stick.folder.join("unsigned");
     change_manifest(&layout, |manifest| {
         // The component is the largest layer.
         let layers = manifest["layers"].as_array_mut().into_iter().flatten();
@@ -285,7 +286,7 @@ fn an_artifact_over_the_limit_is_refused_before_it_is_read() -> Result<()> {
             component["size"] = json!((64 << 20) + 1);
         }
     })?;
-    let request = json!({ "source": "stick", "plugin": "router", "tag": "1.0" });
+    let request = json!({ "source": "stick", "plugin": "unsigned", "tag": "1.0" });
     let (status, problem) = pull(&appliance, &request)?;
     let detail = problem["detail"].as_str().unwrap_or_default();
     ensure!(status == 422 && detail.starts_with("source \"stick\": "), "{status} {problem}");
