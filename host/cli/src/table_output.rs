@@ -8,7 +8,6 @@ use std::cmp::Ordering;
 
 /// How a table is shown. It applies to the first table that a command prints.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Tables")]
 pub(crate) struct TableArgs {
     /// Only these columns, in this order: names of the heading, such as `peer,in-flight`.
     #[arg(long, global = true, value_delimiter = ',', value_name = "COLUMNS")]
