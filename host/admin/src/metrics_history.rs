@@ -7,12 +7,13 @@ use crate::configuration::Configuration;
 use crate::plugins::Plugins;
 use crate::problem::Problem;
 use crate::recent_metrics::MetricsSampler;
+use crate::request::QueryParams;
 use crate::service::{Provides, Service, call};
 use api::{
     BindingChange, HistoryEventKind, HistoryEventView, HistoryRange, MetricsHistoryView, MetricsSampleView,
 };
 use axum::Json;
-use axum::extract::{Extension, Query};
+use axum::extract::Extension;
 use model::{Hook, Timestamp};
 use parking_lot::Mutex;
 use ring::Ring;
@@ -33,6 +34,7 @@ pub(crate) fn routes<S: Provides<dyn Configuration> + Provides<dyn Plugins>>() -
 }
 
 #[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct HistoryQuery {
     /// The range; default one hour.
@@ -51,7 +53,7 @@ async fn metrics_history(
     configuration: Service<dyn Configuration>,
     plugins: Service<dyn Plugins>,
     Extension(sampler): Extension<Arc<MetricsSampler>>,
-    Query(query): Query<HistoryQuery>,
+    QueryParams(query): QueryParams<HistoryQuery>,
 ) -> Result<Json<MetricsHistoryView>, Problem> {
     let range = query.range.unwrap_or_default();
     let mut view = sampler.history(range, Timestamp::now().0);

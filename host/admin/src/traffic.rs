@@ -2,10 +2,11 @@
 
 use crate::problem::Problem;
 use crate::recent_metrics::MetricsSampler;
+use crate::request::{QueryParams, page_limit};
 use crate::service::{Provides, Service, call};
 use api::{HookStateView, HookTrafficView, TrafficView};
 use axum::Json;
-use axum::extract::{Extension, Query};
+use axum::extract::Extension;
 use model::Hook;
 use serde::Deserialize;
 use std::collections::{HashMap, VecDeque};
@@ -15,7 +16,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// The default limit of flows.
-const DEFAULT_FLOWS: u32 = 1_000;
+const DEFAULT_FLOWS: usize = 1_000;
+/// The maximum limit of flows.
+const MAX_FLOWS: usize = 20_000;
 /// Samples of hooks: six intervals of ten seconds.
 const HOOK_SAMPLES: usize = 7;
 
@@ -35,11 +38,12 @@ pub(crate) fn routes<S: Provides<dyn RecentTraffic>>() -> OpenApiRouter<S> {
 }
 
 #[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct TrafficQuery {
     /// Maximum number of flows; default 1,000.
     #[param(minimum = 1, maximum = 20_000)]
-    limit: Option<u32>,
+    limit: Option<usize>,
 }
 
 /// Shows the traffic of the last minute: messages by submitter, submit attempts by submitter and peer, plugin calls by hook.
@@ -52,11 +56,11 @@ struct TrafficQuery {
 async fn traffic(
     backend: Service<dyn RecentTraffic>,
     Extension(sampler): Extension<Arc<MetricsSampler>>,
-    Query(query): Query<TrafficQuery>,
+    QueryParams(query): QueryParams<TrafficQuery>,
 ) -> Result<Json<TrafficView>, Problem> {
+    let limit = page_limit(Some(query.limit.unwrap_or(DEFAULT_FLOWS)), MAX_FLOWS)?;
     let (mut traffic, waiting) =
         call(backend, |backend| Ok((backend.traffic(), backend.waiting_at_hooks()?))).await?;
-    let limit = query.limit.unwrap_or(DEFAULT_FLOWS).clamp(1, 20_000) as usize;
     traffic.flows_left_out = traffic.flows.len().saturating_sub(limit) as u64;
     traffic.flows.truncate(limit);
     (traffic.hooks_window_ms, traffic.hooks) = sampler.hook_traffic();

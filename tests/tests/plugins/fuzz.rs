@@ -95,10 +95,9 @@ fn the_default_plugins_hold_all_properties() -> Result<()> {
         let command = ["fuzz", "--questions", QUESTIONS, "--seconds", "600"];
         let (code, stdout, stderr) = author.plugin(component, &command, &cases)?;
         ensure!(code == 0, "{component}: {stdout}{stderr}");
-        ensure!(
-            stdout.contains(": 2,000 questions in ") && stdout.contains(", no violation; seed "),
-            "{stdout}"
-        );
+        // On a busy machine, some calls may exceed the deadline, but not when they are repeated.
+        let holds = stdout.contains(", no violation; ") && stdout.contains("; seed ");
+        ensure!(stdout.contains(": 2,000 questions in ") && holds, "{stdout}");
     }
     Ok(())
 }
@@ -146,7 +145,8 @@ fn a_component_alone_is_fuzzed_with_a_document() -> Result<()> {
     let output = fuzz.arg(author.fixture.guest("test_moody_router")).output()?;
     let stdout = String::from_utf8(output.stdout)?;
     ensure!(output.status.code() == Some(1), "{}: {stdout}", output.status);
-    let cases = author.cases("cases", &stdout)?;
+    // The host copies for some ten milliseconds until it refuses, more on a busy machine.
+    let cases = author.cases("cases", &format!("[given]\ndeadline-ms = 60_000\n\n{stdout}"))?;
     let (code, passed, stderr) = author.plugin("test_moody_router", &["test"], &cases)?;
     ensure!(code == 0 && passed.contains("1 cases, all right"), "{stdout}\n{passed}{stderr}");
     // A document that the plugin refuses.

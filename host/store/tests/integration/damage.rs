@@ -43,6 +43,11 @@ fn is_of_the_store(text: &str) -> bool {
         || text.contains("the journal")
 }
 
+/// Whether no row of a list or of a map was found.
+fn finds_nothing(difference: &str) -> bool {
+    ["found [], ", "found {}, "].iter().any(|nothing| difference.contains(nothing))
+}
+
 #[test]
 fn no_changed_octet_is_served_as_data() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,9 +91,7 @@ fn no_changed_octet_is_served_as_data() {
             Outcome::Same => same += 1,
             Outcome::Told => told += 1,
             // A damaged key of an inner page hides rows from a search, one or all. Only the check of all pages finds it.
-            Outcome::Differs(text)
-                if (text.ends_with("None") || text.contains("found [], ")) && !is_verified =>
-            {
+            Outcome::Differs(text) if (text.ends_with("None") || finds_nothing(&text)) && !is_verified => {
                 hidden += 1;
             }
             Outcome::Differs(text) => wrong.push(format!("octet {at}, verified {is_verified}: {text}")),
