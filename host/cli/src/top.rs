@@ -221,10 +221,11 @@ mod tests {
         };
         let mut data = TopData::of(with_peer(1_000));
         data.next(with_peer(1_250), Duration::from_secs(1));
-        for size in [(140, 40), (100, 24)] {
+        // A narrow terminal cuts the failure.
+        for (size, failure) in [((140, 40), "402"), ((100, 24), "ago: ")] {
             let text = drawn(&data, size, &ViewState { now: NOW, ..ViewState::default() });
             let line = text.lines().find(|line| line.starts_with("aggregator ")).unwrap();
-            for part in ["http-peer", "250/s", "3/8", "12", "402"] {
+            for part in ["http-peer", "250/s", "3/8", "12", failure] {
                 assert!(line.contains(part), "{part}: {line}");
             }
         }

@@ -65,7 +65,7 @@ impl ManualPage {
                     page.configuration.push('\n');
                     page.configuration.push_str(&inside);
                 }
-                "ini" | "rust" => {}
+                "ini" | "rust" | "json" | "csv" => {}
                 other => bail!("unknown block mark {other:?}"),
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::nodes::Bed;
 use anyhow::{Result, ensure};
+use behaviour_tests::until;
 use serde_json::json;
 use std::process::Command;
 
@@ -28,8 +29,11 @@ fn a_pulled_plugin_is_on_the_next_leader_without_its_source() -> Result<()> {
     let follower = bed.node_without_router("b", "")?.follow()?;
     leader.wait_for_nodes(2)?;
     let request = json!({ "source": "stick", "plugin": "router", "tag": "1.0" }).to_string();
-    let (status, _) = follower.request("POST", "/v1/plugins/pull", request.as_bytes())?;
-    assert_eq!(status, 503, "a node that follows changes nothing");
+    // It lives for its leader before it answers requests.
+    until("a node that follows changes nothing", || {
+        let answer = follower.request("POST", "/v1/plugins/pull", request.as_bytes());
+        Ok(answer.is_ok_and(|(status, _)| status == 503))
+    })?;
     let pulled = leader.ask("POST", "/v1/plugins/pull", request.as_bytes())?;
     std::fs::remove_dir_all(&stick)?;
     leader.kill()?;
