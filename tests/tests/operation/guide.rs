@@ -45,11 +45,23 @@ pub(crate) const GUIDE: [&str; 20] = [
 ];
 
 /// Commands of the manual that no test runs as they are, with the reason.
-const ELSEWHERE: [(&str, &str); 4] = [
+const ELSEWHERE: [(&str, &str); 8] = [
     ("cargo xtask demo", "runs until it is interrupted; `cargo xtask test all` runs it with --exit"),
     ("cargo xtask package", "builds two releases; `cargo xtask test all` runs its part --stage"),
     ("cargo xtask image", "builds a system of Debian's packages, as root"),
     ("cargo xtask test all", "is what runs this test"),
+    ("switchyard tail --account acme", "runs until it is interrupted; the tests of `cli` run it"),
+    ("switchyard queue list --watch=5s", "runs until it is interrupted; the tests of `cli` run it"),
+    (
+        "switchyard plugin replay --hook receipt second-chance@VERSION --policy new.toml --from 2026-11-20T00:00:00Z \
+         --until 2026-11-21T00:00:00Z",
+        "needs recorded calls; `tests/tests/plugins/replays.rs` makes some",
+    ),
+    (
+        "switchyard plugin replay --hook peer http-peer@VERSION --policy new.toml --set 'peers=[\"aggregator\"]' \
+         --from 2026-11-20T00:00:00Z --until 2026-11-21T00:00:00Z --body",
+        "needs recorded submissions; `tests/tests/plugins/replays.rs` makes some",
+    ),
 ];
 
 /// All pages of the tutorial and the guide, as paths from the top of the source tree.
