@@ -112,9 +112,3 @@ pub use screen::Guest as ScreenGuest;
 fn milliseconds(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
-
-/// A question makes some ten texts and lists in the component, and with Rust's own allocator for WebAssembly they are a third of
-/// the cost of a call.
-#[cfg(all(feature = "allocator", target_family = "wasm"))]
-#[global_allocator]
-static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
