@@ -36,64 +36,14 @@ use axum::{Extension, Router};
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
-/// All services behind the HTTP API. Their methods may block; the API calls them on blocking threads.
-pub trait ApiBackend:
-    ApplianceImage
-    + AttentionSource
-    + Backup
-    + ClusterLeader
-    + Configuration
-    + EventSinkStates
-    + GsmSubscribers
-    + Ledger
-    + Messages
-    + MetricsSource
-    + Operation
-    + Overview
-    + PaceBuckets
-    + PluginSources
-    + Plugins
-    + Pools
-    + Quarantine
-    + QueueActions
-    + MessageRecords
-    + Testing
-    + Traces
-    + RecentTraffic
-{
-}
+/// Defines the sum of these services, and lets handlers take each.
+macro_rules! services {
+    ($($service:ident),* $(,)?) => {
+        /// All services behind the HTTP API. Their methods may block; the API calls them on blocking threads.
+        pub trait ApiBackend: $($service +)* {}
 
-impl<T> ApiBackend for T where
-    T: ApplianceImage
-        + AttentionSource
-        + Backup
-        + ClusterLeader
-        + Configuration
-        + EventSinkStates
-        + GsmSubscribers
-        + Ledger
-        + Messages
-        + MetricsSource
-        + Operation
-        + Overview
-        + PaceBuckets
-        + PluginSources
-        + Plugins
-        + Pools
-        + Quarantine
-        + QueueActions
-        + MessageRecords
-        + Testing
-        + Traces
-        + RecentTraffic
-{
-}
+        impl<T: $($service +)*> ApiBackend for T {}
 
-pub(crate) type SharedBackend = Arc<dyn ApiBackend>;
-
-/// Lets handlers take these services.
-macro_rules! provide {
-    ($($service:ident),*) => {
         $(impl Provides<dyn $service> for SharedBackend {
             fn service(&self) -> Arc<dyn $service> {
                 self.clone()
@@ -102,7 +52,7 @@ macro_rules! provide {
     };
 }
 
-provide!(
+services! {
     ApplianceImage,
     AttentionSource,
     Backup,
@@ -111,6 +61,7 @@ provide!(
     EventSinkStates,
     GsmSubscribers,
     Ledger,
+    MessageRecords,
     Messages,
     MetricsSource,
     Operation,
@@ -121,11 +72,12 @@ provide!(
     Pools,
     Quarantine,
     QueueActions,
-    MessageRecords,
+    RecentTraffic,
     Testing,
     Traces,
-    RecentTraffic
-);
+}
+
+pub(crate) type SharedBackend = Arc<dyn ApiBackend>;
 
 /// Default limit of a request body, in octets.
 const REQUEST_LIMIT: usize = 16 << 20;
