@@ -45,6 +45,13 @@ pub(crate) struct GlobalArgs {
     tables: TableArgs,
 }
 
+/// Reads how often a command asks the appliance.
+pub(crate) fn refresh_interval(text: &str) -> Result<Duration, String> {
+    parse_duration(text)
+        .filter(|interval| (Duration::from_millis(100)..=Duration::from_secs(3_600)).contains(interval))
+        .ok_or_else(|| "expected a time from 100ms to 1h, such as 2s".to_owned())
+}
+
 fn watch_interval(text: &str) -> Result<Duration, String> {
     parse_duration(text)
         .filter(|interval| (Duration::from_millis(200)..=Duration::from_secs(3_600)).contains(interval))

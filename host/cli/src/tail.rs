@@ -1,12 +1,11 @@
 //! `switchyard tail`: prints messages as they are accepted and as their states change, and findings as they come and go.
 
 use crate::format::{timestamp, value_text, with_readable_times};
-use crate::global_args::{GlobalArgs, exit_help};
+use crate::global_args::{GlobalArgs, exit_help, refresh_interval};
 use crate::output::{Failure, Output, Streams, Tone};
 use api::{AttentionSeverity, AttentionView, MessagePageView, MessageRowView};
 use clap::Args;
 use client::{ApiClient, encode_segment};
-use model::parse_duration;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -57,19 +56,13 @@ pub struct TailCommand {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(0..=1_000))]
     lines: u16,
     /// The interval of the requests.
-    #[arg(long, value_parser = interval, default_value = "1s")]
+    #[arg(long, value_parser = refresh_interval, default_value = "1s")]
     interval: Duration,
     /// Stop after this many requests.
     #[arg(long, hide = true)]
     turns: Option<u64>,
     #[command(flatten)]
     global: GlobalArgs,
-}
-
-fn interval(text: &str) -> Result<Duration, String> {
-    parse_duration(text)
-        .filter(|interval| (Duration::from_millis(100)..=Duration::from_secs(3_600)).contains(interval))
-        .ok_or_else(|| "expected a time from 100ms to 1h, such as 2s".to_owned())
 }
 
 impl TailCommand {

@@ -4,12 +4,11 @@ mod live;
 mod rates;
 mod screen;
 
-use crate::global_args::{GlobalArgs, exit_help};
+use crate::global_args::{GlobalArgs, exit_help, refresh_interval};
 use crate::output::{Failure, Output, Streams};
 use crate::snapshot::Snapshot;
 use clap::Args;
 use client::ApiClient;
-use model::parse_duration;
 use rates::TopData;
 use screen::{ViewState, draw};
 use std::process::ExitCode;
@@ -38,19 +37,13 @@ const DEFAULT_SIZE: (u16, u16) = (120, 40);
 #[command(after_help = AFTER)]
 pub struct TopCommand {
     /// The refresh interval.
-    #[arg(long, value_parser = interval, default_value = "1s")]
+    #[arg(long, value_parser = refresh_interval, default_value = "1s")]
     interval: Duration,
     /// Print the rates over one interval once, and exit. With --json, for programs.
     #[arg(long)]
     once: bool,
     #[command(flatten)]
     global: GlobalArgs,
-}
-
-fn interval(text: &str) -> Result<Duration, String> {
-    parse_duration(text)
-        .filter(|interval| (Duration::from_millis(100)..=Duration::from_secs(3_600)).contains(interval))
-        .ok_or_else(|| "expected a time from 100ms to 1h, such as 2s".to_owned())
 }
 
 impl TopCommand {
