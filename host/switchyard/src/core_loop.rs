@@ -15,7 +15,7 @@ use crate::message_lookups::{MessageLookup, MessageLookups};
 use crate::peer_observer::PeerObserver;
 use crate::table_writer::TableWriter;
 use crate::telemetry::{self, Telemetry};
-use crate::traffic_flows::{self, Admitted};
+use crate::traffic_flows::{self, AcceptedCounts};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use engine::{Engine, EngineCommand, Event, Output};
 use model::{Batch, MessageId, MessageKind, Timestamp};
@@ -199,7 +199,7 @@ impl Committer {
     fn run(self, batches: &Receiver<Output>) {
         for Output { batch, commands, observations } in batches {
             self.counts.batch_begun.store(self.clock.micros(), Relaxed);
-            let admitted = admitted(&batch);
+            let accepted = accepted_counts(&batch);
             if !batch.is_empty() {
                 let begun = Instant::now();
                 self.counts.commit_begun.store(self.clock.micros(), Relaxed);
@@ -219,7 +219,7 @@ impl Committer {
                     Err(error) => fail_stop(&error),
                 }
             }
-            self.observers.peers.observe(admitted, observations);
+            self.observers.peers.observe(accepted, observations);
             for other in self.registry.dispatch(commands) {
                 match self.hook_workers.dispatch(other) {
                     Some(EngineCommand::Load { ids }) => drop(self.reads.send(ids)),
@@ -249,11 +249,11 @@ impl Committer {
 }
 
 /// The accepted messages of a batch by submitter, without DLRs.
-fn admitted(batch: &Batch) -> Admitted {
-    let mut admitted = Admitted::new();
+fn accepted_counts(batch: &Batch) -> AcceptedCounts {
+    let mut accepted = AcceptedCounts::new();
     let messages = batch.accepted.iter().filter(|message| !matches!(message.kind, MessageKind::Dlr(_)));
-    messages.for_each(|message| traffic_flows::admit(&mut admitted, message.origin));
-    admitted
+    messages.for_each(|message| traffic_flows::count_accepted(&mut accepted, message.origin));
+    accepted
 }
 
 /// Loads contents of messages from the store. It does nothing else, because queues wait for it.

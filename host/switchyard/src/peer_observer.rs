@@ -3,7 +3,7 @@
 //! The commit thread hands over the observations of a batch once it is durable and never waits: if the thread falls
 //! behind, observations are lost and counted.
 
-use crate::traffic_flows::{Admitted, TrafficFlows};
+use crate::traffic_flows::{AcceptedCounts, TrafficFlows};
 use arc_swap::ArcSwap;
 use capabilities::{Observed, PeerQuality};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -20,7 +20,7 @@ const MAX_WAITING: u64 = 50_000;
 const MAX_DIGITS: usize = 8;
 
 /// What was observed of the peers and submitters of one batch.
-type ObservedBatch = (Admitted, Vec<PeerObservation>);
+type ObservedBatch = (AcceptedCounts, Vec<PeerObservation>);
 
 /// Takes observations from the commit thread.
 #[derive(Clone)]
@@ -50,13 +50,13 @@ impl PeerObserver {
     }
 
     /// Hands over the observations and the accepted messages of a batch. They are lost if too many wait.
-    pub(crate) fn observe(&self, admitted: Admitted, observations: Vec<PeerObservation>) {
+    pub(crate) fn observe(&self, accepted: AcceptedCounts, observations: Vec<PeerObservation>) {
         let count = observations.len() as u64;
-        if count == 0 && admitted.is_empty() {
+        if count == 0 && accepted.is_empty() {
             return;
         }
         let waiting = self.waiting.fetch_add(count, Relaxed);
-        if waiting + count > MAX_WAITING || self.queue.try_send((admitted, observations)).is_err() {
+        if waiting + count > MAX_WAITING || self.queue.try_send((accepted, observations)).is_err() {
             self.waiting.fetch_sub(count, Relaxed);
             self.lost.fetch_add(count, Relaxed);
         }
@@ -82,8 +82,8 @@ struct Recorder {
 
 impl Recorder {
     fn run(&self, queue: &Receiver<ObservedBatch>, waiting: &AtomicU64) {
-        for (admitted, observations) in queue {
-            self.traffic.add(Timestamp::now(), &admitted, &observations);
+        for (accepted, observations) in queue {
+            self.traffic.add(Timestamp::now(), &accepted, &observations);
             self.record(&observations);
             waiting.fetch_sub(observations.len() as u64, Relaxed);
         }

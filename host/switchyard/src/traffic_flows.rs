@@ -67,13 +67,13 @@ impl<T: Copy + Default> Steps<T> {
 }
 
 /// Messages that were accepted in one batch, by submitter.
-pub(crate) type Admitted = Vec<(PeerId, u64)>;
+pub(crate) type AcceptedCounts = Vec<(PeerId, u64)>;
 
 /// Adds a submitter's message. Messages of one submitter often follow each other.
-pub(crate) fn admit(admitted: &mut Admitted, origin: PeerId) {
-    match admitted.last_mut() {
+pub(crate) fn count_accepted(accepted: &mut AcceptedCounts, origin: PeerId) {
+    match accepted.last_mut() {
         Some((last, count)) if *last == origin => *count += 1,
-        _ => admitted.push((origin, 1)),
+        _ => accepted.push((origin, 1)),
     }
 }
 
@@ -83,10 +83,10 @@ impl TrafficFlows {
     }
 
     /// Adds what was observed.
-    pub(crate) fn add(&self, now: Timestamp, admitted: &[(PeerId, u64)], observations: &[PeerObservation]) {
+    pub(crate) fn add(&self, now: Timestamp, accepted: &[(PeerId, u64)], observations: &[PeerObservation]) {
         let mut windows = self.windows.lock();
         windows.sweep(now.0 / STEP_MS);
-        for (origin, count) in admitted {
+        for (origin, count) in accepted {
             if let Some(steps) = entry(&mut windows.submitters, *origin) {
                 *steps.at(now.0 / STEP_MS) += count;
             }
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn keys_are_limited_and_swept() {
         let flows = TrafficFlows::new(Timestamp(AT));
-        let many: Admitted = (0..MAX_KEYS as u32 + 10).map(|id| (PeerId(id), 1)).collect();
+        let many: AcceptedCounts = (0..MAX_KEYS as u32 + 10).map(|id| (PeerId(id), 1)).collect();
         flows.add(Timestamp(AT), &many, &[]);
         assert_eq!(flows.sums(Timestamp(AT)).submitters.len(), MAX_KEYS);
         flows.add(Timestamp(AT + 120_000), &[(PeerId(u32::MAX), 1)], &[]);
@@ -202,10 +202,10 @@ mod tests {
 
     #[test]
     fn messages_of_one_submitter_in_a_row_are_one_entry() {
-        let mut admitted = Admitted::new();
+        let mut accepted = AcceptedCounts::new();
         for origin in [1, 1, 2, 1] {
-            admit(&mut admitted, PeerId(origin));
+            count_accepted(&mut accepted, PeerId(origin));
         }
-        assert_eq!(admitted, [(PeerId(1), 2), (PeerId(2), 1), (PeerId(1), 1)]);
+        assert_eq!(accepted, [(PeerId(1), 2), (PeerId(2), 1), (PeerId(1), 1)]);
     }
 }
