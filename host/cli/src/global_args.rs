@@ -47,15 +47,18 @@ pub(crate) struct GlobalArgs {
 
 /// Reads how often a command asks the appliance.
 pub(crate) fn refresh_interval(text: &str) -> Result<Duration, String> {
-    parse_duration(text)
-        .filter(|interval| (Duration::from_millis(100)..=Duration::from_secs(3_600)).contains(interval))
+    interval(text, Duration::from_millis(100))
         .ok_or_else(|| "expected a time from 100ms to 1h, such as 2s".to_owned())
 }
 
+/// Reads how often `--watch` runs a command.
 fn watch_interval(text: &str) -> Result<Duration, String> {
-    parse_duration(text)
-        .filter(|interval| (Duration::from_millis(200)..=Duration::from_secs(3_600)).contains(interval))
+    interval(text, Duration::from_millis(200))
         .ok_or_else(|| "expected a time from 200ms to 1h, such as 5s".to_owned())
+}
+
+fn interval(text: &str, least: Duration) -> Option<Duration> {
+    parse_duration(text).filter(|interval| (least..=Duration::from_secs(3_600)).contains(interval))
 }
 
 impl GlobalArgs {
