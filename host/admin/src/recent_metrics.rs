@@ -29,8 +29,8 @@ const LINKS_EVERY_SAMPLES: u64 = 5;
 
 /// What the samples are taken from.
 pub trait MetricsSource: Overview + Plugins + ClusterLeader {
-    /// The folder with the history of the metrics; `None` to keep it in memory.
-    fn metrics_folder(&self) -> Option<PathBuf>;
+    /// The folder with the history of the metrics.
+    fn metrics_folder(&self) -> PathBuf;
 }
 
 /// Takes samples while the backend exists.
@@ -55,9 +55,7 @@ async fn recent_metrics(Extension(sampler): Extension<Arc<MetricsSampler>>) -> J
 impl MetricsSampler {
     /// Starts the sampler. Without a tokio runtime (in tests of routes) it takes no samples.
     pub(crate) fn start(backend: &Arc<dyn MetricsSource>) -> Arc<Self> {
-        let history = backend
-            .metrics_folder()
-            .map_or_else(MetricsHistory::default, |folder| MetricsHistory::open(&folder));
+        let history = MetricsHistory::open(&backend.metrics_folder());
         let sampler = Arc::new(Self { history, ..Self::default() });
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let term = backend.cluster().map(|cluster| cluster.term);

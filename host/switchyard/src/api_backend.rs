@@ -443,8 +443,8 @@ impl admin::Overview for Switchyard {
 }
 
 impl admin::MetricsSource for Switchyard {
-    fn metrics_folder(&self) -> Option<PathBuf> {
-        Some(self.backups.data.join(crate::backup::METRICS_FOLDER))
+    fn metrics_folder(&self) -> PathBuf {
+        self.backups.data.join(crate::backup::METRICS_FOLDER)
     }
 }
 
