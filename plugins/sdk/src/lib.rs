@@ -50,6 +50,7 @@ mod biller;
 pub mod bindings;
 #[doc(hidden)]
 pub mod configured;
+mod decision_changes;
 mod delivery_policy;
 pub mod form;
 pub mod front_end;

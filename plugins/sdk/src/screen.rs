@@ -22,8 +22,8 @@
 //! ```
 
 use crate::bindings::screen::exports::switchyard::hooks::{batch_screening, screening};
-use crate::pace::{PaceBucket, SendWindow};
-use crate::{Attribute, Change, Message, RejectReason, Tlv};
+use crate::decision_changes::changes_of_decisions;
+use crate::{Attribute, Change, Message, RejectReason};
 
 #[doc(hidden)]
 pub use batch_screening::Guest as BatchGuest;
@@ -72,14 +72,9 @@ pub fn drop_as(reported: DroppedAs) -> Decision {
     decision(Verdict::Drop(reported))
 }
 
-impl Decision {
-    /// The same decision, with a note for the trace.
-    #[must_use]
-    pub fn because(mut self, note: impl Into<String>) -> Self {
-        self.note = Some(note.into());
-        self
-    }
+changes_of_decisions!(Decision);
 
+impl Decision {
     /// The same decision, and later plugins see this attribute of the message.
     #[must_use]
     pub fn tag(mut self, name: &str, value: &str) -> Self {
@@ -91,34 +86,6 @@ impl Decision {
     #[must_use]
     pub fn with_text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
-        self
-    }
-
-    /// The same decision, and the message goes out with this TLV.
-    #[must_use]
-    pub fn set_tlv(mut self, tag: u16, value: impl Into<Vec<u8>>) -> Self {
-        self.changes.push(Change::SetTlv(Tlv { tag, value: value.into() }));
-        self
-    }
-
-    /// The same decision, and the message goes out without the TLV of this tag.
-    #[must_use]
-    pub fn remove_tlv(mut self, tag: u16) -> Self {
-        self.changes.push(Change::RemoveTlv(tag));
-        self
-    }
-
-    /// The same decision, and the submit attempts of the message take tokens from this bucket: at most 8.
-    #[must_use]
-    pub fn use_pace_bucket(mut self, bucket: PaceBucket) -> Self {
-        self.changes.push(Change::UsePaceBucket(bucket));
-        self
-    }
-
-    /// The same decision, and the message is sent only while this window is open: at most 4, all of which must be.
-    #[must_use]
-    pub fn use_send_window(mut self, window: SendWindow) -> Self {
-        self.changes.push(Change::UseSendWindow(window));
         self
     }
 }
