@@ -123,6 +123,6 @@ impl Business {
             let _ = one.task.await;
         }
         self.shared.inbox.close().await;
-        self.shared.engine_client.close(&self.shared.registry);
+        self.shared.engine_client.close();
     }
 }

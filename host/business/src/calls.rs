@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) core: Arc<dyn EventSink>,
     pub(crate) routing: Arc<dyn Routing>,
     pub(crate) registry: Arc<LinkRegistry>,
-    pub(crate) engine_client: Arc<EngineClient>,
+    pub(crate) engine_client: EngineClient,
     pub(crate) inbox: Arc<Inbox>,
     /// The plugins of front ends.
     pub(crate) plugins: Option<Arc<Hooks>>,

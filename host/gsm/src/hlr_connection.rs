@@ -7,6 +7,7 @@ use crate::state::Counts;
 use bytes::{Buf, BytesMut};
 use gsup::ccm::Identity;
 use gsup::client::{ClientTimeouts, Event, GsupClient};
+use ports::link::BackOff;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +27,7 @@ pub(crate) async fn run(
     link: UnboundedSender<LinkInputs>,
     mut stop: watch::Receiver<Option<Instant>>,
 ) {
-    let mut backoff = Duration::from_secs(1);
+    let mut backoff = BackOff::new(MAX_BACKOFF);
     let mut next: ConnId = 0;
     loop {
         next += 1;
@@ -37,19 +38,17 @@ pub(crate) async fn run(
             _ = wait_until_stopped(&mut stop) => break,
         };
         let _ = link.send((next, vec![LinkInput::Closed]));
-        // Reconnect soon after a working connection, and with increasing back-off otherwise.
-        backoff = if started.elapsed() > MAX_BACKOFF {
-            Duration::from_secs(1)
-        } else {
-            (backoff * 2).min(MAX_BACKOFF)
-        };
+        if started.elapsed() > MAX_BACKOFF {
+            backoff.reset();
+        }
+        let wait = backoff.next_wait(Duration::ZERO);
         if let Err(error) = result {
-            tracing::warn!(network = options.name, hlr, %error, retry_in = ?backoff, "hlr unreachable");
+            tracing::warn!(network = options.name, hlr, %error, retry_in = ?wait, "hlr unreachable");
             counts.error(format!("HLR {hlr}: {error}"));
             counts.observed_faults.set_hlr_error(Some(format!("{hlr}: {error}")));
         }
         tokio::select! {
-            () = tokio::time::sleep(backoff) => {}
+            () = tokio::time::sleep(wait) => {}
             _ = wait_until_stopped(&mut stop) => break,
         }
     }

@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub(crate) routing: Arc<dyn Routing>,
     pub(crate) registry: Arc<LinkRegistry>,
     pub(crate) plugins: Arc<dyn PeerPlugins>,
-    pub(crate) engine_client: Arc<EngineClient>,
+    pub(crate) engine_client: EngineClient,
     peers: RwLock<HashMap<String, Arc<RunningPeer>>>,
 }
 
@@ -143,6 +143,6 @@ impl PluginPeers {
                 let _ = task.await;
             }
         }
-        self.shared.engine_client.close(&self.shared.registry);
+        self.shared.engine_client.close();
     }
 }

@@ -13,48 +13,43 @@ use tokio::sync::oneshot;
 #[error("no answer in time; repeat the request with the same idempotency key to learn its result")]
 pub struct EngineTimeout;
 
+/// Requests that wait for their answers, by token.
+type WaitingRequests = Mutex<HashMap<u64, oneshot::Sender<EngineAnswer>>>;
+
 /// Sends requests to the engine and returns its answers.
 #[derive(Debug)]
 pub struct EngineClient {
+    registry: Arc<LinkRegistry>,
     link: LinkId,
     next: AtomicU64,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<EngineAnswer>>>,
+    waiting: Arc<WaitingRequests>,
+}
+
+impl Drop for EngineClient {
+    fn drop(&mut self) {
+        self.close();
+    }
 }
 
 impl EngineClient {
-    /// Opens a client. It receives answers until the registry removes it. Must be called inside a tokio runtime.
+    /// Opens a client. It receives answers until it is closed. Must be called inside a tokio runtime.
     #[must_use]
-    pub fn open(registry: &LinkRegistry) -> Arc<Self> {
+    pub fn open(registry: &Arc<LinkRegistry>) -> Self {
         Self::open_for(registry, Protocol::Internal)
     }
 
     /// Opens a client for submissions of this protocol.
     #[must_use]
-    pub fn open_for(registry: &LinkRegistry, protocol: Protocol) -> Arc<Self> {
+    pub fn open_for(registry: &Arc<LinkRegistry>, protocol: Protocol) -> Self {
         let (link, commands) = registry.add(protocol);
-        let engine_client = Arc::new(Self { link, next: AtomicU64::new(1), waiting: Mutex::default() });
-        tokio::spawn(engine_client.clone().run(commands));
-        engine_client
+        let waiting = Arc::<WaitingRequests>::default();
+        tokio::spawn(distribute(commands, waiting.clone()));
+        Self { registry: registry.clone(), link, next: AtomicU64::new(1), waiting }
     }
 
-    async fn run(self: Arc<Self>, mut commands: LinkCommands) {
-        while let Some(batch) = commands.recv().await {
-            for command in batch {
-                if let LinkCommand::Answer { token, answer } = command
-                    && let Some(waits) = self.waiting.lock().remove(&token)
-                {
-                    // The caller may have given up; the request is executed nevertheless.
-                    let _ = waits.send(answer);
-                }
-            }
-        }
-        // The requests that still wait get no answer any more.
-        self.waiting.lock().clear();
-    }
-
-    /// Closes the client; requests that still wait get no answer.
-    pub fn close(&self, registry: &LinkRegistry) {
-        registry.remove(self.link);
+    /// Closes the client, as dropping it does; requests that still wait get no answer.
+    pub fn close(&self) {
+        self.registry.remove(self.link);
     }
 
     /// Sends a request and waits for the answer. The answer comes when its effect is durable.
@@ -110,4 +105,20 @@ impl EngineClient {
             }
         }
     }
+}
+
+/// Gives the answers to the requests that wait for them, until the client is closed.
+async fn distribute(mut commands: LinkCommands, waiting: Arc<WaitingRequests>) {
+    while let Some(batch) = commands.recv().await {
+        for command in batch {
+            if let LinkCommand::Answer { token, answer } = command
+                && let Some(waits) = waiting.lock().remove(&token)
+            {
+                // The caller may have given up; the request is executed nevertheless.
+                let _ = waits.send(answer);
+            }
+        }
+    }
+    // The requests that still wait get no answer any more.
+    waiting.lock().clear();
 }

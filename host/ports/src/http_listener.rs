@@ -2,7 +2,7 @@
 
 use crate::{
     Acceptor, ConnectionCounts, ConnectionLimiter, ConnectionLimits, ConnectionPermit, DrainedBody,
-    ServerCertificate,
+    ServerCertificate, Socket,
 };
 use axum::Router;
 use axum::body::Body;
@@ -26,7 +26,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
 /// The idle timeout of a connection. It is longer than the slowest answer takes; streamed answers send something from
 /// time to time.
@@ -222,12 +221,12 @@ async fn tls_handshake(
     certificate: Option<Arc<ServerCertificate>>,
     remote: SocketAddr,
     timeout: Duration,
-) -> Option<Stream> {
-    let Some(certificate) = certificate else { return Some(Stream::Plain(stream)) };
+) -> Option<Socket> {
+    let Some(certificate) = certificate else { return Some(Socket::Plain(stream)) };
     let timeout = timeout.min(HANDSHAKE_TIMEOUT);
     let handshake = TlsAcceptor::from(certificate.current()).accept(stream);
     match tokio::time::timeout(timeout, handshake).await {
-        Ok(Ok(stream)) => Some(Stream::Tls(Box::new(stream))),
+        Ok(Ok(stream)) => Some(Socket::Tls(Box::new(stream.into()))),
         Ok(Err(error)) => {
             tracing::debug!(%remote, %error, "TLS handshake failed");
             None
@@ -239,16 +238,10 @@ async fn tls_handshake(
     }
 }
 
-#[derive(Debug)]
-enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
-
 /// A stream that fails when nothing was read or written for the idle timeout.
 #[derive(Debug)]
 struct IdleTimeoutStream {
-    stream: Stream,
+    stream: Socket,
     idle_timer: Pin<Box<Sleep>>,
 }
 
@@ -272,10 +265,7 @@ impl AsyncRead for IdleTimeoutStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let done = match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
-        };
+        let done = Pin::new(&mut self.stream).poll_read(context, buffer);
         self.check_idle(context, done)
     }
 }
@@ -286,24 +276,15 @@ impl AsyncWrite for IdleTimeoutStream {
         context: &mut Context<'_>,
         octets: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let done = match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(context, octets),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(context, octets),
-        };
+        let done = Pin::new(&mut self.stream).poll_write(context, octets);
         self.check_idle(context, done)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
-        }
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-        }
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

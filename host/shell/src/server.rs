@@ -68,7 +68,6 @@ pub struct ShellServer {
     path: PathBuf,
     stop: watch::Sender<bool>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
-    registry: Arc<LinkRegistry>,
     shared: Arc<Shared>,
 }
 
@@ -91,7 +90,7 @@ pub(crate) struct Shared {
     core: Arc<dyn EventSink>,
     routing: Arc<dyn Routing>,
     number_parser: Arc<dyn NumberParser>,
-    engine_client: Arc<EngineClient>,
+    engine_client: EngineClient,
     registry: Arc<LinkRegistry>,
     rate_limiters: Mutex<HashMap<SubscriberNumber, (RateLimiter, Instant)>>,
     connection_permits: Arc<Semaphore>,
@@ -132,7 +131,7 @@ impl ShellServer {
             tokio::spawn(accept(shared.clone(), listener, stopped.clone())),
             tokio::spawn(maintain_mailboxes(mailbox_index, options, stopped)),
         ];
-        Ok(Self { path, stop, tasks: Mutex::new(tasks), registry, shared })
+        Ok(Self { path, stop, tasks: Mutex::new(tasks), shared })
     }
 
     /// Changes the options for the next requests and connections, except for the socket, the users and the number of
@@ -175,7 +174,7 @@ impl ShellServer {
                 task.abort();
             }
         }
-        self.shared.engine_client.close(&self.registry);
+        self.shared.engine_client.close();
     }
 }
 

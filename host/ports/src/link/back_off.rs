@@ -3,7 +3,7 @@ use std::time::Duration;
 /// The wait before a peer is dialed again. It doubles from one second to a limit, and is longer where frequent
 /// attempts would do harm (sheet §1.6, §2.3).
 #[derive(Debug)]
-pub(crate) struct BackOff {
+pub struct BackOff {
     next: Duration,
     max: Duration,
 }
@@ -17,18 +17,23 @@ impl BackOff {
     const MAX: Duration = Duration::from_secs(30);
 
     /// Creates a back-off with waits of at most `max`, unless the peer's refusal requires more.
-    pub(crate) fn new(max: Duration) -> Self {
+    #[must_use]
+    pub fn new(max: Duration) -> Self {
         let max = max.max(Self::MIN_LIMIT);
         Self { next: Self::FIRST.min(max), max }
     }
 
     /// Starts again at the first wait, because the link was bound and worked.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.next = Self::FIRST.min(self.max);
     }
 
-    /// Returns the next wait, at least `least`. `random` spreads it over 80 to 120 percent, but never beyond the limit.
-    pub(crate) fn next(&mut self, least: Duration, random: u64) -> Duration {
+    /// Returns the next wait, at least `least`, spread at random over 80 to 120 percent, but never beyond the limit.
+    pub fn next_wait(&mut self, least: Duration) -> Duration {
+        self.next(least, getrandom::u64().unwrap_or(20))
+    }
+
+    fn next(&mut self, least: Duration, random: u64) -> Duration {
         let wait = self.next;
         self.next = (self.next * 2).min(self.max);
         let percent = 80 + u32::try_from(random % 41).unwrap_or(0);

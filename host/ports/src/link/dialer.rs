@@ -157,7 +157,7 @@ impl<P: LinkProtocol, F: Fn(Instant) -> P + Send + Sync + 'static> Dialer<F> {
                 None => {
                     self.record.set_error(end.reason.clone());
                     let least = end.refused.as_ref().map_or(Duration::ZERO, |refusal| refusal.least_wait);
-                    backoff.next(least, getrandom::u64().unwrap_or(20))
+                    backoff.next_wait(least)
                 }
             };
             let (peer, link, reason) = (&self.target.name, self.record.number, &end.reason);

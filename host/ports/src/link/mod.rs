@@ -16,6 +16,7 @@ mod listener;
 mod tracked_socket;
 
 pub use api::{LinkBlocker, LinkPhase, LinkRole};
+pub use back_off::BackOff;
 pub use bound_link::{BoundLink, Link, LoginRefusal};
 pub use client_tls::{ClientTls, TlsError};
 pub use dialer::{DialTarget, DialedPeer, PeerError, dial};
