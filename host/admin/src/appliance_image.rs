@@ -26,6 +26,12 @@ pub trait ApplianceImage: Send + Sync + 'static {
     fn operate_client(&self) -> Option<OperateClient>;
 }
 
+impl ApplianceImage for Option<OperateClient> {
+    fn operate_client(&self) -> Option<OperateClient> {
+        self.clone()
+    }
+}
+
 /// When the operation takes effect.
 #[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

@@ -14,9 +14,13 @@ use crate::records::MessageRecords;
 use crate::service::{Provides, Service, call_json};
 use api::{AttentionView, NotReady};
 use axum::Json;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use configuration::Keys;
 use model::{NumberDisplay, Timestamp};
 use rules::{Facts, findings};
+use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -56,15 +60,48 @@ pub struct PendingConfiguration {
     pub restart: usize,
 }
 
-/// What the attention rules look at.
-pub trait AttentionSource:
-    Operation + Overview + Quarantine + ClusterLeader + Plugins + MessageRecords + EventSinkStates + Configuration
-{
-    /// The limits of the attention rules.
+/// Where the limits of the attention rules come from.
+pub trait AttentionLimitsSource: Send + Sync + 'static {
+    /// The limits.
     fn attention_limits(&self) -> AttentionLimits;
 }
 
-pub(crate) fn routes<S: Provides<dyn AttentionSource>>() -> OpenApiRouter<S> {
+/// Defines the services that the attention rules look at.
+macro_rules! sources {
+    ($($field:ident: $service:ident),* $(,)?) => {
+        /// The services that the attention rules look at.
+        struct AttentionSources {
+            $($field: Arc<dyn $service>,)*
+        }
+
+        /// A state with the services that the attention rules look at.
+        pub(crate) trait ProvidesAttention: $(Provides<dyn $service> +)* {}
+
+        impl<S: $(Provides<dyn $service> +)*> ProvidesAttention for S {}
+
+        impl<S: ProvidesAttention> FromRequestParts<S> for AttentionSources {
+            type Rejection = Infallible;
+
+            async fn from_request_parts(_: &mut Parts, state: &S) -> Result<Self, Infallible> {
+                Ok(Self { $($field: Provides::<dyn $service>::service(state),)* })
+            }
+        }
+    };
+}
+
+sources! {
+    cluster: ClusterLeader,
+    configuration: Configuration,
+    event_sinks: EventSinkStates,
+    limits: AttentionLimitsSource,
+    operation: Operation,
+    overview: Overview,
+    plugins: Plugins,
+    quarantine: Quarantine,
+    records: MessageRecords,
+}
+
+pub(crate) fn routes<S: ProvidesAttention>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(attention))
 }
 
@@ -76,36 +113,38 @@ pub(crate) fn routes<S: Provides<dyn AttentionSource>>() -> OpenApiRouter<S> {
     path = "/v1/attention",
     responses((status = 200, description = "All findings. The list is empty if nothing needs attention.", body = Vec<AttentionView>))
 )]
-async fn attention(backend: Service<dyn AttentionSource>) -> Result<Json<Vec<AttentionView>>, Problem> {
-    call_json(backend, |backend| Ok(findings(&collect_facts(backend)?))).await
+async fn attention(sources: AttentionSources) -> Result<Json<Vec<AttentionView>>, Problem> {
+    call_json(Service(Arc::new(sources)), |sources| Ok(findings(&sources.facts()?))).await
 }
 
-/// Collects the facts for the rules. Facts of the core are omitted while the core does not answer.
-fn collect_facts(backend: &dyn AttentionSource) -> Result<Facts, Problem> {
-    let readiness = backend.readiness();
-    let has_core = !readiness
-        .reasons
-        .iter()
-        .any(|reason| matches!(reason, NotReady::Starting | NotReady::Stopping | NotReady::CoreStalled));
-    Ok(Facts {
-        now: Timestamp::now().0,
-        limits: backend.attention_limits(),
-        status: has_core.then(|| backend.status()).transpose()?,
-        drain: has_core.then(|| backend.drain_state()).transpose()?,
-        queues: if has_core { backend.queues()? } else { Vec::new() },
-        oldest_quarantined: if has_core {
-            backend.quarantine(None, None, 1, NumberDisplay::Masked)?.messages.pop()
-        } else {
-            None
-        },
-        links: backend.links(),
-        networks: backend.gsm(),
-        cluster: backend.cluster(),
-        hooks: backend.hooks(),
-        // An error: there is no archive.
-        archive: backend.archive().ok(),
-        event_sinks: backend.event_sinks(),
-        configuration: backend.pending_configuration(),
-        readiness,
-    })
+impl AttentionSources {
+    /// The facts for the rules. Facts of the core are omitted while the core does not answer.
+    fn facts(&self) -> Result<Facts, Problem> {
+        let readiness = self.operation.readiness();
+        let has_core = !readiness
+            .reasons
+            .iter()
+            .any(|reason| matches!(reason, NotReady::Starting | NotReady::Stopping | NotReady::CoreStalled));
+        Ok(Facts {
+            now: Timestamp::now().0,
+            limits: self.limits.attention_limits(),
+            status: has_core.then(|| self.overview.status()).transpose()?,
+            drain: has_core.then(|| self.operation.drain_state()).transpose()?,
+            queues: if has_core { self.overview.queues()? } else { Vec::new() },
+            oldest_quarantined: if has_core {
+                self.quarantine.quarantine(None, None, 1, NumberDisplay::Masked)?.messages.pop()
+            } else {
+                None
+            },
+            links: self.overview.links(),
+            networks: self.overview.gsm(),
+            cluster: self.cluster.cluster(),
+            hooks: self.plugins.hooks(),
+            // An error: there is no archive.
+            archive: self.records.archive().ok(),
+            event_sinks: self.event_sinks.event_sinks(),
+            configuration: self.configuration.pending_configuration(),
+            readiness,
+        })
+    }
 }

@@ -1,7 +1,7 @@
 //! All services of the API, and its router.
 
 use crate::appliance_image::ApplianceImage;
-use crate::attention::AttentionSource;
+use crate::attention::AttentionLimitsSource;
 use crate::authenticator::Authenticator;
 use crate::authz;
 use crate::backup::Backup;
@@ -20,7 +20,7 @@ use crate::pools::Pools;
 use crate::problem::{Problem, ProblemKind};
 use crate::quarantine::Quarantine;
 use crate::queue_actions::QueueActions;
-use crate::recent_metrics::{MetricsSampler, MetricsSource};
+use crate::recent_metrics::MetricsSampler;
 use crate::records::MessageRecords;
 use crate::security_headers::add_security_headers;
 use crate::service::{Provides, Service, call};
@@ -33,57 +33,61 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
+use std::path::PathBuf;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
-/// Defines the sum of these services, and lets handlers take each.
+/// Defines the services, and lets handlers take each.
 macro_rules! services {
-    ($($service:ident),* $(,)?) => {
-        /// All services behind the HTTP API. Their methods may block; the API calls them on blocking threads.
-        pub trait ApiBackend: $($service +)* {}
+    ($($field:ident: $service:ident),* $(,)?) => {
+        /// The services behind the HTTP API. Their methods may block; the API calls them on blocking threads.
+        #[derive(Clone)]
+        pub struct ApiServices {
+            $(
+                #[doc = concat!("See [`", stringify!($service), "`].")]
+                pub $field: Arc<dyn $service>,
+            )*
+            /// The folder with the history of the metrics.
+            pub metrics_folder: PathBuf,
+        }
 
-        impl<T: $($service +)*> ApiBackend for T {}
-
-        $(impl Provides<dyn $service> for SharedBackend {
+        $(impl Provides<dyn $service> for ApiServices {
             fn service(&self) -> Arc<dyn $service> {
-                self.clone()
+                self.$field.clone()
             }
         })*
     };
 }
 
 services! {
-    ApplianceImage,
-    AttentionSource,
-    Backup,
-    ClusterLeader,
-    Configuration,
-    EventSinkStates,
-    GsmSubscribers,
-    Ledger,
-    MessageRecords,
-    Messages,
-    MetricsSource,
-    Operation,
-    Overview,
-    PaceBuckets,
-    PluginSources,
-    Plugins,
-    Pools,
-    Quarantine,
-    QueueActions,
-    RecentTraffic,
-    Testing,
-    Traces,
+    appliance_image: ApplianceImage,
+    attention_limits: AttentionLimitsSource,
+    backup: Backup,
+    cluster: ClusterLeader,
+    configuration: Configuration,
+    event_sinks: EventSinkStates,
+    subscribers: GsmSubscribers,
+    ledger: Ledger,
+    records: MessageRecords,
+    messages: Messages,
+    operation: Operation,
+    overview: Overview,
+    pace_buckets: PaceBuckets,
+    plugin_sources: PluginSources,
+    plugins: Plugins,
+    pools: Pools,
+    quarantine: Quarantine,
+    queue_actions: QueueActions,
+    traffic: RecentTraffic,
+    testing: Testing,
+    traces: Traces,
 }
-
-pub(crate) type SharedBackend = Arc<dyn ApiBackend>;
 
 /// Default limit of a request body, in octets.
 const REQUEST_LIMIT: usize = 16 << 20;
 
 /// Operations that require no authentication.
-pub(crate) fn public_routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn public_routes() -> OpenApiRouter<ApiServices> {
     OpenApiRouter::new()
         .merge(crate::health::routes())
         .merge(crate::ready::routes())
@@ -91,7 +95,7 @@ pub(crate) fn public_routes() -> OpenApiRouter<SharedBackend> {
 }
 
 /// Operations that require a permission; see [`crate::permissions`].
-pub(crate) fn protected_routes() -> OpenApiRouter<SharedBackend> {
+pub(crate) fn protected_routes() -> OpenApiRouter<ApiServices> {
     OpenApiRouter::new()
         .merge(crate::overview::routes())
         .merge(crate::attention::routes())
@@ -121,16 +125,22 @@ pub(crate) fn protected_routes() -> OpenApiRouter<SharedBackend> {
 }
 
 /// Makes the operations refuse query parameters that they do not describe.
-fn with_known_parameters(operations: OpenApiRouter<SharedBackend>) -> OpenApiRouter<SharedBackend> {
+fn with_known_parameters(operations: OpenApiRouter<ApiServices>) -> OpenApiRouter<ApiServices> {
     let known_parameters = KnownParameters::of(operations.get_openapi());
     operations.route_layer(middleware::from_fn_with_state(known_parameters, reject_unknown_parameters))
 }
 
 /// Builds the router of the whole API. All operations require authentication, except health, readiness, the OpenAPI document
 /// and login.
-pub fn router(backend: SharedBackend, authenticator: Arc<Authenticator>) -> Router {
+pub fn router(services: ApiServices, authenticator: Arc<Authenticator>) -> Router {
+    let sampler = MetricsSampler::start(
+        services.overview.clone(),
+        services.plugins.clone(),
+        &*services.cluster,
+        &services.metrics_folder,
+    );
     let protected_routes = with_known_parameters(protected_routes())
-        .route_layer(middleware::from_fn_with_state(backend.clone(), share_changes))
+        .route_layer(middleware::from_fn_with_state(services.cluster.clone(), share_changes))
         .route_layer(middleware::from_fn_with_state(authenticator.clone(), authz::authorize));
     Router::from(with_known_parameters(public_routes()).merge(protected_routes))
         .fallback(|| async {
@@ -142,19 +152,23 @@ pub fn router(backend: SharedBackend, authenticator: Arc<Authenticator>) -> Rout
         })
         .layer(DefaultBodyLimit::max(REQUEST_LIMIT))
         .layer(Extension(authenticator))
-        .layer(Extension(MetricsSampler::start(&Provides::service(&backend))))
+        .layer(Extension(sampler))
         .layer(middleware::map_response(add_security_headers))
-        .with_state(backend)
+        .with_state(services)
 }
 
 /// Gives what a request has changed to the other nodes of the cluster, before its caller is told.
-async fn share_changes(State(backend): State<SharedBackend>, request: Request, next: Next) -> Response {
+async fn share_changes(
+    State(cluster): State<Arc<dyn ClusterLeader>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let changes = !request.method().is_safe();
     let response = next.run(request).await;
     if !changes || !response.status().is_success() {
         return response;
     }
-    match call(Service(backend.service()), <dyn ClusterLeader>::publish_shared_state).await {
+    match call(Service(cluster), <dyn ClusterLeader>::publish_shared_state).await {
         Ok(()) => response,
         Err(problem) => problem.into_response(),
     }

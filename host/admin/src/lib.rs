@@ -1,6 +1,6 @@
 //! The admin's HTTP API: routes, authentication, permissions, audit, and metrics.
 //!
-//! Each operation calls one of the services of an [`ApiBackend`]. This crate handles HTTP, tokens, errors and documents; it knows nothing of queues.
+//! Each operation calls one of the [`ApiServices`]. This crate handles HTTP, tokens, errors and documents; it knows nothing of queues.
 #![forbid(unsafe_code)]
 
 mod appliance_image;
@@ -47,9 +47,9 @@ mod traffic;
 mod users;
 
 pub use appliance_image::{ApplianceImage, OperateClient};
-pub use attention::{AttentionLimits, AttentionSource, PendingConfiguration};
+pub use attention::{AttentionLimits, AttentionLimitsSource, PendingConfiguration};
 pub use authenticator::Authenticator;
-pub use backend::{ApiBackend, router};
+pub use backend::{ApiServices, router};
 pub use backup::Backup;
 pub use cluster::{ClusterFollower, ClusterLeader, follower_router, no_cluster};
 pub use configuration::{ChangeOptions, Configuration, ConfigurationEdit};
@@ -67,7 +67,6 @@ pub use pools::{PoolFillResult, PoolJournalPage, Pools};
 pub use problem::{Problem, ProblemKind};
 pub use quarantine::{Quarantine, QuarantineDecision};
 pub use queue_actions::QueueActions;
-pub use recent_metrics::MetricsSource;
 pub use records::MessageRecords;
 pub use root_token::{RootToken, RootTokenError};
 pub use subscribers::{GsmSubscribers, SubscriberName};

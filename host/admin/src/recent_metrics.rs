@@ -13,7 +13,7 @@ use axum::extract::Extension;
 use model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
@@ -27,13 +27,7 @@ const CAPACITY: usize = 300;
 /// Links and hooks are read only for every fifth sample: there may be ten thousand links.
 const LINKS_EVERY_SAMPLES: u64 = 5;
 
-/// What the samples are taken from.
-pub trait MetricsSource: Overview + Plugins + ClusterLeader {
-    /// The folder with the history of the metrics.
-    fn metrics_folder(&self) -> PathBuf;
-}
-
-/// Takes samples while the backend exists.
+/// Takes samples while it exists.
 #[derive(Debug, Default)]
 pub(crate) struct MetricsSampler {
     samples: Mutex<VecDeque<MetricsSampleView>>,
@@ -53,14 +47,19 @@ async fn recent_metrics(Extension(sampler): Extension<Arc<MetricsSampler>>) -> J
 }
 
 impl MetricsSampler {
-    /// Starts the sampler. Without a tokio runtime (in tests of routes) it takes no samples.
-    pub(crate) fn start(backend: &Arc<dyn MetricsSource>) -> Arc<Self> {
-        let history = MetricsHistory::open(&backend.metrics_folder());
-        let sampler = Arc::new(Self { history, ..Self::default() });
+    /// Starts the sampler; `folder` has the history of the metrics. Without a tokio runtime (in tests of routes) it takes no
+    /// samples.
+    pub(crate) fn start(
+        overview: Arc<dyn Overview>,
+        plugins: Arc<dyn Plugins>,
+        cluster: &dyn ClusterLeader,
+        folder: &Path,
+    ) -> Arc<Self> {
+        let sampler = Arc::new(Self { history: MetricsHistory::open(folder), ..Self::default() });
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let term = backend.cluster().map(|cluster| cluster.term);
+            let term = cluster.cluster().map(|cluster| cluster.term);
             sampler.history.note_start(Timestamp::now().0, term);
-            runtime.spawn(sample_loop(Arc::downgrade(&sampler), Arc::downgrade(backend)));
+            runtime.spawn(sample_loop(Arc::downgrade(&sampler), Service(overview), Service(plugins)));
         }
         sampler
     }
@@ -84,19 +83,22 @@ impl MetricsSampler {
     }
 }
 
-async fn sample_loop(sampler: Weak<MetricsSampler>, backend: Weak<dyn MetricsSource>) {
+async fn sample_loop(
+    sampler: Weak<MetricsSampler>,
+    overview: Service<dyn Overview>,
+    plugins: Service<dyn Plugins>,
+) {
     let mut clock = tokio::time::interval(SAMPLE_INTERVAL);
     clock.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut round_trip = None;
     for index in 0_u64.. {
         clock.tick().await;
-        let (Some(sampler), Some(backend)) = (sampler.upgrade(), backend.upgrade()) else { return };
+        let Some(sampler) = sampler.upgrade() else { return };
         let with_links = index.is_multiple_of(LINKS_EVERY_SAMPLES);
-        let backend = Service(backend);
-        if with_links && let Ok(hooks) = call(backend.clone(), |backend| Ok(backend.hooks())).await {
+        if with_links && let Ok(hooks) = call(plugins.clone(), |plugins| Ok(plugins.hooks())).await {
             sampler.hooks.lock().push(Timestamp::now().0, &hooks);
         }
-        let sampled = call(backend, move |backend| take_sample(backend, with_links)).await;
+        let sampled = call(overview.clone(), move |overview| take_sample(overview, with_links)).await;
         // The daemon is shutting down, or the store cannot be read; other code reports that.
         if let Ok((mut sample, answered)) = sampled {
             if with_links {
@@ -113,10 +115,10 @@ async fn sample_loop(sampler: Weak<MetricsSampler>, backend: Weak<dyn MetricsSou
 }
 
 fn take_sample(
-    backend: &dyn MetricsSource,
+    overview: &dyn Overview,
     with_links: bool,
 ) -> Result<(MetricsSampleView, Option<u64>), Problem> {
-    let status = backend.status()?;
+    let status = overview.status()?;
     let totals = &status.totals;
     let sample = MetricsSampleView {
         at: Timestamp::now().0,
@@ -131,7 +133,7 @@ fn take_sample(
         round_trip_us: None,
     };
     let round_trip =
-        if with_links { mean(backend.links().iter().filter_map(|link| link.round_trip_us)) } else { None };
+        if with_links { mean(overview.links().iter().filter_map(|link| link.round_trip_us)) } else { None };
     Ok((sample, round_trip))
 }
 

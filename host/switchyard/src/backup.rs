@@ -4,7 +4,6 @@
 //! and other files are copied into a folder of the data directory and checksummed. Finally the copies are sent. A slow
 //! reader therefore delays the copies only, and the data matches the manifest.
 
-use crate::api_backend::Switchyard;
 use crate::manifest::{self, COPY_PREFIX, Manifest, Member};
 use crate::restore::STORE;
 use admin::{Backup, Export, Problem, ProblemKind};
@@ -46,6 +45,8 @@ impl Drop for RunningBackup {
 
 /// The files to back up.
 pub(crate) struct Backups {
+    /// The name of the appliance.
+    name: String,
     pub(crate) data: PathBuf,
     /// Minimum free disk space beside the copies, in octets.
     pub(crate) free_space_watermark: u64,
@@ -57,9 +58,16 @@ pub(crate) struct Backups {
 }
 
 impl Backups {
-    pub(crate) fn new(data: PathBuf, free_space_watermark: u64, archive: Option<&str>) -> Self {
+    pub(crate) fn new(name: &str, data: PathBuf, free_space_watermark: u64, archive: Option<&str>) -> Self {
         let archive = archive.and_then(|url| url.strip_prefix("sqlite:")).map(PathBuf::from);
-        Self { data, free_space_watermark, databases: Vec::new(), archive, running: Arc::default() }
+        Self {
+            name: name.to_owned(),
+            data,
+            free_space_watermark,
+            databases: Vec::new(),
+            archive,
+            running: Arc::default(),
+        }
     }
 
     /// Collects the files to copy as they are. Files of a folder come before its subfolders, so that bindings are
@@ -107,7 +115,7 @@ impl Backups {
     }
 
     /// Copies everything into a folder.
-    fn copy(&self, name: &str) -> Result<(TempDir, Manifest)> {
+    fn copy(&self) -> Result<(TempDir, Manifest)> {
         let at = Timestamp::now();
         let snapshots: Vec<Snapshot> =
             self.databases.iter().map(|take_snapshot| take_snapshot()).collect::<Result<_, _>>()?;
@@ -154,7 +162,7 @@ impl Backups {
             format: manifest::FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             at: at.0,
-            name: name.to_owned(),
+            name: self.name.clone(),
             files,
         };
         Ok((folder, manifest))
@@ -241,15 +249,15 @@ fn send(folder: &Path, manifest: &Manifest, to: &mut ChunkWriter) -> std::io::Re
     tar.into_inner()?.flush()
 }
 
-impl Backup for Switchyard {
+impl Backup for Backups {
     fn backup(&self, by: Arc<str>) -> Result<(String, Export), Problem> {
-        let Some(running) = RunningBackup::begin(&self.backups.running) else {
+        let Some(running) = RunningBackup::begin(&self.running) else {
             return Err(Problem::new(
                 ProblemKind::Conflict,
                 "another backup is running; wait until it has finished",
             ));
         };
-        let (folder, manifest) = self.backups.copy(&self.name).map_err(|error| {
+        let (folder, manifest) = self.copy().map_err(|error| {
             tracing::error!(error = format!("{error:#}"), "backup failed");
             Problem::new(ProblemKind::Unavailable, format!("backup failed: {error:#}"))
         })?;

@@ -1,7 +1,9 @@
 //! What was observed of peers, for the API, and conversions that integrators report.
 
-use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::archived_message::archived_message;
+use crate::arguments::parse_id;
+use crate::problems::shutting_down_problem;
+use crate::records::RecordService;
 use admin::{Problem, ProblemKind};
 use api::{ConversionsResult, PeerFiguresView, RefusedAttempts};
 use capabilities::PeerFigures;
@@ -21,7 +23,7 @@ fn was_accepted(state: FinalState, has_peer_id: bool) -> bool {
     has_peer_id || matches!(state, FinalState::Delivered | FinalState::Relayed)
 }
 
-impl Switchyard {
+impl RecordService {
     /// Finds a message that a peer has accepted, in memory, store or archive.
     fn accepted_by_peer(&self, id: MessageId) -> Result<Option<AcceptedByPeer>, Problem> {
         let internal = |error: store::StoreError| Problem::new(ProblemKind::Internal, error.to_string());
@@ -84,7 +86,7 @@ fn view(figures: &PeerFigures) -> PeerFiguresView {
     }
 }
 
-impl Switchyard {
+impl RecordService {
     /// What was observed of a peer lately.
     pub(crate) fn figures_of_peer(&self, name: &str) -> Result<PeerFiguresView, Problem> {
         if self.directory.load().id(name).is_none() {
@@ -101,7 +103,7 @@ impl Switchyard {
     ) -> Result<ConversionsResult, Problem> {
         let mut result = ConversionsResult::default();
         for text in ids {
-            let id = Self::parse_id(text).ok();
+            let id = parse_id(text).ok();
             let found = id.map(|id| self.accepted_by_peer(id)).transpose()?.flatten();
             let found = found.filter(|found| account.is_none_or(|account| *account == *found.origin));
             let (Some(id), Some(found)) = (id, found) else {

@@ -4,9 +4,10 @@
 //! first, so that a message that moves between the reads is found at least once; duplicates are removed. The order also
 //! makes the operation resumable: all ids at or above the cursor are done.
 
-use crate::api_backend::{Switchyard, shutting_down_problem};
+use crate::arguments::{Query, parse_id};
 use crate::core_handle;
-use crate::records::{Query, archive_problem};
+use crate::problems::{archive_problem, shutting_down_problem};
+use crate::records::RecordService;
 use admin::{Problem, ProblemKind};
 use api::{ResendDlrsRequest, ResendDlrsResult};
 use archive::ArchiveFilter;
@@ -20,7 +21,7 @@ const PAGE: usize = 500;
 
 type FinishedById = BTreeMap<MessageId, (Message, FinalRecord)>;
 
-impl Switchyard {
+impl RecordService {
     /// Sends the DLRs of a time range again, newest message first. The result contains the number of DLRs and, if an
     /// account's queue was full, `next`: the id below which to continue.
     ///
@@ -36,7 +37,7 @@ impl Switchyard {
             return Err(Problem::new(ProblemKind::BadRequest, "from and until: must both be given"));
         };
         let mut before = match request.before.as_deref() {
-            Some(id) => Self::parse_id(id)
+            Some(id) => parse_id(id)
                 .map_err(|_| Problem::new(ProblemKind::BadRequest, "before: is not the `next` of a page"))?,
             None => MessageId(i64::MAX.unsigned_abs()),
         };

@@ -1,29 +1,48 @@
 //! Drain mode: submissions are refused and queued messages are delivered. It ends on request or with the process.
 
-use crate::api_backend::{Switchyard, shutting_down_problem};
+use crate::core_handle::CoreHandle;
+use crate::problems::shutting_down_problem;
 use admin::Problem;
 use api::{DrainOptions, DrainStateView, RemainingMessagesView};
 use engine::Event;
+use links::Links;
 use model::Timestamp;
+use parking_lot::Mutex;
 use ports::EventSink as _;
 use std::sync::Arc;
 
 /// The drain in progress.
 #[derive(Debug, Clone)]
-pub(crate) struct DrainInfo {
-    pub(crate) since: Timestamp,
-    pub(crate) by: Arc<str>,
-    pub(crate) refuse_binds: bool,
+struct DrainInfo {
+    since: Timestamp,
+    by: Arc<str>,
+    refuse_binds: bool,
 }
 
-impl Switchyard {
-    pub(crate) fn show_drain(&self) -> Result<DrainStateView, Problem> {
+/// Drain mode.
+pub(crate) struct Drain {
+    core: CoreHandle,
+    links: Arc<Links>,
+    current: Mutex<Option<DrainInfo>>,
+}
+
+impl Drain {
+    pub(crate) fn new(core: CoreHandle, links: Arc<Links>) -> Self {
+        Self { core, links, current: Mutex::new(None) }
+    }
+
+    /// Who started the drain in progress, if there is one.
+    pub(crate) fn by(&self) -> Option<Arc<str>> {
+        self.current.lock().as_ref().map(|drain| drain.by.clone())
+    }
+
+    pub(crate) fn state(&self) -> Result<DrainStateView, Problem> {
         let remaining = self.core.query(|engine, _| {
             let in_flight = engine.peers().iter().map(|peer| peer.in_flight).sum();
             RemainingMessagesView { waiting: engine.live() as u64, in_flight }
         });
         let remaining = remaining.ok_or_else(shutting_down_problem)?;
-        let draining = self.draining.lock().clone();
+        let draining = self.current.lock().clone();
         Ok(DrainStateView {
             draining: draining.is_some(),
             refuse_binds: draining.as_ref().is_some_and(|draining| draining.refuse_binds),
@@ -34,9 +53,9 @@ impl Switchyard {
     }
 
     /// Returns when no later submission can be accepted: the engine gets the event before the state is read.
-    pub(crate) fn start_drain(&self, how: DrainOptions, by: &Arc<str>) -> Result<DrainStateView, Problem> {
+    pub(crate) fn begin(&self, how: DrainOptions, by: &Arc<str>) -> Result<DrainStateView, Problem> {
         {
-            let mut draining = self.draining.lock();
+            let mut draining = self.current.lock();
             match &mut *draining {
                 Some(before) => before.refuse_binds = how.refuse_binds,
                 None => {
@@ -52,18 +71,18 @@ impl Switchyard {
             self.core.push(vec![Event::Admission { open: false }]);
         }
         tracing::info!(%by, refuse_binds = how.refuse_binds, "drain started, submissions are refused");
-        self.show_drain()
+        self.state()
     }
 
-    pub(crate) fn stop_drain(&self, by: &str) -> Result<DrainStateView, Problem> {
+    pub(crate) fn end(&self, by: &str) -> Result<DrainStateView, Problem> {
         {
-            let mut draining = self.draining.lock();
+            let mut draining = self.current.lock();
             if draining.take().is_some() {
                 self.links.refuse_new_binds(false);
                 self.core.push(vec![Event::Admission { open: true }]);
                 tracing::info!(by, "drain ended");
             }
         }
-        self.show_drain()
+        self.state()
     }
 }

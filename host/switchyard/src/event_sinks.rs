@@ -1,6 +1,5 @@
 //! Event sinks: what they read of the appliance, the admin API and the metrics.
 
-use crate::api_backend::Switchyard;
 use crate::archived_message::archived_message;
 use crate::archiving::ArchiveReader;
 use crate::peer_roles::PeerRoles;
@@ -68,13 +67,16 @@ impl StoredMessages {
     }
 }
 
-impl admin::EventSinkStates for Switchyard {
+/// The running event sinks and CDR files, if any are configured.
+pub(crate) struct EventSinkService(pub(crate) Option<events::EventSinks>);
+
+impl admin::EventSinkStates for EventSinkService {
     fn event_sinks(&self) -> Vec<EventSinkView> {
-        self.event_sinks.as_ref().map(events::EventSinks::status).unwrap_or_default()
+        self.0.as_ref().map(events::EventSinks::status).unwrap_or_default()
     }
 }
 
-impl Switchyard {
+impl EventSinkService {
     pub(crate) fn write_event_metrics(&self, page: &mut MetricsPage) {
         for sink in admin::EventSinkStates::event_sinks(self) {
             let name = sink.name.as_str();

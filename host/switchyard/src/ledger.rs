@@ -1,11 +1,14 @@
 //! Ledger accounts in the admin API.
 
-use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::core_handle;
+use crate::core_handle::{self, CoreHandle};
+use crate::problems::shutting_down_problem;
 use admin::{Problem, ProblemKind};
 use api::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
 use engine::{EngineAnswer, Event, LedgerAnswer};
 use model::{Balance, LedgerChange, LedgerOperation, OperationRecord};
+use ports::LinkRegistry;
+use std::sync::Arc;
+use store::Store;
 
 /// Maximum length of an actor's name and of a reason, in octets.
 const MAX_ACTOR_OCTETS: usize = 64;
@@ -83,7 +86,14 @@ fn operation_view(record: OperationRecord) -> LedgerOperationView {
     }
 }
 
-impl admin::Ledger for Switchyard {
+/// Ledger accounts.
+pub(crate) struct LedgerService {
+    pub(crate) core: CoreHandle,
+    pub(crate) registry: Arc<LinkRegistry>,
+    pub(crate) store: Arc<Store>,
+}
+
+impl admin::Ledger for LedgerService {
     fn balances(&self) -> Result<BalancesView, Problem> {
         let balances = self.core.query(|engine, _| {
             let all = engine.balances().map(|(name, balance)| (name.clone(), balance));
@@ -109,10 +119,8 @@ impl admin::Ledger for Switchyard {
         request: LedgerChangeRequest,
     ) -> Result<BalanceChangeView, Problem> {
         let operation = parse_operation(account, key, request)?;
-        let answer = core_handle::request(&self.core, &self.links.registry(), |reply| Event::Ledger {
-            operation,
-            reply,
-        });
+        let answer =
+            core_handle::request(&self.core, &self.registry, |reply| Event::Ledger { operation, reply });
         let (balance, repeated) = match answer.ok_or_else(shutting_down_problem)? {
             EngineAnswer::Ledger(LedgerAnswer::Done { balance }) => (balance, false),
             EngineAnswer::Ledger(LedgerAnswer::Repeated { balance }) => (balance, true),

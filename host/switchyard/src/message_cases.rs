@@ -1,8 +1,9 @@
 //! Cases of messages for plugin authors: questions to screens and routers, with the host's answers and the decisions.
 
-use crate::api_backend::Switchyard;
-use crate::plugins::{chain, hook_problem};
+use crate::binding_requests::chain;
+use crate::hook_service::HookService;
 use crate::policy_try::{Question, TIME_LIMIT, archived_by_id, busy, questions};
+use crate::problems::hook_problem;
 use crate::replays::{UNKNOWN_PEER, routed_message};
 use admin::{Problem, ProblemKind};
 use api::{MessageCase, PolicyTryRequest};
@@ -21,7 +22,7 @@ fn binding_of<'a>(chain: &'a [Binding], by: Option<&PluginVersion>) -> Option<&'
     chain.iter().find(is_by).or(chain.first())
 }
 
-impl Switchyard {
+impl HookService {
     /// Makes a case of each recorded call of the receipt policies about a message, as the chain decides it.
     fn make_receipt_cases(
         &self,

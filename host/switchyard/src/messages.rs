@@ -1,8 +1,10 @@
 //! The message search over memory, store and archive, and admin actions on a single message.
 
-use crate::api_backend::{Switchyard, shutting_down_problem};
+use crate::arguments::{parse_id, time};
 use crate::core_handle;
-use crate::records::time;
+use crate::message_service::MessageService;
+use crate::message_state::message_state;
+use crate::problems::shutting_down_problem;
 use admin::{MessageAction, Problem, ProblemKind};
 use api::MessageStateView;
 use archive::{ArchiveFilter, Record, RecordFields, Side};
@@ -22,25 +24,6 @@ use store::{ScanStep, StoredMessage};
 const SCAN_LIMIT: usize = 20_000;
 /// Maximum backward step of the wall clock: ids always ascend, times may not.
 const CLOCK_SLACK_MS: u64 = 3_600_000;
-
-/// The state of an unfinished message.
-pub(crate) fn message_state(state: MessageState) -> MessageStateView {
-    match state {
-        MessageState::Queued | MessageState::SubscriberLocked => MessageStateView::Queued,
-        MessageState::Suspended => MessageStateView::Suspended,
-        MessageState::Paced => MessageStateView::Paced,
-        MessageState::Submitted => MessageStateView::Submitted,
-        MessageState::Deferred => MessageStateView::Deferred,
-        MessageState::Held => MessageStateView::Held,
-        MessageState::Quarantined => MessageStateView::Quarantined,
-        MessageState::AwaitingLookup => MessageStateView::AwaitingLookup,
-        MessageState::Resolving => MessageStateView::Resolving,
-        MessageState::Deciding => MessageStateView::Deciding,
-        MessageState::Uncertain => MessageStateView::Uncertain,
-        MessageState::AwaitingDlr => MessageStateView::Responded,
-        MessageState::Ending => MessageStateView::Ending,
-    }
-}
 
 /// The search criteria.
 struct Search {
@@ -138,7 +121,7 @@ impl Search {
     }
 }
 
-impl Switchyard {
+impl MessageService {
     /// The current number of a subscriber, without a plus sign; `None` if no core network knows it.
     fn number_of(&self, imsi: &str) -> Result<Option<String>, Problem> {
         let imsi = imsi.parse().map_err(|_| {
@@ -182,7 +165,7 @@ impl Switchyard {
             }
         };
         Ok(Search {
-            submission: request.submission.as_deref().map(Self::parse_id).transpose()?,
+            submission: request.submission.as_deref().map(parse_id).transpose()?,
             subscriber,
             number: request.number.as_deref().map(|number| strip_plus(number).to_owned()),
             account: id(&request.account),
@@ -349,7 +332,7 @@ fn archived_row(record: &Record, numbers: NumberDisplay) -> api::MessageRowView 
     }
 }
 
-impl admin::Messages for Switchyard {
+impl admin::Messages for MessageService {
     fn find_messages(
         &self,
         request: &api::MessageFilter,
@@ -357,7 +340,7 @@ impl admin::Messages for Switchyard {
     ) -> Result<api::MessagePageView, Problem> {
         let search = self.search(request)?;
         let before = match request.cursor.as_deref() {
-            Some(cursor) => Self::parse_id(cursor).map_err(|_| {
+            Some(cursor) => parse_id(cursor).map_err(|_| {
                 Problem::new(
                     ProblemKind::BadRequest,
                     format!("cursor: {cursor:?} is not the `next` of a page"),
@@ -393,7 +376,7 @@ impl admin::Messages for Switchyard {
     }
 
     fn apply_message_action(&self, id: &str, action: MessageAction, by: &str) -> Result<(), Problem> {
-        let id = Self::parse_id(id)?;
+        let id = parse_id(id)?;
         let (what, needs) = match action {
             MessageAction::SendAgain => (engine::AdminAction::SendAgain, "is not uncertain"),
             MessageAction::GiveUp => (engine::AdminAction::GiveUp, "is not uncertain"),

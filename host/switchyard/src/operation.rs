@@ -1,15 +1,18 @@
 //! Operation of the daemon: readiness, drain, log level, the cluster.
 
-use crate::api_backend::Switchyard;
+use crate::core_handle::CoreHandle;
+use crate::drain::Drain;
 use crate::leading_node::LeadingNode;
+use crate::logging::LogControl;
 use admin::{ClusterLeader, Operation, Problem, ProblemKind};
 use api::{
     ClusterView, DrainOptions, DrainStateView, FieldProblem, LogLevelRequest, LogLevelView, NotReady,
     Readiness,
 };
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
+use store::Store;
 
 /// A commit that takes longer than this is reported as stalled.
 const STALLED: Duration = Duration::from_secs(5);
@@ -17,14 +20,48 @@ const STALLED: Duration = Duration::from_secs(5);
 /// A core that does not respond within this time is reported as stalled.
 const CORE_ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
-impl Operation for Switchyard {
+/// The daemon's own state.
+pub(crate) struct OperationService {
+    core: CoreHandle,
+    store: Arc<Store>,
+    drain: Arc<Drain>,
+    logging: Arc<LogControl>,
+    ready: AtomicBool,
+    stopping: AtomicBool,
+}
+
+impl OperationService {
+    /// The service of a daemon that is starting.
+    pub(crate) fn new(
+        core: CoreHandle,
+        store: Arc<Store>,
+        drain: Arc<Drain>,
+        logging: Arc<LogControl>,
+    ) -> Self {
+        let (ready, stopping) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { core, store, drain, logging, ready, stopping }
+    }
+
+    /// The daemon accepts messages from now on.
+    pub(crate) fn set_ready(&self) {
+        self.ready.store(true, Relaxed);
+    }
+
+    /// The daemon is shutting down from now on.
+    pub(crate) fn set_stopping(&self) {
+        self.stopping.store(true, Relaxed);
+        self.ready.store(false, Relaxed);
+    }
+}
+
+impl Operation for OperationService {
     fn readiness(&self) -> Readiness {
         let stopping = self.stopping.load(Relaxed);
         let ready = self.ready.load(Relaxed);
         let status_line = [
             (NotReady::Starting, !stopping && !ready),
             (NotReady::Stopping, stopping),
-            (NotReady::Draining, self.draining.lock().is_some()),
+            (NotReady::Draining, self.drain.by().is_some()),
             (NotReady::DiskLow, self.core.counts.disk_low.load(Relaxed)),
             (NotReady::StoreStalled, self.core.commit_duration().is_some_and(|time| time > STALLED)),
             // A load balancer turns to the other node as soon as that one leads.
@@ -38,15 +75,15 @@ impl Operation for Switchyard {
     }
 
     fn drain_state(&self) -> Result<DrainStateView, Problem> {
-        self.show_drain()
+        self.drain.state()
     }
 
     fn begin_drain(&self, how: DrainOptions, by: Arc<str>) -> Result<DrainStateView, Problem> {
-        self.start_drain(how, &by)
+        self.drain.begin(how, &by)
     }
 
     fn end_drain(&self, by: &str) -> Result<DrainStateView, Problem> {
-        self.stop_drain(by)
+        self.drain.end(by)
     }
 
     fn log_level(&self) -> LogLevelView {
@@ -65,15 +102,18 @@ impl Operation for Switchyard {
     }
 }
 
-impl Switchyard {
+/// The cluster that this node leads, if it belongs to one.
+pub(crate) struct ClusterService(pub(crate) Option<Arc<LeadingNode>>);
+
+impl ClusterService {
     fn leading(&self) -> Result<&LeadingNode, Problem> {
-        self.cluster.as_deref().ok_or_else(admin::no_cluster)
+        self.0.as_deref().ok_or_else(admin::no_cluster)
     }
 }
 
-impl ClusterLeader for Switchyard {
+impl ClusterLeader for ClusterService {
     fn cluster(&self) -> Option<ClusterView> {
-        self.cluster.as_ref().map(|node| node.view())
+        self.0.as_ref().map(|node| node.view())
     }
 
     fn hand_over(&self, by: &str) -> Result<(), Problem> {
@@ -85,6 +125,6 @@ impl ClusterLeader for Switchyard {
     }
 
     fn publish_shared_state(&self) -> Result<(), Problem> {
-        self.cluster.as_ref().map_or(Ok(()), |node| node.publish())
+        self.0.as_ref().map_or(Ok(()), |node| node.publish())
     }
 }

@@ -1,13 +1,14 @@
 //! Pace buckets, in the admin API and in the metrics.
 
-use crate::api_backend::{Switchyard, shutting_down_problem};
+use crate::core_handle::CoreHandle;
+use crate::problems::shutting_down_problem;
 use admin::Problem;
 use admin::metrics::{self, MetricsPage};
 use engine::PaceBucketStatus;
 
-impl admin::PaceBuckets for Switchyard {
+impl admin::PaceBuckets for CoreHandle {
     fn pace_buckets(&self) -> Result<Vec<api::PaceBucketView>, Problem> {
-        let buckets = self.core.query(engine::Engine::pace_buckets).ok_or_else(shutting_down_problem)?;
+        let buckets = self.query(engine::Engine::pace_buckets).ok_or_else(shutting_down_problem)?;
         Ok(buckets.iter().map(view).collect())
     }
 }
@@ -25,13 +26,11 @@ fn view(bucket: &PaceBucketStatus) -> api::PaceBucketView {
     }
 }
 
-impl Switchyard {
-    pub(crate) fn write_pace_metrics(&self, page: &mut MetricsPage) {
-        let Some(buckets) = self.core.query(engine::Engine::pace_buckets) else { return };
-        // Plugins may define thousands, with other names each day.
-        for bucket in buckets.iter().filter(|bucket| !bucket.by_plugin) {
-            page.put(&metrics::PACE_WAITING, &[&bucket.name], bucket.waiting as f64);
-            page.put(&metrics::PACE_TOKENS, &[&bucket.name], bucket.tokens as f64);
-        }
+pub(crate) fn write_pace_metrics(core: &CoreHandle, page: &mut MetricsPage) {
+    let Some(buckets) = core.query(engine::Engine::pace_buckets) else { return };
+    // Plugins may define thousands, with other names each day.
+    for bucket in buckets.iter().filter(|bucket| !bucket.by_plugin) {
+        page.put(&metrics::PACE_WAITING, &[&bucket.name], bucket.waiting as f64);
+        page.put(&metrics::PACE_TOKENS, &[&bucket.name], bucket.tokens as f64);
     }
 }

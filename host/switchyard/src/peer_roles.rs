@@ -1,7 +1,6 @@
 //! Which peers are accounts, and where the messages of others go by default.
 
-use crate::config::Config;
-use model::{Directory, PeerId};
+use model::PeerId;
 use std::collections::{HashMap, HashSet};
 
 /// The roles of peers: accounts, and default accounts of other peers.
@@ -16,20 +15,13 @@ pub(crate) struct PeerRoles {
 }
 
 impl PeerRoles {
-    pub(crate) fn of(config: &Config, names: &Directory) -> Self {
-        let peers = config.peers.iter().map(|peer| (peer.links.peer, &peer.keys.default_account));
-        let gateways =
-            config.gateways.iter().map(|gateway| (gateway.links.peer(), &gateway.keys.default_account));
-        let networks =
-            config.networks.iter().map(|network| (network.links.peer, &network.keys.default_account));
-        let plugin_peers =
-            config.plugin_peers.iter().map(|peer| (peer.link.peer, &peer.keys.default_account));
-        let defaults = peers.chain(gateways).chain(plugin_peers).chain(networks);
-        let defaults =
-            defaults.filter_map(|(peer, account)| Some((peer, names.id(account.as_deref()?)?))).collect();
-        let shell = config.shell.as_ref().map(|shell| shell.options.peer);
-        let accounts = config.accounts.iter().map(|account| account.links.peer).chain(shell).collect();
-        Self { defaults, accounts, shell }
+    /// The roles: the default accounts of peers, the accounts, and the local socket's peer, which is an account too.
+    pub(crate) fn new(
+        defaults: HashMap<PeerId, PeerId>,
+        accounts: impl Iterator<Item = PeerId>,
+        shell: Option<PeerId>,
+    ) -> Self {
+        Self { defaults, accounts: accounts.chain(shell).collect(), shell }
     }
 
     /// Whether a peer is an account or the local socket: its messages are priced.

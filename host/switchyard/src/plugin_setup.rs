@@ -2,7 +2,6 @@
 
 use crate::config::{Config, FirstBinding};
 use crate::lookups::AppliedLookups;
-use crate::peer_roles::PeerRoles;
 use crate::routing::{ApplianceRouting, InboxRoutes};
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
@@ -104,7 +103,7 @@ pub(crate) fn routing(
         tracing::warn!("no router bound, all submissions are refused");
     }
     let shell = config.shell.as_ref().map(|shell| &shell.options);
-    let peer_roles = Arc::new(ArcSwap::from_pointee(PeerRoles::of(config, &names)));
+    let peer_roles = Arc::new(ArcSwap::from_pointee(config.peer_roles(&names)));
     let plan = config.default_plan().cloned();
     let directory = directory.clone();
     let inboxes = shell.map(InboxRoutes::new);

@@ -1,8 +1,9 @@
 //! Plugins that the appliance pulls from the sources of its configuration.
 
-use crate::api_backend::Switchyard;
 use crate::config::{PluginSource, SourceError};
-use crate::plugins::{hook_problem, plugin_version};
+use crate::hook_service::HookService;
+use crate::plugins::plugin_version;
+use crate::problems::{hook_problem, unprocessable};
 use crate::source_readers::{ReadFailure, ReadKind, ReadResults};
 use admin::{Problem, ProblemKind};
 use api::{OutdatedPluginView, PluginOrigin, PluginPullRequest, PluginVersionView};
@@ -29,10 +30,6 @@ struct PulledTag {
 
 /// The digests of a source's tags, in their order.
 type ResolvedTags = Result<ReadResults<Result<String, Problem>>, Problem>;
-
-fn unprocessable(what: impl Into<String>) -> Problem {
-    Problem::new(ProblemKind::Unprocessable, what)
-}
 
 /// The plugin's repository or folder, at a tag or digest.
 fn open(
@@ -188,7 +185,7 @@ fn read_problem(source: &PluginSource, failure: ReadFailure) -> Problem {
     }
 }
 
-impl Switchyard {
+impl HookService {
     fn plugin_source(&self, name: &str) -> Result<PluginSource, Problem> {
         let sources = self.tuning.plugin_sources();
         if let Some(source) = sources.iter().find(|source| source.name == name) {
@@ -236,7 +233,7 @@ impl Switchyard {
     }
 }
 
-impl admin::PluginSources for Switchyard {
+impl admin::PluginSources for HookService {
     fn plugin_sources(&self) -> Vec<api::PluginSourceView> {
         let sources = self.tuning.plugin_sources();
         let view = |source: &PluginSource| api::PluginSourceView {

@@ -1,8 +1,11 @@
 //! Tries a policy document with messages, beside the live chain and without effects.
 
-use crate::api_backend::Switchyard;
-use crate::plugins::{chain, hook_problem};
-use crate::replays::{Replays, UNKNOWN_PEER, archived_message, screening_as_routing};
+use crate::binding_requests::chain;
+use crate::explain::hypothetical_message;
+use crate::hook_service::HookService;
+use crate::problems::{hook_problem, unprocessable};
+use crate::replays::{UNKNOWN_PEER, archived_message, needs_texts, screening_as_routing};
+use crate::traces::describe_routing;
 use admin::{Problem, ProblemKind};
 use api::{
     PolicyTryRequest, PolicyTryView, TriedDecisionView, TriedHostCallView, TriedLegView, TriedMessageView,
@@ -11,8 +14,8 @@ use archive::ArchivedMessage;
 use bytes::Bytes;
 use hooks::{Binding, DryRun, HostAnswer, ScreenDecision, ScreenOutcome, TracedDryRun};
 use model::{
-    Hook, Message, MessageChanges, NumberDisplay, PluginVersion, Quote, RejectReason, RoutingDecision,
-    ScreenVerdict, SenderRequest, Text, Timestamp, Verdict,
+    Directory, Hook, Message, MessageChanges, NumberDisplay, PluginVersion, Quote, RejectReason,
+    RoutingDecision, ScreenVerdict, SenderRequest, Text, Timestamp, Verdict,
 };
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
@@ -23,10 +26,6 @@ const MAX_MESSAGES: usize = 100;
 
 /// The time after which no further message is tried, and that a request waits for another one.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(10);
-
-fn unprocessable(what: impl Into<String>) -> Problem {
-    Problem::new(ProblemKind::Unprocessable, what)
-}
 
 /// A message, with what its routers were told.
 pub(crate) struct Question {
@@ -48,16 +47,16 @@ enum TriedChains {
 }
 
 impl TriedChains {
-    fn start(appliance: &Switchyard, router: &[Binding], biller: &[Binding]) -> Result<Self, Problem> {
-        let hooks = &appliance.routing.hooks;
+    fn start(service: &HookService, router: &[Binding], biller: &[Binding]) -> Result<Self, Problem> {
+        let hooks = &service.routing.hooks;
         let start =
             |hook, chain: &[Binding]| hooks.try_run(hook, chain).map_err(|error| hook_problem(&error));
         let biller = (!biller.is_empty()).then(|| start(Hook::Biller, biller)).transpose()?;
         Ok(Self::Routing { router: start(Hook::Router, router)?, biller })
     }
 
-    fn start_screens(appliance: &Switchyard, screens: &[Binding]) -> Result<Self, Problem> {
-        let start = || appliance.routing.hooks.try_run(Hook::Screen, screens);
+    fn start_screens(service: &HookService, screens: &[Binding]) -> Result<Self, Problem> {
+        let start = || service.routing.hooks.try_run(Hook::Screen, screens);
         let started = (!screens.is_empty()).then(start).transpose();
         started.map(Self::Screens).map_err(|error| hook_problem(&error))
     }
@@ -84,7 +83,7 @@ struct Decided {
     fault: Option<String>,
 }
 
-impl Switchyard {
+impl HookService {
     /// Decides the messages by the requested chain and by the live one. `numbers`: how numbers are shown of archived messages, and with
     /// their texts for plugins that read them.
     pub(crate) fn try_document(
@@ -147,14 +146,14 @@ impl Switchyard {
 
 /// Checks that the plugins accept their documents.
 fn check(
-    appliance: &Switchyard,
+    service: &HookService,
     hook: Hook,
     activation: api::ActivationRequest,
 ) -> Result<PolicyTryView, Problem> {
-    let hooks = &appliance.routing.hooks;
+    let hooks = &service.routing.hooks;
     let live_chain = hooks.status(hook).live.chain;
     let checked_chain = chain(activation, &live_chain)?;
-    let Some(_turn) = appliance.replays.trying.try_lock_for(TIME_LIMIT) else { return Err(busy()) };
+    let Some(_turn) = service.replays.trying.try_lock_for(TIME_LIMIT) else { return Err(busy()) };
     let checked = hooks.try_run(hook, &checked_chain).map_err(|error| hook_problem(&error))?;
     Ok(PolicyTryView {
         hook,
@@ -170,7 +169,7 @@ fn check(
 /// The typed messages of a request, or the newest ones of the archive; those with their texts if a plugin reads texts, or `with_texts`,
 /// and the caller may read them.
 pub(crate) fn questions(
-    appliance: &Switchyard,
+    service: &HookService,
     hook: Hook,
     requested: (Option<Vec<api::ExplainRequest>>, Option<u64>, Option<String>),
     chains: &[&[Binding]],
@@ -178,12 +177,12 @@ pub(crate) fn questions(
 ) -> Result<Vec<Question>, Problem> {
     match requested {
         (Some(messages), None, None) if (1..=MAX_MESSAGES).contains(&messages.len()) => {
-            messages.iter().map(|message| hypothetical(appliance, message)).collect()
+            messages.iter().map(|message| hypothetical(service, message)).collect()
         }
         (None, Some(last), None) if (1..=MAX_MESSAGES as u64).contains(&last) => {
-            archived(appliance, hook, Selected::Last(last), chains, (numbers, with_texts))
+            archived(service, hook, Selected::Last(last), chains, (numbers, with_texts))
         }
-        (None, None, Some(id)) => archived(appliance, hook, Selected::Id(&id), chains, (numbers, with_texts)),
+        (None, None, Some(id)) => archived(service, hook, Selected::Id(&id), chains, (numbers, with_texts)),
         _ => Err(unprocessable(format!(
             "needs `messages`, a list of 1 to {MAX_MESSAGES}, or `last`, a number from 1 to {MAX_MESSAGES}, or `message`, the id \
              of an archived message"
@@ -203,8 +202,8 @@ fn names(chain: &[Binding]) -> Vec<api::PluginVersionName> {
     chain.iter().map(name).collect()
 }
 
-fn hypothetical(appliance: &Switchyard, asked: &api::ExplainRequest) -> Result<Question, Problem> {
-    let message = appliance.hypothetical_message(asked)?;
+fn hypothetical(service: &HookService, asked: &api::ExplainRequest) -> Result<Question, Problem> {
+    let message = hypothetical_message(&service.directory.load(), asked)?;
     let (origin, at) = (asked.origin.as_str().into(), message.accepted_at);
     Ok(Question { message, origin, at, host_calls: None, inexact: None })
 }
@@ -219,7 +218,7 @@ enum Selected<'a> {
 }
 
 /// The archived message with this id, and its text.
-pub(crate) fn archived_by_id(appliance: &Switchyard, id: &str) -> Result<ArchivedMessage, Problem> {
+pub(crate) fn archived_by_id(service: &HookService, id: &str) -> Result<ArchivedMessage, Problem> {
     let unknown = || {
         let what = format!(
             "message {id} is not in the archive: it is not finished, or was deleted after its retention"
@@ -227,11 +226,11 @@ pub(crate) fn archived_by_id(appliance: &Switchyard, id: &str) -> Result<Archive
         Problem::new(ProblemKind::NotFound, what)
     };
     let number = id.parse().map_err(|_| unknown())?;
-    appliance.replays.archived(number)?.ok_or_else(unknown)
+    service.replays.archived(number)?.ok_or_else(unknown)
 }
 
 fn archived(
-    appliance: &Switchyard,
+    service: &HookService,
     hook: Hook,
     selected: Selected<'_>,
     chains: &[&[Binding]],
@@ -239,19 +238,19 @@ fn archived(
 ) -> Result<Vec<Question>, Problem> {
     let mut reads_texts = with_texts;
     for chain in chains {
-        reads_texts |= Replays::needs_texts(appliance, chain)?;
+        reads_texts |= needs_texts(&service.routing.hooks, chain)?;
     }
     let nobody = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
     let with_body = reads_texts && numbers == NumberDisplay::Whole;
     let found = match selected {
-        Selected::Last(last) => appliance.replays.newest(last, with_body)?,
+        Selected::Last(last) => service.replays.newest(last, with_body)?,
         Selected::Id(id) => {
-            let mut found = archived_by_id(appliance, id)?;
+            let mut found = archived_by_id(service, id)?;
             found.body = found.body.filter(|_| with_body);
             vec![found]
         }
     };
-    let directory = appliance.directory.load();
+    let directory = service.directory.load();
     Ok(found
         .into_iter()
         .map(|archived| {
@@ -285,7 +284,7 @@ fn archived(
 }
 
 fn compare(
-    appliance: &Switchyard,
+    service: &HookService,
     hook: Hook,
     (tried, live): (&TriedChains, &TriedChains),
     question: Question,
@@ -297,10 +296,10 @@ fn compare(
     let with_keys = numbers == NumberDisplay::Whole;
     let mut question = question;
     if !is_archived && hook != Hook::Screen {
-        appliance.routing.preview_lookup(&mut question.message);
+        service.routing.preview_lookup(&mut question.message);
     }
-    let (tried_decided, tried, tried_missing) = decide(appliance, hook, tried, &question, with_keys);
-    let (live_decided, live, live_missing) = decide(appliance, hook, live, &question, with_keys);
+    let (tried_decided, tried, tried_missing) = decide(service, hook, tried, &question, with_keys);
+    let (live_decided, live, live_missing) = decide(service, hook, live, &question, with_keys);
     let Question { message, origin, inexact, .. } = question;
     TriedMessageView {
         id: is_archived.then(|| message.id.to_string()),
@@ -317,7 +316,7 @@ fn compare(
 /// Decides a message by these chains. Returns what is compared, what is shown, and the first kind of host call that was not
 /// recorded.
 fn decide(
-    appliance: &Switchyard,
+    service: &HookService,
     hook: Hook,
     chains: &TriedChains,
     question: &Question,
@@ -330,7 +329,7 @@ fn decide(
     let Question { message, at, host_calls, .. } = question;
     let mut traced: Option<TracedDryRun> = None;
     let (mut cpu, mut fault) = (Duration::ZERO, None);
-    let mut routed = appliance.routing.route_by(message, || {
+    let mut routed = service.routing.route_by(message, || {
         let (result, took) = timed(|| router.trace_route(message, *at, host_calls.as_deref()));
         cpu = took;
         let nobody = || Arc::new(PluginVersion { plugin: "none".to_owned(), version: String::new() });
@@ -356,7 +355,7 @@ fn decide(
     }
     let mut price = None;
     if let (Some(biller), Verdict::Forward(legs)) = (biller, &routed.verdict)
-        && appliance.routing.peer_roles.load().is_account(message.origin)
+        && service.routing.peer_roles.load().is_account(message.origin)
     {
         let first = legs.iter().filter(|leg| !leg.resolve).min_by_key(|leg| leg.rank);
         let (priced, took) = timed(|| biller.price(message, first, *at));
@@ -378,14 +377,15 @@ fn decide(
         by: Some(format!("{} {}", routed.by.plugin, routed.by.version).trim_end().to_owned()),
         decision: match &fault {
             Some(_) => "fault".to_owned(),
-            None => appliance.describe_routing(
+            None => describe_routing(
+                &service.directory.load(),
                 &routed.verdict,
                 routed.sender.as_deref(),
                 routed.changes.as_deref(),
             ),
         },
         note: routed.note.as_deref().map(str::to_owned),
-        legs: legs(appliance, &routed.verdict),
+        legs: legs(&service.directory.load(), &routed.verdict),
         price: price.as_ref().map(price_view),
         fault: fault.clone(),
         host_calls: host_answers.into_iter().map(|answer| host_call(answer, with_keys)).collect(),
@@ -444,10 +444,10 @@ fn timed<T>(call: impl FnOnce() -> T) -> (T, Duration) {
     (result, now().saturating_sub(started))
 }
 
-fn legs(appliance: &Switchyard, verdict: &Verdict) -> Vec<TriedLegView> {
+fn legs(directory: &Directory, verdict: &Verdict) -> Vec<TriedLegView> {
     let Verdict::Forward(legs) = verdict else { return Vec::new() };
     let view = |leg: &model::Leg| TriedLegView {
-        peer: appliance.name_of(leg.peer),
+        peer: directory.name(leg.peer).to_string(),
         rank: leg.rank,
         weight: leg.weight,
         cost: leg.cost,

@@ -1,7 +1,7 @@
 //! Number pools in the admin API.
 
-use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::core_handle::CoreHandle;
+use crate::problems::shutting_down_problem;
 use admin::metrics::{self, MetricsPage};
 use admin::{PoolFillResult, PoolJournalPage, Problem, ProblemKind};
 use engine::{EngineAnswer, Event};
@@ -24,7 +24,7 @@ const MAX_MEASURED_POOLS: usize = 1_000;
 pub(crate) struct PoolService {
     core: CoreHandle,
     store: Arc<Store>,
-    pub(crate) engine_client: Arc<EngineClient>,
+    pub(crate) engine_client: EngineClient,
     pub(crate) feed: Arc<PoolFeed>,
     /// The actor of the API's operations.
     by: Arc<str>,
@@ -42,7 +42,7 @@ fn journal_problem(error: &StoreError) -> Problem {
 
 impl PoolService {
     /// Must be called within a tokio runtime.
-    pub(crate) fn open(core: CoreHandle, registry: &LinkRegistry, store: Arc<Store>) -> Self {
+    pub(crate) fn open(core: CoreHandle, registry: &Arc<LinkRegistry>, store: Arc<Store>) -> Self {
         Self {
             core,
             store,
@@ -99,9 +99,9 @@ impl PoolService {
     }
 }
 
-impl admin::Pools for Switchyard {
+impl admin::Pools for PoolService {
     fn ask_pool(&self, pool: PoolName, request: PoolRequest) -> BoxFuture<'_, Result<PoolAnswer, Problem>> {
-        self.pools.ask(pool, request).boxed()
+        self.ask(pool, request).boxed()
     }
 
     fn fill_pool(
@@ -109,11 +109,11 @@ impl admin::Pools for Switchyard {
         pool: PoolName,
         operations: Vec<PoolOperation>,
     ) -> BoxFuture<'_, Result<PoolFillResult, Problem>> {
-        self.pools.fill(pool, operations).boxed()
+        self.fill(pool, operations).boxed()
     }
 
     fn all_pools(&self) -> BoxFuture<'_, Result<Vec<PoolSummary>, Problem>> {
-        self.pools.all().boxed()
+        self.all().boxed()
     }
 
     fn pool_history(
@@ -123,7 +123,7 @@ impl admin::Pools for Switchyard {
         number: Option<PoolNumber>,
         most: usize,
     ) -> Result<PoolJournalPage, Problem> {
-        let found = self.pools.store.pool_history(pool, before, number, most);
+        let found = self.store.pool_history(pool, before, number, most);
         let found = found.map_err(|error| journal_problem(&error))?;
         Ok(PoolJournalPage { entries: found.entries, next: found.next })
     }
@@ -134,29 +134,19 @@ impl admin::Pools for Switchyard {
         from: u64,
         most: usize,
     ) -> Result<Vec<(u64, JournalEntry)>, Problem> {
-        self.pools.store.pool_journal(pool, from, most).map_err(|error| journal_problem(&error))
+        self.store.pool_journal(pool, from, most).map_err(|error| journal_problem(&error))
     }
 
     fn pool_feed(&self) -> &PoolFeed {
-        &self.pools.feed
+        &self.feed
     }
 }
 
-impl Switchyard {
-    pub(crate) fn write_redis_metrics(&self, page: &mut MetricsPage) {
-        let Some(redis) = &self.redis else { return };
-        let state = redis.state();
-        page.put(&metrics::REDIS_CONNECTIONS, &[], state.open as f64);
-        page.put(&metrics::REDIS_TURNED_AWAY, &[], state.turned_away as f64);
-        page.put(&metrics::REDIS_REQUESTS, &[], state.requests as f64);
-        page.put(&metrics::REDIS_REFUSED, &["no permission"], state.denied as f64);
-        page.put(&metrics::REDIS_REFUSED, &["wrong password"], state.wrong_passwords as f64);
-    }
-
+impl PoolService {
     pub(crate) fn write_pool_metrics(&self, page: &mut MetricsPage) {
         // Metrics are collected on a blocking thread.
         let answer = tokio::runtime::Handle::try_current();
-        let Some(Ok(pools)) = answer.ok().map(|runtime| runtime.block_on(self.pools.all())) else { return };
+        let Some(Ok(pools)) = answer.ok().map(|runtime| runtime.block_on(self.all())) else { return };
         page.put(&metrics::POOLS, &[], pools.len() as f64);
         let measured = &pools[..pools.len().min(MAX_MEASURED_POOLS)];
         for pool in measured {

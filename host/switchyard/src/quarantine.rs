@@ -1,12 +1,14 @@
 //! Messages in quarantine, in the admin API.
 
-use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::queue_actions::{MessagePage, field_problem};
+use crate::arguments::parse_id;
+use crate::message_service::MessageService;
+use crate::problems::{field_problem, shutting_down_problem};
+use crate::queue_actions::MessagePage;
 use admin::{Problem, QuarantineDecision};
 use engine::AdminAction;
 use model::{MessageId, NumberDisplay};
 
-impl admin::Quarantine for Switchyard {
+impl admin::Quarantine for MessageService {
     fn quarantine(
         &self,
         origin: Option<&str>,
@@ -46,7 +48,7 @@ impl admin::Quarantine for Switchyard {
         };
         let ids = match (selection.origin, selection.ids) {
             (None, Some(ids)) if ids.len() <= 1000 => {
-                ids.iter().map(|id| Self::parse_id(id)).collect::<Result<Vec<_>, _>>()?
+                ids.iter().map(|id| parse_id(id)).collect::<Result<Vec<_>, _>>()?
             }
             (None, Some(_)) => return Err(field_problem("/ids", "are too many", Some("at most 1000"))),
             (Some(name), None) => {

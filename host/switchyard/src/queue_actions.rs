@@ -1,11 +1,14 @@
 //! Queue actions and uncertain messages in the admin API.
 
-use crate::api_backend::{Switchyard, describe_blocked_by, describe_pace, shutting_down_problem};
+use crate::arguments::{parse_id, parse_peer};
+use crate::blocked_by::{describe_blocked_by, describe_pace};
 use crate::core_handle;
-use crate::messages::message_state;
+use crate::message_service::MessageService;
+use crate::message_state::message_state;
+use crate::problems::{field_problem, shutting_down_problem};
 use admin::metrics::{self, MetricsPage};
 use admin::{Problem, ProblemKind};
-use api::{FieldProblem, MessageStateView};
+use api::MessageStateView;
 use engine::{
     AdminAction, BlockedBy, EngineAnswer, Event, MessageStatus, NewQueueAction, PeerStatus,
     QueueActionRefusal, QueueActionSurvey,
@@ -36,17 +39,6 @@ fn format_duration(time: Duration) -> String {
     let unit = units.into_iter().find(|(unit, _)| ms > 0 && ms.is_multiple_of(*unit));
     let (unit, suffix) = unit.unwrap_or((1, "ms"));
     format!("{}{suffix}", ms / unit)
-}
-
-pub(crate) fn field_problem(pointer: &str, what: impl Into<String>, allowed: Option<&str>) -> Problem {
-    let what = what.into();
-    let mut problem = Problem::new(ProblemKind::Unprocessable, format!("{pointer}: {what}"));
-    problem.problems.push(FieldProblem {
-        pointer: pointer.to_owned(),
-        what,
-        allowed: allowed.map(str::to_owned),
-    });
-    problem
 }
 
 fn refusal_problem(refusal: QueueActionRefusal) -> Problem {
@@ -108,7 +100,7 @@ fn describe_author(action: &QueueAction) -> String {
     format!("by {}{why} (queue action {})", action.by, action.id)
 }
 
-/// See [`Switchyard::message_page`].
+/// See [`MessageService::message_page`].
 pub(crate) struct MessagePage {
     pub(crate) messages: Vec<(MessageStatus, Arc<Message>)>,
     /// The `after` of the next page.
@@ -117,13 +109,9 @@ pub(crate) struct MessagePage {
     pub(crate) now: Now,
 }
 
-impl Switchyard {
+impl MessageService {
     pub(crate) fn parse_peer(&self, pointer: &str, name: Option<&str>) -> Result<Option<PeerId>, Problem> {
-        let Some(name) = name else { return Ok(None) };
-        let known = self.directory.load().id(name);
-        known
-            .map(Some)
-            .ok_or_else(|| field_problem(pointer, format!("{name:?} is not an account or peer"), None))
+        parse_peer(&self.directory.load(), pointer, name)
     }
 
     fn new_queue_action(
@@ -367,7 +355,7 @@ impl Switchyard {
         limit: usize,
         list: impl FnOnce(&engine::Engine, MessageId, usize) -> Vec<MessageId> + Send + 'static,
     ) -> Result<MessagePage, Problem> {
-        let after = after.map(Self::parse_id).transpose()?.unwrap_or(MessageId(0));
+        let after = after.map(parse_id).transpose()?.unwrap_or(MessageId(0));
         let query = move |engine: &engine::Engine, now| {
             let ids = list(engine, after, limit + 1);
             (ids.iter().filter_map(|id| engine.message(*id)).collect::<Vec<_>>(), now)
@@ -410,7 +398,7 @@ impl Switchyard {
     }
 }
 
-impl admin::QueueActions for Switchyard {
+impl admin::QueueActions for MessageService {
     fn queue_actions(&self) -> Result<Vec<api::QueueActionView>, Problem> {
         let actions =
             self.core.query(|engine, _| engine.queue_actions()).ok_or_else(shutting_down_problem)?;
@@ -509,7 +497,7 @@ impl admin::QueueActions for Switchyard {
         let who: Arc<str> = by.into();
         let (settled, skipped) = match (request.peer, request.ids) {
             (None, Some(ids)) if ids.len() <= 1000 => {
-                let ids = ids.iter().map(|id| Self::parse_id(id)).collect::<Result<Vec<_>, _>>()?;
+                let ids = ids.iter().map(|id| parse_id(id)).collect::<Result<Vec<_>, _>>()?;
                 self.act_on_all(&ids, action, &who)?
             }
             (None, Some(_)) => return Err(field_problem("/ids", "are too many", Some("at most 1000"))),

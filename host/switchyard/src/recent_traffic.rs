@@ -1,17 +1,29 @@
 //! The traffic of the last minute in the API.
 
-use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::traffic_flows::TrafficSums;
+use crate::core_handle::CoreHandle;
+use crate::peer_roles::PeerRoles;
+use crate::problems::shutting_down_problem;
+use crate::traffic_flows::{TrafficFlows, TrafficSums};
 use admin::Problem;
 use api::{SubmitterTrafficView, TrafficFlowView, TrafficView};
-use model::{Direction, Hook, Timestamp};
+use arc_swap::ArcSwap;
+use model::{Direction, Directory, Hook, Timestamp};
 use std::cmp::Reverse;
+use std::sync::Arc;
 
-impl admin::RecentTraffic for Switchyard {
+/// The traffic of the last minute.
+pub(crate) struct TrafficService {
+    pub(crate) core: CoreHandle,
+    pub(crate) flows: Arc<TrafficFlows>,
+    pub(crate) directory: Arc<ArcSwap<Directory>>,
+    pub(crate) peer_roles: Arc<ArcSwap<PeerRoles>>,
+}
+
+impl admin::RecentTraffic for TrafficService {
     fn traffic(&self) -> TrafficView {
-        let TrafficSums { window_ms, submitters, flows } = self.traffic.sums(Timestamp::now());
+        let TrafficSums { window_ms, submitters, flows } = self.flows.sums(Timestamp::now());
         let names = self.directory.load();
-        let peer_roles = self.routing.peer_roles.load();
+        let peer_roles = self.peer_roles.load();
         let name = |id| names.name(id).to_string();
         let submitters =
             submitters.into_iter().map(|(id, accepted)| SubmitterTrafficView { name: name(id), accepted });

@@ -1,109 +1,29 @@
 //! Views of the admin API on archive, statistics, orphan DLRs, opt-outs and refusals.
 
-use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::archiving::ArchiveReader;
-use crate::core_handle;
+use crate::arguments::Query;
+use crate::conversion_log::ConversionLog;
+use crate::core_handle::{self, CoreHandle};
+use crate::peer_observer::PeerObserver;
+use crate::problems::{archive_problem, shutting_down_problem};
 use admin::metrics::{self, MetricsPage};
 use admin::{Export, Problem, ProblemKind};
-use archive::{ArchiveError, ArchiveFilter, ExportFormat, Period, RecordFields, RunningPump, Side, Span};
+use arc_swap::ArcSwap;
+use archive::{ExportFormat, Period, RecordFields, RunningPump, Span};
+use capabilities::PeerQuality;
 use engine::Event;
-use model::{AddressBytes, Direction, FinalState, MessageId, NumberDisplay, Timestamp};
+use links::Links;
+use model::{AddressBytes, Directory, MessageId, NumberDisplay, PeerId, Timestamp};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
+use store::Store;
 
 /// One day in milliseconds.
 const DAY: u64 = 86_400_000;
 /// Default length of statistics in milliseconds, by hour and by day.
 const HOURLY_STATISTICS: u64 = 7 * DAY;
 const DAILY_STATISTICS: u64 = 2 * 366 * DAY;
-
-/// The query parameters of a request; unknown ones are rejected.
-pub(crate) struct Query<'a> {
-    parameters: &'a HashMap<String, String>,
-    known: Vec<&'static str>,
-}
-
-impl<'a> Query<'a> {
-    pub(crate) fn new(parameters: &'a HashMap<String, String>) -> Self {
-        Self { parameters, known: Vec::new() }
-    }
-
-    fn text(&mut self, name: &'static str) -> Option<&'a str> {
-        self.known.push(name);
-        self.parameters.get(name).map(String::as_str).filter(|text| !text.is_empty())
-    }
-
-    fn read<T>(
-        &mut self,
-        name: &'static str,
-        what: &str,
-        read: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<Option<T>, Problem> {
-        let Some(text) = self.text(name) else { return Ok(None) };
-        let wrong =
-            || Problem::new(ProblemKind::BadRequest, format!("{name}: is {text:?}, and must be {what}"));
-        read(text).map(Some).ok_or_else(wrong)
-    }
-
-    pub(crate) fn time(&mut self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
-        self.read(name, "a time such as 2026-11-20T20:32:25Z, or milliseconds since the epoch", |text| {
-            time(text)
-        })
-    }
-
-    fn flag(&mut self, name: &'static str) -> Result<bool, Problem> {
-        let flag = self.read(name, "1 or 0", |text| match text {
-            "1" | "true" => Some(true),
-            "0" | "false" => Some(false),
-            _ => None,
-        });
-        Ok(flag?.unwrap_or(false))
-    }
-
-    fn filter(&mut self) -> Result<ArchiveFilter, Problem> {
-        let states: Vec<&str> = FinalState::ALL.iter().map(|state| state.name()).collect();
-        let state = self.read("state", &format!("one of {}", states.join(", ")), |text| {
-            FinalState::ALL.into_iter().find(|state| state.name() == text)
-        })?;
-        let direction = self.read("direction", "mt or mo", Direction::from_name)?;
-        Ok(ArchiveFilter {
-            number: self.text("number").map(str::to_owned),
-            side: Side::Either,
-            account: self.text("account").map(str::to_owned),
-            peer: self.text("peer").map(str::to_owned),
-            state,
-            direction,
-            from: self.time("from")?,
-            until: self.time("until")?,
-            first: None,
-        })
-    }
-
-    fn finish(self) -> Result<(), Problem> {
-        match self.parameters.keys().find(|name| !self.known.contains(&name.as_str())) {
-            None => Ok(()),
-            Some(unknown) => {
-                let detail = format!("{unknown}: is unknown; known are {}", self.known.join(", "));
-                Err(Problem::new(ProblemKind::BadRequest, detail))
-            }
-        }
-    }
-}
-
-pub(crate) fn archive_problem(error: &ArchiveError) -> Problem {
-    Problem::new(ProblemKind::Unavailable, error.to_string())
-}
-
-/// Parses a time such as 2026-11-20T20:32:25Z, or milliseconds since the epoch. Earlier times count as the epoch.
-pub(crate) fn time(text: &str) -> Option<Timestamp> {
-    if let Ok(ms) = text.parse() {
-        return Some(Timestamp(ms));
-    }
-    let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
-    u64::try_from((at.unix_timestamp_nanos() / 1_000_000).max(0)).ok().map(Timestamp)
-}
 
 /// The period of `GET /v1/statistics`. Without `from` it is a week (by hour) or two years (by day), because all counts
 /// are read into memory.
@@ -138,8 +58,27 @@ fn statistics_period(parameters: &HashMap<String, String>, now: Timestamp) -> Re
 /// Maximum length of lists read from the engine.
 const MAX_LISTED: usize = 1000;
 
-impl Switchyard {
-    pub(crate) fn archived(&self) -> Result<&ArchiveReader, Problem> {
+/// Finished messages, statistics, orphan DLRs, opt-outs, refusals, figures of peers, conversions.
+pub(crate) struct RecordService {
+    pub(crate) core: CoreHandle,
+    pub(crate) store: Arc<Store>,
+    /// `None`: there is no archive.
+    pub(crate) history: Option<ArchiveReader>,
+    /// `None`: there is no archive, or the daemon is shutting down.
+    pub(crate) pump: Mutex<Option<RunningPump>>,
+    pub(crate) directory: Arc<ArcSwap<Directory>>,
+    pub(crate) links: Arc<Links>,
+    pub(crate) quality: Arc<PeerQuality>,
+    pub(crate) peer_observer: PeerObserver,
+    pub(crate) conversions: ConversionLog,
+}
+
+impl RecordService {
+    pub(crate) fn name_of(&self, peer: PeerId) -> String {
+        self.directory.load().name(peer).to_string()
+    }
+
+    fn archived(&self) -> Result<&ArchiveReader, Problem> {
         self.history.as_ref().ok_or_else(|| {
             let detail =
                 "there is no archive ([archive] url = \"none\"); finished messages can be found by id only";
@@ -170,41 +109,10 @@ impl Switchyard {
             let up = status.state == api::PumpState::Up;
             page.put(&metrics::ARCHIVE_UP, &[], f64::from(u8::from(up)));
         }
-        if let Some(shell) = self.shell.get() {
-            let state = shell.state();
-            page.put(&metrics::SHELL_CONNECTIONS, &[], state.connections as f64);
-            page.put(&metrics::SHELL_TURNED_AWAY, &[], state.turned_away as f64);
-            for ((request, result), count) in state.requests {
-                page.put(&metrics::SHELL_REQUESTS, &[request, result], count as f64);
-            }
-        }
-        put_plugin_peers(page, &self.causes.plugin_peers.states());
-        let states = self.business.states();
-        for state in &states {
-            for calls in &state.requests {
-                let labels = [&*state.account, &*calls.method, &*calls.result];
-                page.put(&metrics::BUSINESS_REQUESTS, &labels, calls.count as f64);
-            }
-        }
-        for (metric, value) in [
-            (
-                &metrics::BUSINESS_ACCEPTED,
-                (|state| Some(state.accepted)) as fn(&api::BusinessView) -> Option<u64>,
-            ),
-            (&metrics::BUSINESS_FETCHED, |state| Some(state.fetched)),
-            (&metrics::PUSHED, |state| state.push.as_ref().map(|push| push.pushed)),
-            (&metrics::PUSH_FAILURES, |state| state.push.as_ref().map(|push| push.failures)),
-        ] {
-            for state in &states {
-                if let Some(value) = value(state) {
-                    page.put(metric, &[&state.account], value as f64);
-                }
-            }
-        }
     }
 }
 
-impl admin::MessageRecords for Switchyard {
+impl admin::MessageRecords for RecordService {
     fn history(
         &self,
         query: &HashMap<String, String>,
@@ -377,38 +285,6 @@ impl admin::MessageRecords for Switchyard {
         account: Option<Arc<str>>,
     ) -> Result<api::ConversionsResult, Problem> {
         self.record_conversions(ids, account.as_deref())
-    }
-}
-
-/// The metrics of peers whose protocol a plugin speaks. Those of one name stand together.
-fn put_plugin_peers(page: &mut MetricsPage, peers: &[api::PluginPeerView]) {
-    for peer in peers {
-        let outcomes = [
-            ("accepted", peer.accepted),
-            ("refused", peer.refused),
-            ("uncertain", peer.uncertain),
-            ("not-sent", peer.not_sent),
-        ];
-        for (outcome, count) in outcomes {
-            page.put(&metrics::PLUGIN_PEER_SUBMITTED, &[&peer.peer, outcome], count as f64);
-        }
-    }
-    for peer in peers {
-        page.put(&metrics::PLUGIN_PEER_IN_FLIGHT, &[&peer.peer], peer.in_flight as f64);
-    }
-    for peer in peers {
-        page.put(&metrics::PLUGIN_PEER_BUSY, &[&peer.peer], peer.busy_ms as f64 / 1_000.0);
-    }
-    for api::PluginPeerView { peer, callbacks, .. } in peers {
-        let results = [
-            ("accepted", callbacks.accepted),
-            ("refused", callbacks.refused),
-            ("failed", callbacks.failed),
-            ("limited", callbacks.limited),
-        ];
-        for (result, count) in results {
-            page.put(&metrics::PLUGIN_PEER_CALLBACKS, &[peer, result], count as f64);
-        }
     }
 }
 

@@ -4,16 +4,16 @@ mod call_candidate;
 mod request_differences;
 mod trace_calls;
 
-use crate::api_backend::Switchyard;
-use crate::plugins::chain;
-use crate::records::time;
+use crate::arguments::time;
+use crate::binding_requests::chain;
+
 use crate::replays::call_candidate::{CallCandidate, CallChain};
 use crate::routing::ApplianceRouting;
 use admin::{Problem, ProblemKind};
 use arc_swap::ArcSwap;
 use archive::{Archive, ArchivedMessage, DecisionDecoder, ReplayRange};
 use bytes::Bytes;
-use hooks::{Binding, DryRun, DryRunOutcome, LookupOutcome, NumberAnswer, ScreenOutcome};
+use hooks::{Binding, DryRun, DryRunOutcome, Hooks, LookupOutcome, NumberAnswer, ScreenOutcome};
 use model::{
     Directory, Hook, Lookup, LookupNumber, LookupResult, Message, MessageChanges, MessageId, MessageKind,
     NumberDisplay, PeerId, PluginVersion, Priority, Quote, RejectReason, RoutingDecision, ScreenVerdict,
@@ -83,6 +83,18 @@ fn moment(value: Option<api::TimeValue>, name: &str) -> Result<Option<Timestamp>
     value.map(Some).ok_or_else(|| bad_request(format!("`{name}` {what}")))
 }
 
+/// Whether a plugin of the chain reads texts; loading them costs more than everything else.
+pub(crate) fn needs_texts(hooks: &Hooks, chain: &[Binding]) -> Result<bool, Problem> {
+    let versions = hooks.versions().map_err(|error| internal(&error))?;
+    Ok(chain.iter().any(|binding| {
+        versions
+            .iter()
+            .filter(|info| info.plugin == binding.plugin && info.version == binding.version)
+            .flat_map(|info| &info.imports)
+            .any(|import| TEXT_INTERFACES.iter().any(|interface| import.starts_with(interface)))
+    }))
+}
+
 impl Replays {
     pub(crate) fn new(archive: Option<Archive>) -> Self {
         Self { archive, all: Mutex::default(), trying: Mutex::default() }
@@ -91,7 +103,7 @@ impl Replays {
     /// Starts a replay.
     pub(crate) fn begin(
         &self,
-        appliance: &Switchyard,
+        (routing, directory): (&Arc<ApplianceRouting>, &Arc<ArcSwap<Directory>>),
         request: api::ReplayRequest,
     ) -> Result<api::ReplayStart, Problem> {
         let Some(archive) = &self.archive else {
@@ -117,7 +129,7 @@ impl Replays {
             Some(api::ReplayHook::Receipt) => Hook::Receipt,
             Some(api::ReplayHook::Peer) => Hook::Peer,
         };
-        let hooks = &appliance.routing.hooks;
+        let hooks = &routing.hooks;
         let live = |hook| hooks.status(hook).live.chain;
         let live_chain = live(hook);
         let mut chain = chain(activation, &live_chain)?;
@@ -137,13 +149,13 @@ impl Replays {
             Arc::new(PluginCandidate {
                 chain,
                 biller,
-                routing: appliance.routing.clone(),
-                directory: appliance.directory.clone(),
+                routing: routing.clone(),
+                directory: directory.clone(),
                 nobody: nobody.clone(),
             })
         };
         let of_calls = |chain| -> Arc<dyn Candidate> {
-            let (directory, nobody) = (appliance.directory.clone(), nobody.clone());
+            let (directory, nobody) = (directory.clone(), nobody.clone());
             Arc::new(CallCandidate { chain, directory, nobody })
         };
         let candidate = match hook {
@@ -161,8 +173,8 @@ impl Replays {
                 of_messages(CandidateChain::Routers(started), Some(biller))
             }
         };
-        let needs_live_texts = hook == Hook::Peer && Self::needs_texts(appliance, &live_chain)?;
-        let body = needs_live_texts || Self::needs_texts(appliance, &chain)?;
+        let needs_live_texts = hook == Hook::Peer && needs_texts(hooks, &live_chain)?;
+        let body = needs_live_texts || needs_texts(hooks, &chain)?;
         let trace = hook == Hook::Receipt;
         let range = ReplayRange { from, until, limit, last, id: None, body, trace };
         let source = ArchiveSource::new(archive, range.clone()).map_err(|error| internal(&error))?;
@@ -186,18 +198,6 @@ impl Replays {
             all.running.pop_first();
         }
         Ok(api::ReplayStart { id: id.to_string() })
-    }
-
-    /// Whether a plugin of the chain reads texts; loading them costs more than everything else.
-    pub(crate) fn needs_texts(appliance: &Switchyard, chain: &[Binding]) -> Result<bool, Problem> {
-        let versions = appliance.routing.hooks.versions().map_err(|error| internal(&error))?;
-        Ok(chain.iter().any(|binding| {
-            versions
-                .iter()
-                .filter(|info| info.plugin == binding.plugin && info.version == binding.version)
-                .flat_map(|info| &info.imports)
-                .any(|import| TEXT_INTERFACES.iter().any(|interface| import.starts_with(interface)))
-        }))
     }
 
     /// The newest archived messages for which a router was called, oldest first.

@@ -1,71 +1,65 @@
 //! Startup, wiring and shutdown of the daemon.
 
-use crate::api_backend::Switchyard;
+use crate::api_services::{DaemonParts, DaemonServices};
 use crate::archiving::{ArchiveReader, FinishedMessages};
-use crate::audit_collector::AuditCollector;
-use crate::backup::{self, Backups};
+use crate::backup::Backups;
 use crate::batch_size::{BATCH_OCTETS, BatchSize, REPLICATED_BATCH_OCTETS};
-use crate::cluster_node::{self, ClusterNode, Outcome};
+use crate::cluster_node;
 use crate::config::Config;
-use crate::config_manager::{RuntimeComponents, StartupConfig, TunableSettings};
-use crate::conversion_log::ConversionLog;
+use crate::config_manager::{ConfigManager, RuntimeComponents, StartupConfig, TunableSettings};
 use crate::core_handle::{self, CoreHandle};
-use crate::core_loop::{self, BatchObservers};
+use crate::core_loop::{self, BatchObservers, CoreThreads};
 use crate::critical_thread;
+use crate::data_folder;
 use crate::error_causes::ErrorCauses;
 use crate::event_sinks::StoredMessages;
+use crate::front_ends::FrontEnds;
 use crate::hook_workers::HookWorkers;
 use crate::housekeeper::Housekeeper;
-use crate::http_listeners::{AdminCallers, BusinessCallers, certificate};
 use crate::leading_node;
+use crate::listeners;
 use crate::logging::LogControl;
-use crate::memory;
 use crate::notices::WantedNotices;
+use crate::operation::OperationService;
 use crate::opt_out::{KeywordFilter, KeywordRules};
 use crate::peer_observer::PeerObserver;
 use crate::peer_snapshots::PeerSnapshotPublisher;
-use crate::plugin_setup::{
-    compile_plugins, hooks_bound_event, hooks_options, host_services, routing, values,
-};
+use crate::plugin_setup::{host_services, routing, values};
 use crate::pools::PoolService;
-use crate::replays::Replays;
-use crate::routing::PlanNumbering;
+use crate::recovery::recover;
+use crate::routing::{ApplianceRouting, PlanNumbering};
 use crate::service_manager::{self, ServiceManagerNotifier};
 use crate::shared_state::NodeStores;
 use crate::shell_records::EngineShellRecords;
 use crate::stop_signals::StopSignals;
+use crate::store_setup::{self, ClusterMembership, OpenedStore};
 use crate::telemetry::Telemetry;
 use crate::traffic_flows::TrafficFlows;
-use admin::OperateClient;
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
 use archive::Archive;
 use business::Business;
-use capabilities::{CounterWriter, DurableCounterOptions, DurableCounters};
-use engine::{Engine, EngineAnswer, Event, Output, Settings};
+use capabilities::{CounterWriter, DurableCounterOptions, DurableCounters, RedbKvStore};
+use crossbeam_channel::Sender;
+use engine::{EngineAnswer, Event};
 use events::{EventSinks, MessageDirectory, SinkCursors};
 use gsm::GsmNetwork;
-use hooks::Hooks;
-use journal::LeaderLease;
 use links::{Links, LinksOptions};
-use model::{Now, PoolAnswer, PoolRequest, RecoveredRecord, Timestamp};
-use parking_lot::Mutex;
+use model::{PoolAnswer, PoolRequest, Timestamp};
 use plugin_peers::PluginPeers;
-use ports::{EventSink, HttpListener, HttpListenerLimits, LinkRegistry, LoginLimiter};
+use ports::{EventSink, LinkRegistry, LoginLimiter};
 use shell::{LiteralNumbers, MailboxIndex, NumberParser, ShellDeps, ShellServer};
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
-use store::{Store, StoreOptions};
-use tokio::signal::unix::{SignalKind, signal};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Instant;
+use store::Store;
+use tokio::runtime::Runtime;
 
-/// The environment variable with the path of the operator's socket. The systemd unit of the appliance image sets it; it
-/// is not a configuration key, because configurations are copied between appliances.
-const OPERATE_VARIABLE: &str = "SWITCHYARD_OPERATE";
+/// Threads of the admin API: a page and a probe must not wait for each other.
+const ADMIN_THREADS: usize = 2;
 
 /// Runs the daemon until it is stopped.
-pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc<LogControl>) -> Result<()> {
+pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<LogControl>) -> Result<()> {
     let started = Instant::now();
     service_manager::starting();
     let descriptors = ports::raise_descriptor_limit();
@@ -75,25 +69,9 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
             "listener limits reduced: their `connections` exceed the file descriptor limit; raise LimitNOFILE"
         );
     }
-    std::fs::create_dir_all(&config.appliance.data)
-        .with_context(|| format!("creating {}", config.appliance.data.display()))?;
-    restrict_permissions(&config.appliance.data)?;
-    backup::remove_leftovers(&config.appliance.data)
-        .with_context(|| format!("removing leftovers in {}", config.appliance.data.display()))?;
+    data_folder::prepare(&config.appliance.data)?;
     let access = Arc::new(open_access(&config)?);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(config.appliance.link_threads)
-        .thread_name("link")
-        .enable_all()
-        .build()
-        .context("starting the network runtime")?;
-    // A separate runtime, so that admins get through whatever plugins and links do with their threads.
-    let admin_runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(ADMIN_THREADS)
-        .thread_name("admin")
-        .enable_all()
-        .build()
-        .context("starting the API runtime")?;
+    let runtimes = Runtimes::start(&config)?;
     let values = values(&config)?;
     let sink_cursors = SinkCursors::load(
         &config.appliance.data,
@@ -101,308 +79,258 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         &config.cdrs,
         config.engine.journal_hold,
     )?;
-    let (mut signals, mut leading) = (None, None);
-    // Ends with the daemon.
-    let mut _audit_collector = None;
-    let store = match config.cluster.clone() {
+    let opened = match config.cluster.clone() {
+        None => Some(store_setup::open_local(config, startup, sink_cursors.hold())?),
         Some(options) => {
-            compile_plugins(&config)?;
-            let mut early_signals = {
-                let _inside = runtime.enter();
-                StopSignals::new()?
-            };
-            let stores = NodeStores {
-                access: access.clone(),
-                versions: startup.shared_versions(),
-                values: values.clone(),
-            };
-            _audit_collector = match &config.archive.url {
-                Some(url) => {
-                    let archive = Archive::open(url, config.archive.options)?;
-                    let log = cluster_node::audit_log(&config, &options)?;
-                    Some(AuditCollector::start(log, access.clone(), archive, runtime.handle().clone())?)
-                }
-                None => None,
-            };
-            let node = ClusterNode::join(&config, &options, stores, &runtime, &mut early_signals)?;
-            let Some(node) = node else { return Ok(()) };
-            loop {
-                let hooks_options = hooks_options(&config, None);
-                match node.follow((&config, &startup), &hooks_options, &runtime, &mut early_signals)? {
-                    Outcome::Leads(store, node) => {
-                        node.give_snapshots(store.clone(), config.appliance.data.clone());
-                        (signals, leading) = (Some(early_signals), Some(Arc::new(node)));
-                        (config, startup) = startup.select_again(config)?;
-                        break store;
-                    }
-                    Outcome::Reconfigured(newer) => {
-                        tracing::info!("the cluster has another configuration");
-                        config = *newer;
-                    }
-                    Outcome::Stopped => return Ok(()),
-                }
-            }
-        }
-        None => {
-            let mut options = StoreOptions { cache: config.engine.store_cache, ..StoreOptions::default() };
-            options.journal.keep_for = config.engine.journal_retention;
-            options.journal.hold = sink_cursors.hold();
-            Arc::new(Store::open(&config.appliance.data.join("switchyard.redb"), options)?)
+            let (versions, values) = (startup.shared_versions(), values.clone());
+            let stores = NodeStores { access: access.clone(), versions, values };
+            store_setup::lead_cluster(&options, config, startup, stores, &runtimes.network)?
         }
     };
-    let directory = Arc::new(ArcSwap::from_pointee(config.assign_peer_ids(&store)?));
-    let (channel, core) = core_handle::channel();
-    let networks: Vec<_> = {
-        let _inside = runtime.enter();
-        config.networks.iter().map(|network| Arc::new(GsmNetwork::new(network.links.clone()))).collect()
-    };
-    let counters = DurableCounters::recover(DurableCounterOptions::default(), &values, Timestamp::now())?;
-    let counters = Arc::new(counters);
-    let counter_writer = Arc::new(CounterWriter::new(counters.clone(), values.clone()));
-    let host_services = host_services(&config, &runtime, &networks, values.clone(), counters.clone())?;
-    let peer_snapshots = Arc::new(PeerSnapshotPublisher {
-        core: core.clone(),
-        directory: directory.clone(),
-        peers: host_services.peer_snapshots.clone(),
-        pools: host_services.pool_snapshots.clone(),
-    });
-    let tables = host_services.tables.clone();
-    let quality = host_services.quality.clone();
-    let traffic = Arc::new(TrafficFlows::new(Timestamp::now()));
-    let attributes = host_services.account_attributes.clone();
-    let peer_observer = PeerObserver::start(quality.clone(), traffic.clone(), directory.clone(), attributes)?;
-    let routing = Arc::new(routing(&config, &directory, host_services)?);
+    match opened {
+        Some(opened) => {
+            Daemon::start(opened, (access, values, sink_cursors), logging, runtimes, started)?.run()
+        }
+        None => Ok(()),
+    }
+}
 
-    let recovering = Instant::now();
-    let newest_record = store.newest_time()?;
-    let (engine, first, recovered) = recover(&config, &core, (&store, newest_record), &routing.hooks)?;
-    let recovery_ms = u64::try_from(recovering.elapsed().as_millis()).unwrap_or(u64::MAX);
-    tracing::info!(messages = recovered, ms = recovery_ms, "recovered");
+/// The runtimes of the daemon.
+struct Runtimes {
+    /// Of front ends, and of the calls of plugins to others.
+    network: Runtime,
+    /// Of the API: admins get through whatever plugins and links do with their threads.
+    admin: Runtime,
+}
 
-    let options = LinksOptions {
-        system_id: bytes::Bytes::from(config.appliance.name.clone().into_bytes()),
-        lease: store.lease(),
-        ..LinksOptions::default()
-    };
-    let keywords = Arc::new(ArcSwap::from_pointee(KeywordRules::new(&config.opt_out)));
-    let front_end_events: Arc<dyn EventSink> = Arc::new(KeywordFilter {
-        core: core.clone(),
-        keywords: keywords.clone(),
-        peer_roles: routing.peer_roles.clone(),
-    });
-    let limiter = Arc::new(LoginLimiter::default());
-    let links = Links::new(options, limiter.clone(), front_end_events.clone(), routing.clone())
-        .map_err(|error| anyhow::anyhow!("system random numbers unavailable: {error}"))?;
-    let links = Arc::new(links);
-    let archive = match &config.archive.url {
-        Some(url) => Some(Archive::open(url, config.archive.options)?),
-        None => None,
-    };
-    let history = archive.clone().map(|archive| ArchiveReader {
-        archive,
-        runtime: runtime.handle().clone(),
-        directory: directory.clone(),
-    });
-    let event_sinks = {
-        let messages: Arc<dyn MessageDirectory> = Arc::new(StoredMessages {
-            store: store.clone(),
+impl Runtimes {
+    fn start(config: &Config) -> Result<Self> {
+        let start = |threads, name: &str| {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder.worker_threads(threads).thread_name(name).enable_all().build()
+        };
+        Ok(Self {
+            network: start(config.appliance.link_threads, "link").context("starting the network runtime")?,
+            admin: start(ADMIN_THREADS, "admin").context("starting the API runtime")?,
+        })
+    }
+}
+
+/// The threads beside the core that run until the daemon has stopped.
+struct BackgroundThreads {
+    housekeeper: (Sender<()>, JoinHandle<()>),
+    counters: JoinHandle<()>,
+    notifier: Option<ServiceManagerNotifier>,
+}
+
+/// The running daemon.
+struct Daemon {
+    config: Config,
+    runtimes: Runtimes,
+    core: CoreHandle,
+    core_threads: CoreThreads,
+    background: BackgroundThreads,
+    front_ends: FrontEnds,
+    front_end_events: Arc<dyn EventSink>,
+    routing: Arc<ApplianceRouting>,
+    services: DaemonServices,
+    counter_writer: Arc<CounterWriter>,
+    components: RuntimeComponents,
+    limiter: Arc<LoginLimiter>,
+    cluster: Option<ClusterMembership>,
+}
+
+impl Daemon {
+    /// Recovers all messages, and starts everything but the listeners.
+    fn start(
+        opened: OpenedStore,
+        (access, values, sink_cursors): (Arc<access::Access>, Arc<RedbKvStore>, SinkCursors),
+        logging: Arc<LogControl>,
+        runtimes: Runtimes,
+        started: Instant,
+    ) -> Result<Self> {
+        let OpenedStore { mut config, startup, store, cluster } = opened;
+        let leading = cluster.as_ref().map(|cluster| cluster.leading.clone());
+        let _inside = runtimes.network.enter();
+        let directory = Arc::new(ArcSwap::from_pointee(config.assign_peer_ids(&store)?));
+        let (channel, core) = core_handle::channel();
+        let networks: Vec<_> =
+            config.networks.iter().map(|network| Arc::new(GsmNetwork::new(network.links.clone()))).collect();
+
+        // Plugins, and what they use of the host.
+        let counters = DurableCounters::recover(DurableCounterOptions::default(), &values, Timestamp::now())?;
+        let counters = Arc::new(counters);
+        let counter_writer = Arc::new(CounterWriter::new(counters.clone(), values.clone()));
+        let host_services =
+            host_services(&config, &runtimes.network, &networks, values.clone(), counters.clone())?;
+        let peer_snapshots = Arc::new(PeerSnapshotPublisher {
+            core: core.clone(),
             directory: directory.clone(),
-            peer_roles: routing.peer_roles.clone(),
-            history: history.clone(),
+            peers: host_services.peer_snapshots.clone(),
+            pools: host_services.pool_snapshots.clone(),
         });
-        start_event_sinks(sink_cursors, &store, &messages, &config.appliance.name)?
-    };
-    let business = {
-        let _inside = runtime.enter();
-        let options = config.business.as_ref().map(|listener| listener.options.clone()).unwrap_or_default();
-        Arc::new(Business::new(
-            options,
-            front_end_events.clone(),
-            routing.clone(),
-            links.registry(),
-            Some(routing.hooks.clone()),
-        )?)
-    };
-    let plugin_peers = {
-        let _inside = runtime.enter();
-        let plugins = routing.hooks.clone();
-        Arc::new(PluginPeers::new(front_end_events.clone(), routing.clone(), links.registry(), plugins))
-    };
-    let mailbox_index = Arc::new(MailboxIndex::new(store.clone()));
-    let pools = {
-        let _inside = runtime.enter();
-        Arc::new(PoolService::open(core.clone(), &links.registry(), store.clone()))
-    };
-    let pump = match &archive {
-        Some(archive) => {
-            let source = FinishedMessages {
-                core: core.clone(),
-                registry: links.registry(),
+        let (tables, quality) = (host_services.tables.clone(), host_services.quality.clone());
+        let traffic = Arc::new(TrafficFlows::new(Timestamp::now()));
+        let attributes = host_services.account_attributes.clone();
+        let peer_observer =
+            PeerObserver::start(quality.clone(), traffic.clone(), directory.clone(), attributes)?;
+        let routing = Arc::new(routing(&config, &directory, host_services)?);
+
+        let newest_record = store.newest_time()?;
+        let recovery = recover(&config, &core, (&store, newest_record), &routing.hooks)?;
+
+        // Front ends.
+        let keywords = Arc::new(ArcSwap::from_pointee(KeywordRules::new(&config.opt_out)));
+        let front_end_events: Arc<dyn EventSink> = Arc::new(KeywordFilter {
+            core: core.clone(),
+            keywords: keywords.clone(),
+            peer_roles: routing.peer_roles.clone(),
+        });
+        let limiter = Arc::new(LoginLimiter::default());
+        let mut front_ends =
+            create_front_ends(&config, (&core, &front_end_events), &routing, &store, &limiter, networks)?;
+        let registry = front_ends.links.registry();
+        let causes = ErrorCauses {
+            networks: front_ends.networks.clone(),
+            links: front_ends.links.clone(),
+            plugin_peers: front_ends.plugin_peers.clone(),
+            directory: directory.clone(),
+        };
+
+        // Where finished messages and events go.
+        let archive = match &config.archive.url {
+            Some(url) => Some(Archive::open(url, config.archive.options)?),
+            None => None,
+        };
+        let history = archive.clone().map(|archive| ArchiveReader {
+            archive,
+            runtime: runtimes.network.handle().clone(),
+            directory: directory.clone(),
+        });
+        let event_sinks = {
+            let messages: Arc<dyn MessageDirectory> = Arc::new(StoredMessages {
                 store: store.clone(),
                 directory: directory.clone(),
                 peer_roles: routing.peer_roles.clone(),
-            };
-            Some(archive.pump(Arc::new(source)).start()?)
-        }
-        None => None,
-    };
-    // Bypasses the keyword filter: Redis clients submit no messages.
-    let redis = match &config.redis {
-        Some(listener) => {
-            let listener = ::pools::RedisServer::new(
-                listener.options.clone(),
-                Arc::new(core.clone()),
-                links.registry(),
-            )?;
-            Some(Arc::new(listener))
-        }
-        None => None,
-    };
-    let tuning = Arc::new(TunableSettings::of(&config));
-    let config_manager = Arc::new(startup.config_manager(config.clone()));
-    let mut backups = Backups::new(
-        config.appliance.data.clone(),
-        config.appliance.free_space_watermark,
-        config.archive.url.as_deref(),
-    );
-    let main_store = store.clone();
-    backups.databases.push(Box::new(move || Ok(main_store.snapshot()?)));
-    let backed_up = counter_writer.clone();
-    backups.databases.push(Box::new(move || {
-        if let Err(error) = backed_up.flush() {
-            tracing::warn!(%error, "flushing durable counters failed, the backup contains older values");
-        }
-        Ok(values.snapshot()?)
-    }));
-    let wanted_notices = WantedNotices::of(&config.event_sinks);
-    let mut live = RuntimeComponents {
-        store: store.clone(),
-        directory: directory.clone(),
-        core: core.clone(),
-        links: links.clone(),
-        business: business.clone(),
-        plugin_peers: plugin_peers.clone(),
-        peer_secrets: routing.peer_secrets.clone(),
-        account_attributes: routing.account_attributes.clone(),
-        peer_roles: routing.peer_roles.clone(),
-        keywords,
-        tuning: tuning.clone(),
-        access: access.clone(),
-        wanted_notices,
-        logging: logging.clone(),
-        redis: redis.clone(),
-        archive: archive.clone(),
-        shell: None,
-        http_limits: None,
-        business_limits: None,
-        callback_limits: None,
-        runtime: runtime.handle().clone(),
-    };
-    let users = access.clone();
-    backups.databases.push(Box::new(move || Ok(users.snapshot()?)));
-    let versions = config_manager.clone();
-    backups.databases.push(Box::new(move || Ok(versions.snapshot()?)));
-    let causes = ErrorCauses {
-        networks: networks.clone(),
-        links: links.clone(),
-        plugin_peers: plugin_peers.clone(),
-        directory: directory.clone(),
-    };
-    let appliance = Arc::new(Switchyard {
-        name: config.appliance.name.clone(),
-        http_connections: Arc::default(),
-        business_connections: Arc::default(),
-        started,
-        ready: AtomicBool::new(false),
-        stopping: AtomicBool::new(false),
-        draining: Mutex::new(None),
-        logging,
-        backups,
-        peer_tests: Mutex::default(),
-        operate_client: std::env::var_os(OPERATE_VARIABLE)
-            .map(|socket| OperateClient::at(Path::new(&socket))),
-        core: core.clone(),
-        store: store.clone(),
-        access,
-        links: links.clone(),
-        routing: routing.clone(),
-        directory: directory.clone(),
-        causes: causes.clone(),
-        recovered,
-        recovery_ms,
-        business: business.clone(),
-        networks: networks.clone(),
-        shell: OnceLock::new(),
-        history: history.clone(),
-        pump: Mutex::new(pump),
-        event_sinks,
-        tables,
-        counters,
-        replays: Replays::new(archive.clone()),
-        pools: pools.clone(),
-        redis: redis.clone(),
-        config_manager: config_manager.clone(),
-        tuning: tuning.clone(),
-        binding: Mutex::new(()),
-        source_readers: Default::default(),
-        peer_snapshots: peer_snapshots.clone(),
-        quality,
-        traffic,
-        peer_observer: peer_observer.clone(),
-        conversions: ConversionLog::default(),
-        cluster: leading.clone(),
-    });
-    let hook_workers = HookWorkers::start(&core, &routing, &config.plugins)?;
-    let telemetry = match &config.telemetry {
-        Some(settings) => Some(Telemetry::start(settings, &config.appliance.name, directory.clone())?),
-        None => None,
-    };
-    let batch_size = BatchSize::new(if leading.is_some() { REPLICATED_BATCH_OCTETS } else { BATCH_OCTETS });
-    let threads = core_loop::start(
-        channel,
-        (engine, first, batch_size),
-        store.clone(),
-        links.registry(),
-        hook_workers,
-        history.clone(),
-        BatchObservers {
-            mailbox_index: mailbox_index.clone(),
-            pools: pools.feed.clone(),
-            peers: peer_observer,
-            telemetry,
-        },
-    )?;
-    let housekeeper = Housekeeper {
-        core: core.clone(),
-        store: store.clone(),
-        peer_snapshots,
-        data: config.appliance.data.clone(),
-        tuning,
-        has_archive: archive.is_some(),
-        newest_record,
-        wanted_notices,
-        config_manager: config_manager.clone(),
-        routing: routing.clone(),
-        leading: leading.clone(),
-    };
-    let notifier = ServiceManagerNotifier::start(&core, &appliance)?;
-    let (stop_housekeeper, stopped) = crossbeam_channel::bounded::<()>(1);
-    let housekeeper_thread = critical_thread::spawn("housekeeper", move || housekeeper.run(&stopped))?;
-    let writing = counter_writer.clone();
-    let counter_thread = critical_thread::spawn("counters", move || writing.run())?;
+                history: history.clone(),
+            });
+            start_event_sinks(sink_cursors, &store, &messages, &config.appliance.name)?
+        };
+        let pump = match &archive {
+            Some(archive) => {
+                let source = FinishedMessages {
+                    core: core.clone(),
+                    registry: registry.clone(),
+                    store: store.clone(),
+                    directory: directory.clone(),
+                    peer_roles: routing.peer_roles.clone(),
+                };
+                Some(archive.pump(Arc::new(source)).start()?)
+            }
+            None => None,
+        };
 
-    let shell = match &config.shell {
-        Some(listener) => {
-            let _inside = runtime.enter();
-            let plan = config.default_plan();
-            let number_parser: Arc<dyn NumberParser> = match plan {
+        let tuning = Arc::new(TunableSettings::of(&config));
+        let config_manager = Arc::new(startup.config_manager(config.clone()));
+        let backups = backups(&config, &store, (&counter_writer, &values), &access, &config_manager);
+        let wanted_notices = WantedNotices::of(&config.event_sinks);
+        let mut components = RuntimeComponents {
+            store: store.clone(),
+            directory: directory.clone(),
+            core: core.clone(),
+            links: front_ends.links.clone(),
+            business: front_ends.business.clone(),
+            plugin_peers: front_ends.plugin_peers.clone(),
+            peer_secrets: routing.peer_secrets.clone(),
+            account_attributes: routing.account_attributes.clone(),
+            peer_roles: routing.peer_roles.clone(),
+            keywords,
+            tuning: tuning.clone(),
+            access,
+            wanted_notices,
+            logging: logging.clone(),
+            redis: front_ends.redis.clone(),
+            archive: archive.clone(),
+            shell: None,
+            http_limits: None,
+            business_limits: None,
+            callback_limits: None,
+            runtime: runtimes.network.handle().clone(),
+        };
+        let services = DaemonServices::new(DaemonParts {
+            name: &config.appliance.name,
+            started,
+            recovered: (recovery.messages, recovery.ms),
+            core: &core,
+            store: &store,
+            directory: &directory,
+            routing: &routing,
+            front_ends: &front_ends,
+            causes: &causes,
+            archive: archive.clone(),
+            history: history.clone(),
+            pump,
+            event_sinks,
+            tables,
+            counters,
+            quality,
+            traffic,
+            peer_observer: peer_observer.clone(),
+            peer_snapshots: peer_snapshots.clone(),
+            config_manager: config_manager.clone(),
+            tuning: tuning.clone(),
+            logging,
+            backups,
+            leading: leading.clone(),
+        });
+
+        // The core, and the threads beside it.
+        let hook_workers = HookWorkers::start(&core, &routing, &config.plugins)?;
+        let telemetry = match &config.telemetry {
+            Some(settings) => Some(Telemetry::start(settings, &config.appliance.name, directory.clone())?),
+            None => None,
+        };
+        let mailbox_index = Arc::new(MailboxIndex::new(store.clone()));
+        let batch_octets = if leading.is_some() { REPLICATED_BATCH_OCTETS } else { BATCH_OCTETS };
+        let core_threads = core_loop::start(
+            channel,
+            (recovery.engine, recovery.output, BatchSize::new(batch_octets)),
+            store.clone(),
+            registry.clone(),
+            hook_workers,
+            history.clone(),
+            BatchObservers {
+                mailbox_index: mailbox_index.clone(),
+                pools: front_ends.pools.feed.clone(),
+                peers: peer_observer,
+                telemetry,
+            },
+        )?;
+        let housekeeper = Housekeeper {
+            core: core.clone(),
+            store: store.clone(),
+            peer_snapshots,
+            data: config.appliance.data.clone(),
+            tuning,
+            has_archive: archive.is_some(),
+            newest_record,
+            wanted_notices,
+            config_manager,
+            routing: routing.clone(),
+            leading,
+        };
+        let background =
+            BackgroundThreads::start(housekeeper, &counter_writer, &core, services.operation.clone())?;
+
+        if let Some(listener) = &config.shell {
+            let number_parser: Arc<dyn NumberParser> = match config.default_plan() {
                 Some(plan) => Arc::new(PlanNumbering(plan.clone())),
                 None => Arc::new(LiteralNumbers),
             };
             let deps = ShellDeps {
                 core: front_end_events.clone(),
                 routing: routing.clone(),
-                registry: links.registry(),
+                registry: registry.clone(),
                 store: store.clone(),
                 mailbox_index,
                 records: Arc::new(EngineShellRecords { core: core.clone(), archive_reader: history, causes }),
@@ -410,109 +338,209 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
             };
             let shell = Arc::new(ShellServer::open(listener.options.clone(), deps)?);
             tracing::info!(path = %shell.path().display(), "local socket open");
-            let _ = appliance.shell.set(shell.clone());
-            live.shell = Some(shell.clone());
-            Some(shell)
+            let _ = services.status.shell.set(shell.clone());
+            components.shell = Some(shell.clone());
+            front_ends.shell = Some(shell);
+        }
+        configure_pools(&config, &core, &registry);
+        drop(_inside);
+        Ok(Self {
+            config,
+            runtimes,
+            core,
+            core_threads,
+            background,
+            front_ends,
+            front_end_events,
+            routing,
+            services,
+            counter_writer,
+            components,
+            limiter,
+            cluster,
+        })
+    }
+
+    /// Opens the listeners, and serves until the daemon is stopped or another node is to lead; then shuts down.
+    fn run(self) -> Result<()> {
+        let Self { config, runtimes, core, front_ends, services, cluster, .. } = self;
+        // The audit collector runs until the end.
+        let (node, signals, _audit_collector) = match cluster {
+            Some(ClusterMembership { leading, signals, audit_collector }) => {
+                (Some(leading), Some(signals), audit_collector)
+            }
+            None => (None, None, None),
+        };
+        // Whether the lead is handed over.
+        let result: Result<bool> = runtimes.network.block_on(async {
+            for network in &front_ends.networks {
+                let (events, routing) = (self.front_end_events.clone(), self.routing.clone());
+                network.start(events, routing, front_ends.links.registry()).await?;
+            }
+            if let (Some(settings), Some(listener)) = (&config.redis, &front_ends.redis) {
+                for address in &settings.listen {
+                    let address = listener.listen(*address).await?;
+                    tracing::info!(%address, "Redis listener open");
+                }
+            }
+            // Before the daemon is visible: a client that sees it may stop it, and the stop must be graceful.
+            let mut signals = match signals {
+                Some(signals) => signals,
+                None => StopSignals::new()?,
+            };
+            let admin_threads = runtimes.admin.handle();
+            listeners::open(&config, &front_ends, &services, self.components, self.limiter, admin_threads)
+                .await?;
+            Ok(tokio::select! {
+                signal = signals.recv() => {
+                    tracing::info!(signal, "stopping");
+                    false
+                }
+                () = leading_node::handed_over(node.as_deref()) => {
+                    tracing::info!("stopping, another node will lead");
+                    true
+                }
+            })
+        });
+        services.begin_shutdown();
+        core.push(vec![Event::Drain]);
+        let mut shutdown_timeout = services.config_manager.shutdown_timeout();
+        if matches!(result, Ok(true)) {
+            shutdown_timeout = shutdown_timeout.min(cluster_node::HAND_OVER_TIMEOUT);
+        }
+        service_manager::stopping(shutdown_timeout);
+        let leftover = runtimes.network.block_on(front_ends.shutdown(shutdown_timeout));
+        services.stop_pump();
+        let waiting = core.query(|engine, _| engine.live());
+        if let Some(node) = &node {
+            // The last record of this node makes another one lead.
+            if let Err(error) = self.counter_writer.flush() {
+                tracing::warn!(%error, "durable counters not written, the next leader has older ones");
+            }
+            if let Err(problem) = node.publish() {
+                tracing::warn!(problem = problem.0.detail, "the shared state is not written");
+            }
+        }
+        core.stop();
+        self.background.stop(self.core_threads, &self.counter_writer);
+        tracing::info!(
+            waiting = waiting.unwrap_or(0),
+            links_cut = leftover.links.len(),
+            unanswered = leftover.unanswered,
+            unanswered_requests = leftover.unanswered_in,
+            "stopped"
+        );
+        runtimes.admin.shutdown_background();
+        runtimes.network.shutdown_background();
+        result.map(drop)
+    }
+}
+
+impl BackgroundThreads {
+    fn start(
+        housekeeper: Housekeeper,
+        counter_writer: &Arc<CounterWriter>,
+        core: &CoreHandle,
+        operation: Arc<OperationService>,
+    ) -> Result<Self> {
+        let notifier = ServiceManagerNotifier::start(core, operation)?;
+        let (stop, stopped) = crossbeam_channel::bounded(1);
+        let housekeeper = critical_thread::spawn("housekeeper", move || housekeeper.run(&stopped))?;
+        let writing = counter_writer.clone();
+        let counters = critical_thread::spawn("counters", move || writing.run())?;
+        Ok(Self { housekeeper: (stop, housekeeper), counters, notifier })
+    }
+
+    /// Ends all threads. The front ends are closed, so all counts of accepted messages are written.
+    fn stop(self, core: CoreThreads, counter_writer: &CounterWriter) {
+        let (stop, housekeeper) = self.housekeeper;
+        drop(stop);
+        core.join();
+        let _ = housekeeper.join();
+        counter_writer.end();
+        let _ = self.counters.join();
+        if let Some(notifier) = self.notifier {
+            notifier.stop();
+        }
+    }
+}
+
+/// Creates the front ends; the local socket is opened later. Must be called within the network runtime.
+fn create_front_ends(
+    config: &Config,
+    (core, events): (&CoreHandle, &Arc<dyn EventSink>),
+    routing: &Arc<ApplianceRouting>,
+    store: &Arc<Store>,
+    limiter: &Arc<LoginLimiter>,
+    networks: Vec<Arc<GsmNetwork>>,
+) -> Result<FrontEnds> {
+    let options = LinksOptions {
+        system_id: bytes::Bytes::from(config.appliance.name.clone().into_bytes()),
+        lease: store.lease(),
+        ..LinksOptions::default()
+    };
+    let links = Links::new(options, limiter.clone(), events.clone(), routing.clone())
+        .map_err(|error| anyhow::anyhow!("system random numbers unavailable: {error}"))?;
+    let registry = links.registry();
+    let business_options =
+        config.business.as_ref().map(|listener| listener.options.clone()).unwrap_or_default();
+    let hooks = routing.hooks.clone();
+    let business = Business::new(
+        business_options,
+        events.clone(),
+        routing.clone(),
+        registry.clone(),
+        Some(hooks.clone()),
+    )?;
+    let plugin_peers = PluginPeers::new(events.clone(), routing.clone(), registry.clone(), hooks);
+    let pools = PoolService::open(core.clone(), &registry, store.clone());
+    let redis = match &config.redis {
+        // Bypasses the keyword filter: Redis clients submit no messages.
+        Some(listener) => {
+            let core = Arc::new(core.clone());
+            Some(Arc::new(::pools::RedisServer::new(listener.options.clone(), core, registry)?))
         }
         None => None,
     };
-    configure_pools(&config, &core, &links.registry());
-    // Whether the lead is handed over.
-    let result: Result<bool> = runtime.block_on(async {
-        for network in &networks {
-            network.start(front_end_events.clone(), routing.clone(), links.registry()).await?;
-        }
-        if let (Some(settings), Some(listener)) = (&config.redis, &redis) {
-            for address in &settings.listen {
-                let address = listener.listen(*address).await?;
-                tracing::info!(%address, "Redis listener open");
-            }
-        }
-        // Before the daemon is visible: a client that sees it may stop it, and the stop must be graceful.
-        let mut signals = match signals {
-            Some(signals) => signals,
-            None => StopSignals::new()?,
-        };
-        let front_ends = (&*links, &*business, &*plugin_peers);
-        open(&config, front_ends, &appliance, live, limiter, admin_runtime.handle()).await?;
-        Ok(tokio::select! {
-            signal = signals.recv() => {
-                tracing::info!(signal, "stopping");
-                false
-            }
-            () = leading_node::handed_over(leading.as_deref()) => {
-                tracing::info!("stopping, another node will lead");
-                true
-            }
-        })
-    });
-    appliance.stopping.store(true, Relaxed);
-    appliance.ready.store(false, Relaxed);
-    appliance.replays.end_all();
-    pools.feed.close();
-    core.push_drain();
-    let mut shutdown_timeout = config_manager.shutdown_timeout();
-    if matches!(result, Ok(true)) {
-        shutdown_timeout = shutdown_timeout.min(cluster_node::HAND_OVER_TIMEOUT);
-    }
-    service_manager::stopping(shutdown_timeout);
-    let shutdown = runtime.block_on(async {
-        let networks = async {
-            for network in &networks {
-                network.shutdown(shutdown_timeout).await;
-            }
-        };
-        let shell = async {
-            if let Some(shell) = &shell {
-                shell.shutdown(shutdown_timeout).await;
-            }
-        };
-        let redis = async {
-            if let Some(listener) = &redis {
-                listener.shutdown(shutdown_timeout).await;
-            }
-        };
-        let links = links.shutdown(shutdown_timeout);
-        let plugin_peers = plugin_peers.shutdown(shutdown_timeout);
-        let (shutdown, (), (), (), (), ()) =
-            tokio::join!(links, business.shutdown(shutdown_timeout), plugin_peers, networks, shell, redis);
-        shutdown
-    });
-    pools.engine_client.close(&links.registry());
-    let pump = appliance.pump.lock().take();
-    if let Some(pump) = pump {
-        pump.stop();
-    }
-    let waiting = core.query(|engine, _| engine.live());
-    if let Some(node) = &leading {
-        // The last record of this node makes another one lead.
-        if let Err(error) = counter_writer.flush() {
-            tracing::warn!(%error, "durable counters not written, the next leader has older ones");
-        }
-        if let Err(problem) = node.publish() {
-            tracing::warn!(problem = problem.0.detail, "the shared state is not written");
-        }
-    }
-    core.stop();
-    drop(stop_housekeeper);
-    threads.join();
-    let _ = housekeeper_thread.join();
-    // After the front ends are closed, so that all counts of accepted messages are written.
-    counter_writer.end();
-    let _ = counter_thread.join();
-    if let Some(notifier) = notifier {
-        notifier.stop();
-    }
-    tracing::info!(
-        waiting = waiting.unwrap_or(0),
-        links_cut = shutdown.links.len(),
-        unanswered = shutdown.unanswered,
-        unanswered_requests = shutdown.unanswered_in,
-        "stopped"
+    Ok(FrontEnds {
+        links: Arc::new(links),
+        business: Arc::new(business),
+        plugin_peers: Arc::new(plugin_peers),
+        networks,
+        pools: Arc::new(pools),
+        redis,
+        shell: None,
+    })
+}
+
+/// What a backup consists of.
+fn backups(
+    config: &Config,
+    store: &Arc<Store>,
+    (counter_writer, values): (&Arc<CounterWriter>, &Arc<RedbKvStore>),
+    access: &Arc<access::Access>,
+    config_manager: &Arc<ConfigManager>,
+) -> Backups {
+    let mut backups = Backups::new(
+        &config.appliance.name,
+        config.appliance.data.clone(),
+        config.appliance.free_space_watermark,
+        config.archive.url.as_deref(),
     );
-    admin_runtime.shutdown_background();
-    runtime.shutdown_background();
-    result.map(drop)
+    let store = store.clone();
+    backups.databases.push(Box::new(move || Ok(store.snapshot()?)));
+    let (counter_writer, values) = (counter_writer.clone(), values.clone());
+    backups.databases.push(Box::new(move || {
+        if let Err(error) = counter_writer.flush() {
+            tracing::warn!(%error, "flushing durable counters failed, the backup contains older values");
+        }
+        Ok(values.snapshot()?)
+    }));
+    let users = access.clone();
+    backups.databases.push(Box::new(move || Ok(users.snapshot()?)));
+    let versions = config_manager.clone();
+    backups.databases.push(Box::new(move || Ok(versions.snapshot()?)));
+    backups
 }
 
 /// Opens the users, tokens and the audit log.
@@ -564,172 +592,4 @@ fn configure_pools(config: &Config, core: &CoreHandle, registry: &Arc<LinkRegist
             answer => tracing::error!(pool = %pool.name, ?answer, "pool configuration failed"),
         }
     }
-}
-
-#[cfg(unix)]
-pub(crate) fn restrict_permissions(folder: &std::path::Path) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
-        .with_context(|| format!("setting permissions of {}", folder.display()))
-}
-
-impl CoreHandle {
-    fn push_drain(&self) {
-        self.push(vec![Event::Drain]);
-    }
-}
-
-fn recover(
-    config: &Config,
-    core: &CoreHandle,
-    (store, newest_record): (&Store, Option<Timestamp>),
-    hooks: &Hooks,
-) -> Result<(Engine, Output, u64)> {
-    let mut seed = [0; 8];
-    getrandom::fill(&mut seed)
-        .map_err(|error| anyhow::anyhow!("system random numbers unavailable: {error}"))?;
-    // Another node may have led until the claim.
-    let previous_leader_sends = config.cluster.as_ref().map_or(Duration::ZERO, |_| LeaderLease::AFTER_CLAIM);
-    let settings =
-        Settings { seed: u64::from_le_bytes(seed), previous_leader_sends, ..config.engine_settings() };
-    let mut engine = Engine::new(settings);
-    let mut out = Output::default();
-    let now = core.clock.now();
-    engine.apply(now, Event::Pace(config.pace_settings()), &mut out);
-    let queues = config.accounts.iter().map(|account| &account.queue);
-    let queues = queues.chain(config.peers.iter().map(|peer| &peer.queue));
-    let queues = queues.chain(config.shell.iter().map(|shell| &shell.queue));
-    let queues = queues.chain(config.gateways.iter().map(|gateway| &gateway.queue));
-    let queues = queues.chain(config.plugin_peers.iter().map(|peer| &peer.queue));
-    for queue in queues.chain(config.networks.iter().map(|network| &network.queue)) {
-        engine.apply(now, Event::Peer(queue.clone()), &mut out);
-    }
-    engine.apply(now, hooks_bound_event(hooks), &mut out);
-    // First, because recovering a finished message may settle its charge.
-    let for_ages = Now { wall: core.clock.for_ages(newest_record), ..now };
-    store.recover_records(|found| {
-        let now = if matches!(found, RecoveredRecord::IdempotencyKey(_)) { for_ages } else { now };
-        engine.recover_record(now, found);
-    })?;
-    let recovery = store.recover(|message| engine.recover(now, message, &mut out))?;
-    engine.finish_recovery(recovery.next_id, recovery.next_submit_row, &recovery.rows, &mut out);
-    Ok((engine, out, recovery.messages))
-}
-
-/// Threads of the admin API: a page and a probe must not wait for each other.
-const ADMIN_THREADS: usize = 2;
-
-/// Opens the admin listener.
-async fn open_admin_listener(
-    config: &Config,
-    appliance: &Arc<Switchyard>,
-    limiter: Arc<LoginLimiter>,
-    threads: &tokio::runtime::Handle,
-) -> Result<HttpListenerLimits> {
-    let token = admin::RootToken::load_or_create(&config.token_file())?;
-    token.announce(&config.token_file());
-    let authenticator = admin::Authenticator::new(appliance.access.clone(), token, limiter)?;
-    let certificate = certificate(config, &config.http.tls(), config.http.listen)?;
-    let tls = certificate.is_some();
-    if tls {
-        authenticator.require_secure_cookies();
-    }
-    let (counts, listen, http_limits) =
-        (appliance.http_connections.clone(), config.http.listen, config.http.limits());
-    let router = console::router(admin::router(appliance.clone(), authenticator.clone()));
-    // Its sockets belong to the runtime that opens them.
-    let opened = threads.spawn(async move {
-        let listener = HttpListener::open("http", listen, certificate, http_limits, counts).await?;
-        let (address, limits) = (listener.address(), listener.limits().clone());
-        tokio::spawn(listener.serve(router, Arc::new(AdminCallers(authenticator))));
-        Ok::<_, std::io::Error>((address, limits))
-    });
-    let (address, limits) = opened.await.context("opening the admin listener")?.with_context(|| {
-        format!("[http] listen = \"{}\": is another program using it?", config.http.listen)
-    })?;
-    service_manager::write_admin_url(tls, address);
-    tracing::info!(%address, tls, "admin listener open");
-    Ok(limits)
-}
-
-/// Opens all listeners, and dials the peers.
-async fn open(
-    config: &Config,
-    (links, business, plugin_peers): (&Links, &Business, &PluginPeers),
-    appliance: &Arc<Switchyard>,
-    mut live: RuntimeComponents,
-    limiter: Arc<LoginLimiter>,
-    admin_threads: &tokio::runtime::Handle,
-) -> Result<()> {
-    let mut hangups = signal(SignalKind::hangup())?;
-    live.http_limits = Some(open_admin_listener(config, appliance, limiter, admin_threads).await?);
-
-    for account in &config.accounts {
-        links.set_account(account.links.clone())?;
-        if let Some(options) = &account.business {
-            business.set_account(options.clone())?;
-        }
-    }
-    if let Some(listener) = &config.business {
-        let certificate = certificate(config, &listener.tls, listener.listen)?;
-        let tls = certificate.is_some();
-        let counts = appliance.business_connections.clone();
-        let listener =
-            HttpListener::open("business", listener.listen, certificate, listener.limits(), counts)
-                .await
-                .with_context(|| {
-                    format!("[business] listen = \"{}\": is another program using it?", listener.listen)
-                })?;
-        let address = listener.address();
-        live.business_limits = Some(listener.limits().clone());
-        tokio::spawn(listener.serve(business.router(), Arc::new(BusinessCallers)));
-        tracing::info!(%address, tls, "business listener open");
-    }
-    if let Some(listener) = &config.peer_callbacks {
-        let certificate = certificate(config, &listener.tls, listener.listen)?;
-        let tls = certificate.is_some();
-        let opened = HttpListener::open(
-            "peer-callbacks",
-            listener.listen,
-            certificate,
-            listener.limits(),
-            Arc::default(),
-        );
-        let opened = opened.await.with_context(|| {
-            format!("[peer-callbacks] listen = \"{}\": is another program using it?", listener.listen)
-        })?;
-        let address = opened.address();
-        live.callback_limits = Some(opened.limits().clone());
-        tokio::spawn(opened.serve(plugin_peers.router(), Arc::new(BusinessCallers)));
-        tracing::info!(%address, tls, "callback listener open");
-    }
-    for peer in &config.plugin_peers {
-        plugin_peers.set_peer(peer.link.clone())?;
-    }
-    for gateway in &config.gateways {
-        links.set_gateway(gateway.links.clone())?;
-    }
-    for peer in &config.peers {
-        links.set_peer(peer.links.clone())?;
-    }
-    for listener in &config.listeners {
-        let address = links.listen(listener.clone()).await?;
-        tracing::info!(listener = listener.name(), %address, "listening");
-    }
-    // The setup above would undo an earlier change.
-    appliance.config_manager.open(live)?;
-    appliance.ready.store(true, Relaxed);
-    tracing::info!(ms = appliance.started.elapsed().as_millis(), "ready");
-    memory::release_free_memory();
-    service_manager::ready();
-    let config_manager = appliance.config_manager.clone();
-    tokio::spawn(async move {
-        while hangups.recv().await.is_some() {
-            service_manager::reloading();
-            let config_manager = config_manager.clone();
-            let _ = tokio::task::spawn_blocking(move || config_manager.reload()).await;
-            service_manager::ready();
-        }
-    });
-    Ok(())
 }

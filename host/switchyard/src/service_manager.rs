@@ -3,9 +3,8 @@
 //!
 //! Without a service manager (no `NOTIFY_SOCKET`) nothing is sent.
 
-use crate::api_backend::Switchyard;
 use crate::core_handle::{CoreHandle, QueryError};
-use admin::Operation as _;
+use admin::Operation;
 use api::NotReady;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use sd_notify::NotifyState;
@@ -92,16 +91,16 @@ pub(crate) struct ServiceManagerNotifier {
 impl ServiceManagerNotifier {
     /// Starts the notifier if there is a service manager. It has its own thread, so that other work cannot make a
     /// working core look dead.
-    pub(crate) fn start(core: &CoreHandle, appliance: &Arc<Switchyard>) -> std::io::Result<Option<Self>> {
+    pub(crate) fn start(core: &CoreHandle, operation: Arc<dyn Operation>) -> std::io::Result<Option<Self>> {
         if std::env::var_os("NOTIFY_SOCKET").is_none() {
             return Ok(None);
         }
         let watchdog = sd_notify::watchdog_enabled().filter(|time| !time.is_zero());
         let (stop, stopped) = bounded(0);
-        let (core, appliance) = (core.clone(), appliance.clone());
+        let core = core.clone();
         let watch = move || match watchdog {
-            Some(time) => run(&core, &appliance, (time / 2, time), &stopped),
-            None => run(&core, &appliance, (STATUS_INTERVAL, STATUS_INTERVAL * 3), &stopped),
+            Some(time) => run(&core, &*operation, (time / 2, time), &stopped),
+            None => run(&core, &*operation, (STATUS_INTERVAL, STATUS_INTERVAL * 3), &stopped),
         };
         let thread = std::thread::Builder::new().name("service-manager".to_owned()).spawn(watch)?;
         Ok(Some(Self { stop, thread }))
@@ -117,14 +116,14 @@ impl ServiceManagerNotifier {
 /// Probes the core every `period`; `write_deadline` is the maximum time to write a batch.
 fn run(
     core: &CoreHandle,
-    appliance: &Switchyard,
+    operation: &dyn Operation,
     (period, write_deadline): (Duration, Duration),
     stop: &Receiver<()>,
 ) {
     loop {
         match probe_core(core, period, write_deadline) {
             CoreHealth::Healthy { waiting } => {
-                let status = status_line(&appliance.readiness().reasons, waiting);
+                let status = status_line(&operation.readiness().reasons, waiting);
                 notify(&[NotifyState::Watchdog, NotifyState::Status(&status)]);
             }
             CoreHealth::Silent => {

@@ -1,8 +1,9 @@
 //! One GSM subscriber in the admin API, from core network and engine, and admin actions to reach it.
 
-use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::core_handle;
-use crate::messages::message_state;
+use crate::core_handle::{self, CoreHandle};
+use crate::drain::Drain;
+use crate::message_state::message_state;
+use crate::problems::shutting_down_problem;
 use admin::{Problem, ProblemKind, SubscriberName};
 use api::SubscriberStateView;
 use engine::{
@@ -14,6 +15,7 @@ use model::{
     Address, AddressBytes, DlrRequest, Imsi, Leg, Message, MessageId, Now, NumberDisplay, PluginVersion,
     Priority, Refusal, RoutingDecision, StepKind, Text, Timestamp, Verdict,
 };
+use ports::LinkRegistry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,7 +92,15 @@ impl Failure {
     }
 }
 
-impl Switchyard {
+/// Subscribers of core networks.
+pub(crate) struct SubscriberService {
+    pub(crate) core: CoreHandle,
+    pub(crate) registry: Arc<LinkRegistry>,
+    pub(crate) networks: Vec<Arc<gsm::GsmNetwork>>,
+    pub(crate) drain: Arc<Drain>,
+}
+
+impl SubscriberService {
     /// The first core network that knows a subscriber.
     fn locate(&self, name: &SubscriberName) -> Result<Located, Problem> {
         let key = key(name)?;
@@ -184,7 +194,7 @@ impl Switchyard {
     }
 }
 
-impl admin::GsmSubscribers for Switchyard {
+impl admin::GsmSubscribers for SubscriberService {
     fn subscriber(
         &self,
         name: &SubscriberName,
@@ -238,7 +248,7 @@ impl admin::GsmSubscribers for Switchyard {
         for id in failed {
             let who = by.clone();
             let event = |reply| Event::AdminAction { id, action: AdminAction::Retry, by: who, reply };
-            match core_handle::request(&self.core, &self.links.registry(), event) {
+            match core_handle::request(&self.core, &self.registry, event) {
                 Some(EngineAnswer::Done) => woken += 1,
                 // It has finished meanwhile, or is in flight.
                 Some(_) => {}
@@ -251,10 +261,8 @@ impl admin::GsmSubscribers for Switchyard {
 
     fn send_silent_sms(&self, name: &SubscriberName, by: &str) -> Result<String, Problem> {
         let message = Box::new(self.silent_message(&self.locate(name)?)?);
-        let answer = core_handle::request(&self.core, &self.links.registry(), |reply| Event::Accept {
-            message,
-            reply,
-        });
+        let answer =
+            core_handle::request(&self.core, &self.registry, |reply| Event::Accept { message, reply });
         match answer {
             Some(EngineAnswer::Accepted(id)) => {
                 tracing::info!(by, id = id.0, "silent SMS accepted");
@@ -262,11 +270,8 @@ impl admin::GsmSubscribers for Switchyard {
             }
             Some(EngineAnswer::Refused(Refusal::ShuttingDown)) | None => Err(shutting_down_problem()),
             Some(EngineAnswer::Refused(refusal)) => {
-                let why = if self.draining.lock().is_some() {
-                    "the appliance is draining"
-                } else {
-                    "try again later"
-                };
+                let why =
+                    if self.drain.by().is_some() { "the appliance is draining" } else { "try again later" };
                 Err(Problem::new(ProblemKind::Conflict, format!("refused: {refusal}; {why}")))
             }
             Some(_) => Err(Problem::new(ProblemKind::Internal, "unexpected answer of the engine")),

@@ -1,11 +1,14 @@
 //! Test messages and connection tests of peers.
 
-use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::core_handle;
+use crate::core_handle::{self, CoreHandle};
+use crate::drain::Drain;
+use crate::problems::shutting_down_problem;
+use crate::routing::ApplianceRouting;
 use admin::{Problem, ProblemKind, Testing};
 use api::{FieldProblem, PeerTestView};
 use engine::{EngineAnswer, Event};
 use futures_util::future::BoxFuture;
+use links::Links;
 use model::{
     Address, DlrRequest, Message, MessageId, PluginVersion, Priority, Refusal, RejectReason, RoutingDecision,
     Text, Timestamp, Verdict,
@@ -20,7 +23,29 @@ use std::sync::Arc;
 const MAX_SEGMENTS: usize = 10;
 
 /// Peers with a test in progress.
-pub(crate) type PeerTests = Mutex<HashSet<String>>;
+type PeerTests = Mutex<HashSet<String>>;
+
+/// Test messages, and tests of peers.
+pub(crate) struct TestingService {
+    core: CoreHandle,
+    links: Arc<Links>,
+    networks: Vec<Arc<gsm::GsmNetwork>>,
+    routing: Arc<ApplianceRouting>,
+    drain: Arc<Drain>,
+    peer_tests: PeerTests,
+}
+
+impl TestingService {
+    pub(crate) fn new(
+        core: CoreHandle,
+        links: Arc<Links>,
+        networks: Vec<Arc<gsm::GsmNetwork>>,
+        routing: Arc<ApplianceRouting>,
+        drain: Arc<Drain>,
+    ) -> Self {
+        Self { core, links, networks, routing, drain, peer_tests: PeerTests::default() }
+    }
+}
 
 /// Marks a peer as being tested; dropping it ends the test.
 struct PeerTestGuard<'a> {
@@ -91,7 +116,7 @@ pub(crate) fn encode_hypothetical(text: &str) -> Text {
     Text { payload: octets.len() > 140, octets, data_coding, udhi: false }
 }
 
-impl Testing for Switchyard {
+impl Testing for TestingService {
     fn send_test(&self, asked: api::TestMessageRequest, by: Arc<str>) -> Result<String, Problem> {
         let account = self.links.account_options(&asked.account).ok_or_else(|| {
             Problem::new(ProblemKind::NotFound, format!("{:?} is not an account", asked.account))
@@ -143,11 +168,8 @@ impl Testing for Switchyard {
                 Ok(id.to_string())
             }
             Some(EngineAnswer::Refused(refusal @ (Refusal::QueueFull | Refusal::Throttled))) => {
-                let why = if self.draining.lock().is_some() {
-                    "the appliance is draining"
-                } else {
-                    "try again later"
-                };
+                let why =
+                    if self.drain.by().is_some() { "the appliance is draining" } else { "try again later" };
                 Err(Problem::new(ProblemKind::Conflict, format!("refused: {refusal}; {why}")))
             }
             Some(EngineAnswer::Refused(Refusal::ShuttingDown)) | None => Err(shutting_down_problem()),

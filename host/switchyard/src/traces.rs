@@ -1,17 +1,21 @@
 //! Traces of messages in the API, from memory, store and archive.
 
-use crate::api_backend::{Switchyard, describe_pace};
 use crate::archived_message::archived_message;
-use crate::messages::message_state;
+use crate::arguments::parse_id;
+use crate::blocked_by::describe_pace;
+use crate::message_service::MessageService;
+use crate::message_state::message_state;
+use crate::problems::shutting_down_problem;
 use admin::{Problem, ProblemKind};
 use api::MessageStateView;
 use archive::TraceScreening;
 use engine::{LockHolder, MessageState, MessageStatus};
 use model::{
-    Direction, FinalRecord, Lookup, Message, MessageChanges, MessageId, MessageProgress, Now, NumberDisplay,
-    PeerId, PluginVersion, Screening, SenderRequest, Step, StepKind, Text, Verdict,
+    Direction, Directory, FinalRecord, Lookup, Message, MessageChanges, MessageId, MessageProgress, Now,
+    NumberDisplay, PeerId, PluginVersion, Screening, SenderRequest, Step, StepKind, Text, Verdict,
 };
 use std::sync::Arc;
+use store::StoredMessage;
 
 /// Describes a verdict and its sender request.
 pub(crate) fn describe_verdict(
@@ -22,6 +26,16 @@ pub(crate) fn describe_verdict(
     let sender = sender.map_or(String::new(), |request| format!("; {request}"));
     let changes = changes.map_or(String::new(), |changes| format!("; {changes}"));
     format!("{verdict}{sender}{changes}")
+}
+
+/// Describes a verdict of live routing.
+pub(crate) fn describe_routing(
+    directory: &Directory,
+    verdict: &Verdict,
+    sender: Option<&SenderRequest>,
+    changes: Option<&MessageChanges>,
+) -> String {
+    describe_verdict(&verdict.map_peers(|peer| directory.name(*peer)), sender, changes)
 }
 
 fn screening_view(
@@ -59,7 +73,7 @@ type Shown = (bool, NumberDisplay);
 /// Stands for a peer that is known by its name only.
 const UNKNOWN_PEER: PeerId = PeerId(u32::MAX);
 
-impl Switchyard {
+impl MessageService {
     /// Describes a step; `peer` is the peer of the last submission.
     fn describe_step(&self, kind: &StepKind<Arc<str>>, peer: &str, numbers: NumberDisplay) -> String {
         match kind {
@@ -73,25 +87,10 @@ impl Switchyard {
         }
     }
 
-    fn named_verdict(&self, verdict: &Verdict) -> Verdict<Arc<str>> {
-        let directory = self.directory.load();
-        verdict.map_peers(|peer| directory.name(*peer))
-    }
-
     fn named_steps(&self, steps: &[Step]) -> Vec<Step<Arc<str>>> {
         let directory = self.directory.load();
         let shown = steps.iter().filter(|step| !step.kind.is_record());
         shown.map(|step| step.map_peers(|peer| directory.name(*peer))).collect()
-    }
-
-    /// Describes a verdict of live routing.
-    pub(crate) fn describe_routing(
-        &self,
-        verdict: &Verdict,
-        sender: Option<&SenderRequest>,
-        changes: Option<&MessageChanges>,
-    ) -> String {
-        describe_verdict(&self.named_verdict(verdict), sender, changes)
     }
 
     fn trace(
@@ -180,8 +179,12 @@ impl Switchyard {
 
     fn live_trace(&self, message: &Message, shown: Shown) -> api::TraceView {
         let routed = &message.routed;
-        let verdict =
-            self.describe_routing(&routed.verdict, routed.sender.as_deref(), routed.changes.as_deref());
+        let verdict = describe_routing(
+            &self.directory.load(),
+            &routed.verdict,
+            routed.sender.as_deref(),
+            routed.changes.as_deref(),
+        );
         let mut trace = self.trace(message, self.name_of(message.origin), verdict, shown);
         trace.screening = routed.screening.as_deref().map(|screening| {
             let Screening { by, note, changes, submitted_text, .. } = screening;
@@ -192,14 +195,14 @@ impl Switchyard {
     }
 
     /// The trace of a finished message in the store.
-    pub(crate) fn finished(&self, message: &Message, ended: &FinalRecord, shown: Shown) -> api::TraceView {
+    fn finished(&self, message: &Message, ended: &FinalRecord, shown: Shown) -> api::TraceView {
         let mut trace = self.live_trace(message, shown);
         self.add_end(&mut trace, ended, &self.named_steps(&ended.steps), shown.1);
         trace
     }
 
     /// The trace of an unfinished message.
-    pub(crate) fn waiting(
+    fn waiting(
         &self,
         message: &Message,
         live: Option<(MessageStatus, Now)>,
@@ -293,7 +296,7 @@ impl Switchyard {
     }
 
     /// The trace of an archived message, in the same form as from the store.
-    pub(crate) fn archived_trace(&self, id: MessageId, shown: Shown) -> Result<api::TraceView, Problem> {
+    fn archived_trace(&self, id: MessageId, shown: Shown) -> Result<api::TraceView, Problem> {
         let nowhere = || {
             let detail = format!("message {id} was never accepted, or was deleted after its retention");
             Problem::new(ProblemKind::NotFound, detail)
@@ -329,5 +332,34 @@ impl Switchyard {
             amount: price.amount,
         });
         Ok(trace)
+    }
+}
+
+impl admin::Traces for MessageService {
+    fn message(&self, id: &str, body: bool, numbers: NumberDisplay) -> Result<api::TraceView, Problem> {
+        let id = parse_id(id)?;
+        // Memory first, for the current state. The content is in the store in any case.
+        let live = self
+            .core
+            .query(move |engine, now| engine.message(id).map(|status| (status, now)))
+            .ok_or_else(shutting_down_problem)?;
+        let found =
+            self.store.find(id).map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
+        if body {
+            tracing::info!(id = id.0, "message text read by admin");
+        }
+        match found {
+            Some(StoredMessage::Waiting(message, progress)) => {
+                Ok(self.waiting(&message, live, progress.as_ref(), (body, numbers)))
+            }
+            Some(StoredMessage::Finished(message, ended)) => {
+                Ok(self.finished(&message, &ended, (body, numbers)))
+            }
+            None => self.archived_trace(id, (body, numbers)),
+        }
+    }
+
+    fn explain(&self, asked: api::ExplainRequest) -> Result<api::ExplanationView, Problem> {
+        self.explain_message(&asked)
     }
 }

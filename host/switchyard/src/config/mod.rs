@@ -15,6 +15,7 @@ mod plugins;
 mod pool_tests;
 #[cfg(test)]
 mod reference;
+mod roles;
 mod unique_names;
 
 use self::daemon::{

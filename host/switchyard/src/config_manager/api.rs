@@ -3,7 +3,6 @@
 use super::{
     ChangeOrigin, ConfigManager, State, change_views, field_errors, invalid_document, version_store_problem,
 };
-use crate::api_backend::Switchyard;
 use crate::config::{ManagementMode, keys};
 use admin::{ChangeOptions, ConfigurationEdit, PendingConfiguration, Problem, ProblemKind};
 use api::{
@@ -167,17 +166,17 @@ impl ConfigManager {
     }
 }
 
-impl admin::Configuration for Switchyard {
+impl admin::Configuration for ConfigManager {
     fn configuration(&self) -> Result<CurrentConfiguration, Problem> {
-        Ok(self.config_manager.current())
+        Ok(self.current())
     }
 
     fn pending_configuration(&self) -> PendingConfiguration {
-        self.config_manager.pending_changes()
+        self.pending_changes()
     }
 
     fn check_configuration(&self, change: ConfigurationEdit) -> Result<ConfigurationCheck, Problem> {
-        self.config_manager.check(change)
+        self.check(change)
     }
 
     fn change_configuration(
@@ -185,7 +184,7 @@ impl admin::Configuration for Switchyard {
         change: ConfigurationEdit,
         order: ChangeOptions,
     ) -> Result<ConfigurationChangeResult, Problem> {
-        self.config_manager.change(change, order)
+        self.change(change, order)
     }
 
     fn configuration_versions(
@@ -193,28 +192,27 @@ impl admin::Configuration for Switchyard {
         before: Option<u64>,
         most: usize,
     ) -> Result<Vec<ConfigVersionSummaryView>, Problem> {
-        let found =
-            self.config_manager.versions.list(before, most).map_err(|error| version_store_problem(&error))?;
+        let found = self.versions.list(before, most).map_err(|error| version_store_problem(&error))?;
         Ok(found.into_iter().map(summary).collect())
     }
 
     fn configuration_version(&self, version: u64) -> Result<ConfigVersionView, Problem> {
-        let ConfigVersion { summary: found, mut document } = self.config_manager.version(version)?;
+        let ConfigVersion { summary: found, mut document } = self.version(version)?;
         configuration::hide(keys(), &mut document);
         Ok(ConfigVersionView { summary: summary(found), document })
     }
 
     fn configuration_differences(&self, from: u64, to: u64) -> Result<Vec<ConfigDifferenceView>, Problem> {
-        self.config_manager.differences(from, to)
+        self.differences(from, to)
     }
 
     fn confirm_configuration(&self, version: u64, by: &str) -> Result<(), Problem> {
-        self.config_manager.confirm(version, by)
+        self.confirm(version, by)
     }
 
     fn revert_configuration(&self, by: &str) -> Result<ConfigurationChangeResult, Problem> {
-        let mut state = self.config_manager.state.lock();
-        self.config_manager.revert(&mut state, by, "reverted before it was confirmed".to_owned())
+        let mut state = self.state.lock();
+        self.revert(&mut state, by, "reverted before it was confirmed".to_owned())
     }
 
     fn configuration_schema(&self) -> Value {
@@ -222,7 +220,7 @@ impl admin::Configuration for Switchyard {
     }
 
     fn configuration_file(&self) -> Result<String, Problem> {
-        let document = self.config_manager.current().document;
+        let document = self.current().document;
         configuration::to_toml(&document)
             .map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))
     }

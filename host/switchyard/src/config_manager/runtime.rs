@@ -56,10 +56,6 @@ impl TunableSettings {
     }
 
     /// Thresholds of `GET /v1/attention`.
-    pub(crate) fn attention(&self) -> AttentionLimits {
-        *self.attention.lock()
-    }
-
     /// The sources of plugins.
     pub(crate) fn plugin_sources(&self) -> Arc<[PluginSource]> {
         self.plugin_sources.lock().clone()
@@ -68,6 +64,12 @@ impl TunableSettings {
     /// How long finished messages are kept without an archive.
     pub(crate) fn retention(&self) -> Duration {
         Duration::from_millis(self.retention_ms.load(Relaxed))
+    }
+}
+
+impl admin::AttentionLimitsSource for TunableSettings {
+    fn attention_limits(&self) -> AttentionLimits {
+        *self.attention.lock()
     }
 }
 
@@ -247,7 +249,7 @@ impl RuntimeComponents {
         let pace = to.pace_settings();
         let pace = (pace != from.pace_settings()).then_some(Event::Pace(pace));
         self.core.push(pace.into_iter().chain(queues.into_iter().map(Event::Peer)).collect());
-        self.peer_roles.store(Arc::new(PeerRoles::of(to, &self.directory.load())));
+        self.peer_roles.store(Arc::new(to.peer_roles(&self.directory.load())));
         self.account_attributes.publish(to.account_attributes());
         self.peer_secrets.publish(to.peer_secrets());
         self.tuning.set(to);

@@ -92,7 +92,7 @@ pub(crate) fn load_configuration(path: &Path) -> Result<(Config, StartupConfig)>
     let versions_path = data.join("configuration.redb");
     let open = || -> Result<Arc<VersionStore>> {
         std::fs::create_dir_all(&data).with_context(|| format!("creating {}", data.display()))?;
-        crate::serve::restrict_permissions(&data)?;
+        crate::data_folder::restrict_permissions(&data)?;
         Ok(Arc::new(VersionStore::open(&versions_path, keys())?))
     };
     let file_first = mode == ManagementMode::File || !versions_path.exists();

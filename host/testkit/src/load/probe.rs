@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 type Arrived = (u32, u32, u32, Vec<u8>);
 
 /// How long it waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An ESME that submits one message and waits for its answer.
 ///
@@ -59,7 +59,7 @@ impl Probe {
 
     /// Takes what arrives, up to the answer to the last request.
     fn answer(&mut self, id: u32) -> Result<(u32, Vec<u8>)> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + ANSWER_TIMEOUT;
         loop {
             let (found, status, sequence, body) = self.next(deadline)?.context("no answer came in 20 s")?;
             if found == id | wire::ANSWER && sequence == self.sequence {
@@ -77,8 +77,8 @@ impl Probe {
         };
         let (id, _, sequence, body) = &arrived;
         if *id == wire::DELIVER_SM {
-            let text = wire::parse_submit(body)
-                .map(|message| String::from_utf8_lossy(message.text).into_owned());
+            let text =
+                wire::parse_submit(body).map(|message| String::from_utf8_lossy(message.text).into_owned());
             self.delivered.push(text.unwrap_or_default());
             let mut out = Vec::new();
             wire::put(&mut out, id | wire::ANSWER, 0, *sequence, &[0]);

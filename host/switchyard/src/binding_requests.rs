@@ -1,0 +1,168 @@
+//! Bindings that a request of the API describes.
+
+use crate::problems::unprocessable;
+use admin::Problem;
+use hooks::Binding;
+use model::Hook;
+use std::time::Duration;
+
+/// The chain described by a request: `chain`, or a single binding. With `position`, the binding is inserted into the
+/// live chain, replacing one of the same plugin. A binding with peers takes them over, and the others keep theirs. Missing fields
+/// come from the live binding of the plugin.
+pub(crate) fn chain(
+    request: api::ActivationRequest,
+    live_chain: &[Binding],
+) -> Result<Vec<Binding>, Problem> {
+    let api::ActivationRequest { chain, position, plugin, .. } = request;
+    let single = api::BindingRequest {
+        plugin: plugin.unwrap_or_default(),
+        version: request.version,
+        policy: request.policy,
+        peers: request.peers,
+        on_fault: request.on_fault,
+        memory: request.memory,
+        deadline_ms: request.deadline_ms,
+        table_rows: request.table_rows,
+        instance: request.instance,
+        grants: request.grants,
+        tolerance: request.tolerance,
+    };
+    if let Some(chain) = chain {
+        if position.is_some() || single != api::BindingRequest::default() {
+            return Err(unprocessable("`chain` must be a list of bindings, without other keys"));
+        }
+        return chain.into_iter().map(|one| binding(one, live_chain)).collect();
+    }
+    let binding = binding(single, live_chain)?;
+    if !binding.peers.is_empty() {
+        return match position {
+            Some(_) => Err(unprocessable("`position` is for chains; bindings of peers have no order")),
+            None => Ok(take_over(binding, live_chain)),
+        };
+    }
+    let Some(position) = position else { return Ok(vec![binding]) };
+    let mut all: Vec<Binding> =
+        live_chain.iter().filter(|other| other.plugin != binding.plugin).cloned().collect();
+    let position = usize::try_from(position).unwrap_or(usize::MAX).min(all.len());
+    all.insert(position, binding);
+    Ok(all)
+}
+
+/// The live chain with this binding for its peers. A binding that has no peer left is dropped.
+fn take_over(binding: Binding, live_chain: &[Binding]) -> Vec<Binding> {
+    let mut all = live_chain.to_vec();
+    for other in &mut all {
+        other.peers.retain(|peer| !binding.peers.contains(peer));
+    }
+    all.retain(|other| !other.peers.is_empty());
+    all.push(binding);
+    all
+}
+
+/// The request, as a hook means it: a single front end takes the place of the same plugin, and the others stay.
+pub(crate) fn for_hook(request: api::ActivationRequest, hook: Hook) -> api::ActivationRequest {
+    let is_added = hook == Hook::FrontEnd && request.chain.is_none() && request.position.is_none();
+    if is_added { api::ActivationRequest { position: Some(u32::MAX.into()), ..request } } else { request }
+}
+
+fn binding(request: api::BindingRequest, live_chain: &[Binding]) -> Result<Binding, Problem> {
+    let serves = |live: &&Binding, peers: &[String]| live.peers.iter().any(|peer| peers.contains(peer));
+    let mut same_plugin = live_chain.iter().filter(|binding| binding.plugin == request.plugin);
+    let live = match &request.peers {
+        Some(peers) => same_plugin.clone().find(|live| serves(live, peers)).or_else(|| same_plugin.next()),
+        None => {
+            let live = same_plugin.next();
+            if live.is_some_and(|live| !live.peers.is_empty()) && same_plugin.next().is_some() {
+                let what = format!(
+                    "{} serves peers by several bindings: name those of this one in `peers`",
+                    request.plugin
+                );
+                return Err(unprocessable(what));
+            }
+            live
+        }
+    };
+    let live = live.cloned();
+    let version = request.version.or_else(|| live.as_ref().map(|live| live.version.clone()));
+    let missing = |field: &str| unprocessable(format!("invalid binding: missing field `{field}`"));
+    if request.plugin.is_empty() {
+        return Err(missing("plugin"));
+    }
+    let version = version.ok_or_else(|| missing("version"))?;
+    let base = live.unwrap_or_else(|| Binding::new(&request.plugin, "", ""));
+    // The digest of the live component does not match another version.
+    let sha256 = if version == base.version { base.sha256 } else { String::new() };
+    let size = |size: Option<u64>, base: usize| {
+        size.map_or(base, |size| usize::try_from(size).unwrap_or(usize::MAX))
+    };
+    Ok(Binding {
+        plugin: request.plugin,
+        version,
+        sha256,
+        policy: request.policy.unwrap_or(base.policy),
+        peers: request.peers.unwrap_or(base.peers),
+        on_fault: request.on_fault.unwrap_or(base.on_fault),
+        memory: size(request.memory, base.memory),
+        deadline: request.deadline_ms.map_or(base.deadline, Duration::from_millis),
+        table_rows: size(request.table_rows, base.table_rows),
+        instance: request.instance.unwrap_or(base.instance),
+        grants: request.grants.unwrap_or(base.grants),
+        tolerance: request.tolerance.unwrap_or(base.tolerance),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn omitted_fields_come_from_the_live_binding_of_the_plugin() {
+        let live = Binding {
+            sha256: "1d9e".to_owned(),
+            tolerance: hooks::Tolerance { faults: 3, window_ms: 5 },
+            ..Binding::new("router", "96fced7a19c6", "policy")
+        };
+        let other = Binding::new("other", "58cd962459f1", "");
+        let live_chain = [other.clone(), live.clone()];
+        let mut request = api::ActivationRequest {
+            plugin: Some("router".to_owned()),
+            deadline_ms: Some(50),
+            position: Some(0),
+            ..api::ActivationRequest::default()
+        };
+        let expected = Binding { deadline: Duration::from_millis(50), ..live };
+        assert_eq!(chain(request.clone(), &live_chain).unwrap(), [expected.clone(), other]);
+        // The digest belongs to the live version.
+        (request.position, request.version) = (None, Some("58cd962459f1".to_owned()));
+        let expected = Binding { version: "58cd962459f1".to_owned(), sha256: String::new(), ..expected };
+        assert_eq!(chain(request.clone(), &live_chain).unwrap(), [expected]);
+        request.chain = Some(Vec::new());
+        assert!(chain(request, &live_chain).is_err(), "a chain and a binding");
+    }
+
+    #[test]
+    fn a_binding_takes_its_peers_over() {
+        let of = |policy: &str, peers: &[&str]| Binding {
+            peers: peers.iter().map(|peer| (*peer).to_owned()).collect(),
+            ..Binding::new("http-peer", "96fced7a19c6", policy)
+        };
+        let live = [of("a", &["north", "south"]), of("b", &["east"])];
+        let request = |peers: Option<&[&str]>, policy: Option<&str>| api::ActivationRequest {
+            plugin: Some("http-peer".to_owned()),
+            policy: policy.map(str::to_owned),
+            peers: peers.map(|peers| peers.iter().map(|peer| (*peer).to_owned()).collect()),
+            ..api::ActivationRequest::default()
+        };
+        // The rest comes from the binding that serves the peer now.
+        let moved = chain(request(Some(&["east"]), None), &live).unwrap();
+        assert_eq!(moved, [of("a", &["north", "south"]), of("b", &["east"])]);
+        let split = chain(request(Some(&["south", "west"]), Some("c")), &live).unwrap();
+        assert_eq!(split, [of("a", &["north"]), of("b", &["east"]), of("c", &["south", "west"])]);
+        let whole = chain(request(Some(&["north", "south"]), Some("c")), &live).unwrap();
+        assert_eq!(whole, [of("b", &["east"]), of("c", &["north", "south"])]);
+        assert!(chain(request(None, Some("c")), &live).is_err(), "two bindings of the plugin");
+        assert_eq!(chain(request(None, Some("c")), &live[1..]).unwrap(), [of("c", &["east"])]);
+        let first = api::ActivationRequest { position: Some(0), ..request(Some(&["east"]), None) };
+        assert!(chain(first, &live).is_err(), "a position");
+    }
+}

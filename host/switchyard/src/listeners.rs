@@ -1,0 +1,129 @@
+//! Opens the listeners of the admin API, business systems and links, and dials the peers.
+
+use crate::api_services::DaemonServices;
+use crate::config::Config;
+use crate::config_manager::RuntimeComponents;
+use crate::front_ends::FrontEnds;
+use crate::http_listeners::{AdminCallers, BusinessCallers, certificate};
+use crate::memory;
+use crate::service_manager;
+use anyhow::{Context as _, Result};
+use ports::{HttpListener, HttpListenerLimits, LoginLimiter};
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Opens the admin listener.
+async fn open_admin_listener(
+    config: &Config,
+    services: &DaemonServices,
+    (access, limiter): (Arc<access::Access>, Arc<LoginLimiter>),
+    threads: &tokio::runtime::Handle,
+) -> Result<HttpListenerLimits> {
+    let token = admin::RootToken::load_or_create(&config.token_file())?;
+    token.announce(&config.token_file());
+    let authenticator = admin::Authenticator::new(access, token, limiter)?;
+    let certificate = certificate(config, &config.http.tls(), config.http.listen)?;
+    let tls = certificate.is_some();
+    if tls {
+        authenticator.require_secure_cookies();
+    }
+    let (counts, listen, http_limits) =
+        (services.status.http_connections.clone(), config.http.listen, config.http.limits());
+    let router = console::router(admin::router(services.api(), authenticator.clone()));
+    // Its sockets belong to the runtime that opens them.
+    let opened = threads.spawn(async move {
+        let listener = HttpListener::open("http", listen, certificate, http_limits, counts).await?;
+        let (address, limits) = (listener.address(), listener.limits().clone());
+        tokio::spawn(listener.serve(router, Arc::new(AdminCallers(authenticator))));
+        Ok::<_, std::io::Error>((address, limits))
+    });
+    let (address, limits) = opened.await.context("opening the admin listener")?.with_context(|| {
+        format!("[http] listen = \"{}\": is another program using it?", config.http.listen)
+    })?;
+    service_manager::write_admin_url(tls, address);
+    tracing::info!(%address, tls, "admin listener open");
+    Ok(limits)
+}
+
+/// Opens all listeners, and dials the peers.
+pub(crate) async fn open(
+    config: &Config,
+    FrontEnds { links, business, plugin_peers, .. }: &FrontEnds,
+    services: &DaemonServices,
+    mut live: RuntimeComponents,
+    limiter: Arc<LoginLimiter>,
+    admin_threads: &tokio::runtime::Handle,
+) -> Result<()> {
+    let mut hangups = signal(SignalKind::hangup())?;
+    live.http_limits =
+        Some(open_admin_listener(config, services, (live.access.clone(), limiter), admin_threads).await?);
+
+    for account in &config.accounts {
+        links.set_account(account.links.clone())?;
+        if let Some(options) = &account.business {
+            business.set_account(options.clone())?;
+        }
+    }
+    if let Some(listener) = &config.business {
+        let certificate = certificate(config, &listener.tls, listener.listen)?;
+        let tls = certificate.is_some();
+        let counts = services.status.business_connections.clone();
+        let listener =
+            HttpListener::open("business", listener.listen, certificate, listener.limits(), counts)
+                .await
+                .with_context(|| {
+                    format!("[business] listen = \"{}\": is another program using it?", listener.listen)
+                })?;
+        let address = listener.address();
+        live.business_limits = Some(listener.limits().clone());
+        tokio::spawn(listener.serve(business.router(), Arc::new(BusinessCallers)));
+        tracing::info!(%address, tls, "business listener open");
+    }
+    if let Some(listener) = &config.peer_callbacks {
+        let certificate = certificate(config, &listener.tls, listener.listen)?;
+        let tls = certificate.is_some();
+        let opened = HttpListener::open(
+            "peer-callbacks",
+            listener.listen,
+            certificate,
+            listener.limits(),
+            Arc::default(),
+        );
+        let opened = opened.await.with_context(|| {
+            format!("[peer-callbacks] listen = \"{}\": is another program using it?", listener.listen)
+        })?;
+        let address = opened.address();
+        live.callback_limits = Some(opened.limits().clone());
+        tokio::spawn(opened.serve(plugin_peers.router(), Arc::new(BusinessCallers)));
+        tracing::info!(%address, tls, "callback listener open");
+    }
+    for peer in &config.plugin_peers {
+        plugin_peers.set_peer(peer.link.clone())?;
+    }
+    for gateway in &config.gateways {
+        links.set_gateway(gateway.links.clone())?;
+    }
+    for peer in &config.peers {
+        links.set_peer(peer.links.clone())?;
+    }
+    for listener in &config.listeners {
+        let address = links.listen(listener.clone()).await?;
+        tracing::info!(listener = listener.name(), %address, "listening");
+    }
+    // The setup above would undo an earlier change.
+    services.config_manager.open(live)?;
+    services.operation.set_ready();
+    tracing::info!(ms = services.status.started.elapsed().as_millis(), "ready");
+    memory::release_free_memory();
+    service_manager::ready();
+    let config_manager = services.config_manager.clone();
+    tokio::spawn(async move {
+        while hangups.recv().await.is_some() {
+            service_manager::reloading();
+            let config_manager = config_manager.clone();
+            let _ = tokio::task::spawn_blocking(move || config_manager.reload()).await;
+            service_manager::ready();
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! Opens the store: at once, or as soon as this node leads its cluster.
+
+use crate::audit_collector::AuditCollector;
+use crate::cluster_node::{self, ClusterNode, Outcome};
+use crate::config::Config;
+use crate::config_manager::StartupConfig;
+use crate::leading_node::LeadingNode;
+use crate::plugin_setup::{compile_plugins, hooks_options};
+use crate::shared_state::NodeStores;
+use crate::stop_signals::StopSignals;
+use anyhow::Result;
+use archive::Archive;
+use cluster::ClusterOptions;
+use journal::JournalHold;
+use std::sync::Arc;
+use store::{Store, StoreOptions};
+use tokio::runtime::Runtime;
+
+/// An open store, and what was set up for it.
+pub(crate) struct OpenedStore {
+    /// The configuration; in a cluster, the one that its nodes share.
+    pub(crate) config: Config,
+    pub(crate) startup: StartupConfig,
+    pub(crate) store: Arc<Store>,
+    pub(crate) cluster: Option<ClusterMembership>,
+}
+
+/// The membership of a cluster that this node leads.
+pub(crate) struct ClusterMembership {
+    pub(crate) leading: Arc<LeadingNode>,
+    /// They were watched before the node led.
+    pub(crate) signals: StopSignals,
+    /// Runs until it is dropped; `None` without an archive.
+    pub(crate) audit_collector: Option<AuditCollector>,
+}
+
+/// Opens the store of this machine.
+pub(crate) fn open_local(
+    config: Config,
+    startup: StartupConfig,
+    hold: Option<Arc<JournalHold>>,
+) -> Result<OpenedStore> {
+    let mut options = StoreOptions { cache: config.engine.store_cache, ..StoreOptions::default() };
+    options.journal.keep_for = config.engine.journal_retention;
+    options.journal.hold = hold;
+    let store = Arc::new(Store::open(&config.appliance.data.join("switchyard.redb"), options)?);
+    Ok(OpenedStore { config, startup, store, cluster: None })
+}
+
+/// Follows the cluster's leader until this node leads. Returns `None` if the daemon is stopped meanwhile.
+pub(crate) fn lead_cluster(
+    options: &ClusterOptions,
+    mut config: Config,
+    startup: StartupConfig,
+    stores: NodeStores,
+    runtime: &Runtime,
+) -> Result<Option<OpenedStore>> {
+    compile_plugins(&config)?;
+    let mut signals = {
+        let _inside = runtime.enter();
+        StopSignals::new()?
+    };
+    let audit_collector = match &config.archive.url {
+        Some(url) => {
+            let archive = Archive::open(url, config.archive.options)?;
+            let log = cluster_node::audit_log(&config, options)?;
+            Some(AuditCollector::start(log, stores.access.clone(), archive, runtime.handle().clone())?)
+        }
+        None => None,
+    };
+    let Some(node) = ClusterNode::join(&config, options, stores, runtime, &mut signals)? else {
+        return Ok(None);
+    };
+    loop {
+        let hooks_options = hooks_options(&config, None);
+        match node.follow((&config, &startup), &hooks_options, runtime, &mut signals)? {
+            Outcome::Leads(store, node) => {
+                node.give_snapshots(store.clone(), config.appliance.data.clone());
+                let (config, startup) = startup.select_again(config)?;
+                let cluster = ClusterMembership { leading: Arc::new(node), signals, audit_collector };
+                return Ok(Some(OpenedStore { config, startup, store, cluster: Some(cluster) }));
+            }
+            Outcome::Reconfigured(newer) => {
+                tracing::info!("the cluster has another configuration");
+                config = *newer;
+            }
+            Outcome::Stopped => return Ok(None),
+        }
+    }
+}
