@@ -7,6 +7,7 @@ use crate::authz;
 use crate::backup::Backup;
 use crate::cluster::ClusterLeader;
 use crate::configuration::Configuration;
+use crate::erasures::Erasures;
 use crate::event_sinks::EventSinkStates;
 use crate::known_parameters::{KnownParameters, reject_unknown_parameters};
 use crate::ledger::Ledger;
@@ -65,6 +66,7 @@ services! {
     backup: Backup,
     cluster: ClusterLeader,
     configuration: Configuration,
+    erasures: Erasures,
     event_sinks: EventSinkStates,
     subscribers: GsmSubscribers,
     ledger: Ledger,
@@ -104,6 +106,7 @@ pub(crate) fn protected_routes() -> OpenApiRouter<ApiServices> {
         .merge(crate::traffic::routes())
         .merge(crate::trace::routes())
         .merge(crate::messages::routes())
+        .merge(crate::erasures::routes())
         .merge(crate::subscribers::routes())
         .merge(crate::quarantine::routes())
         .merge(crate::pace_buckets::routes())

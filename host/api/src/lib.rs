@@ -9,6 +9,7 @@ mod business;
 mod cluster;
 mod configuration;
 mod core_networks;
+mod erasures;
 mod event_sinks;
 mod hooks;
 mod ledger;
@@ -62,6 +63,7 @@ pub use configuration::{
 pub use core_networks::{
     CoreConnectionView, CoreNetworkFaultView, CoreNetworkMo, CoreNetworkMt, CoreNetworkView, HlrQuestions,
 };
+pub use erasures::ContentErasureView;
 pub use event_sinks::EventSinkView;
 pub use hooks::{
     AnswerDifference, CandidateStateView, Comparison, FaultCase, FaultExample, FaultyVersion, HookEvent,

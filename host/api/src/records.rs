@@ -87,6 +87,10 @@ pub struct FinishedMessageView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub price: Option<FinishedPriceView>,
+    /// Time at which the content was erased (RFC 3339): the text, and what quotes it. Omitted if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub content_erased_at: Option<String>,
 }
 
 /// The price of a finished message.
@@ -179,6 +183,12 @@ pub struct ArchivePumpView {
     pub refused: u64,
     /// Messages deleted after the retention time.
     pub trimmed: u64,
+    /// Messages whose content was erased after the text retention of their account.
+    #[serde(default)]
+    pub contents_erased: u64,
+    /// Whether copies of erased values may still be in unused parts of the file, which are being overwritten. Only with SQLite.
+    #[serde(default)]
+    pub overwriting: bool,
     /// Messages that wait for the archive.
     pub backlog: u64,
     /// Time since the last success of the database; null if there was none.

@@ -57,11 +57,15 @@ pub struct TraceView {
     pub steps: Vec<StepView>,
     /// The peer's message ids of the segments.
     pub peer_ids: Vec<String>,
-    /// Length of the text, in octets.
+    /// Length of the text, in octets; 0 once its content was erased.
     pub length: usize,
     /// The text, if it was requested.
     #[schema(required)]
     pub body: Option<String>,
+    /// When the content was erased, milliseconds since the epoch; null if it was not.
+    #[schema(required)]
+    #[serde(default)]
+    pub content_erased_at: Option<u64>,
 }
 
 /// The decision of the screens about a message.

@@ -41,13 +41,15 @@ pub enum Permission {
     ManageUsers,
     /// Backups. They contain everything, including message texts and secrets.
     ManageBackups,
+    /// Erasing contents of messages, and all of one number.
+    Erase,
     /// The appliance image: updates, support bundle, factory reset.
     ManageAppliance,
 }
 
 impl Permission {
     /// All permissions.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Own,
         Self::Read,
         Self::ReadBodies,
@@ -57,6 +59,7 @@ impl Permission {
         Self::ManageMoney,
         Self::ManageUsers,
         Self::ManageBackups,
+        Self::Erase,
         Self::ManageAppliance,
     ];
 }
@@ -75,6 +78,7 @@ impl Role {
             | Permission::ManageMoney
             | Permission::ManageUsers
             | Permission::ManageBackups
+            | Permission::Erase
             | Permission::ManageAppliance => self == Self::Admin,
         }
     }

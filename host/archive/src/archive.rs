@@ -1,9 +1,11 @@
 use crate::audit;
 use crate::backend::{self, Backend};
+use crate::content_erasure::{Overwriting, PumpErasures};
 use crate::error::Fault;
 use crate::history::{self, ArchiveFilter, ArchivePage, RecordFields};
 use crate::retention::{self, TrimReport};
 use crate::statistics::{self, Period};
+use crate::text_retention::TextRetention;
 use crate::{ArchiveError, ArchiveOptions, AuditLog, Record};
 use api::{AuditEntry, StatisticsView};
 use configuration::Keys;
@@ -20,6 +22,9 @@ pub struct Archive {
     pub(crate) backend: Arc<dyn Backend>,
     options: Arc<Mutex<ArchiveOptions>>,
     url: Arc<str>,
+    pub(crate) pump_erasures: PumpErasures,
+    pub(crate) overwriting: Overwriting,
+    pub(crate) text_retention: TextRetention,
 }
 
 impl std::fmt::Debug for Archive {
@@ -40,6 +45,9 @@ impl Archive {
             backend,
             options: Arc::new(Mutex::new(options)),
             url: backend::without_password(url).into(),
+            pump_erasures: PumpErasures::default(),
+            overwriting: Overwriting::default(),
+            text_retention: TextRetention::default(),
         })
     }
 

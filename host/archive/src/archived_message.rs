@@ -78,6 +78,8 @@ pub enum MissingData {
     /// An older version archived the message, without host calls and prices, and rewritten addresses without their
     /// type.
     Older,
+    /// The content was erased.
+    ContentErased,
 }
 
 impl MissingData {
@@ -85,6 +87,7 @@ impl MissingData {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::ContentErased => "the content was erased",
             Self::Older => "archived by a version that did not store host call results",
         }
     }

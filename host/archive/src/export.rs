@@ -169,6 +169,7 @@ impl HistoryExport {
         fields.push(price.map(|price| price.amount.to_string()).unwrap_or_default());
         fields.push(price.and_then(|price| price.account.clone()).unwrap_or_default());
         fields.push(price.map(|price| price.state.name().to_owned()).unwrap_or_default());
+        fields.push(record.content_erased_at.map(format_time).unwrap_or_default());
         fields
     }
 }

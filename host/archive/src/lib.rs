@@ -18,6 +18,7 @@ mod archive;
 mod archived_message;
 mod audit;
 mod backend;
+mod content_erasure;
 mod decision;
 mod error;
 mod export;
@@ -36,6 +37,7 @@ mod retention;
 mod row;
 mod sql;
 mod statistics;
+mod text_retention;
 mod trace;
 mod write;
 

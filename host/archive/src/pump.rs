@@ -1,4 +1,5 @@
 use crate::backend::Session;
+use crate::content_erasure::overwrite_loop;
 use crate::error::Fault;
 use crate::pump_status::PumpMonitor;
 use crate::row::Row;
@@ -27,7 +28,7 @@ const HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum time that a running transaction may take after a stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The interval at which old messages are deleted.
+/// The interval at which old messages are deleted, and old contents erased.
 const TRIM_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Moves finished messages from a [`FinishedSource`] into the archive.
@@ -52,6 +53,7 @@ pub struct RunningPump {
     status: Arc<PumpMonitor>,
     wake: Arc<Notify>,
     source: Arc<dyn FinishedSource>,
+    archive: Archive,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -64,7 +66,10 @@ impl RunningPump {
     /// The pump's status.
     #[must_use]
     pub fn status(&self) -> ArchivePumpView {
-        self.status.read(self.source.backlog())
+        ArchivePumpView {
+            overwriting: self.archive.is_overwriting(),
+            ..self.status.read(self.source.backlog())
+        }
     }
 
     /// Stops the pump and waits until it has ended. A running transaction may finish within seconds.
@@ -124,7 +129,7 @@ impl Pump {
             .build()
             .map_err(ArchiveError::Thread)?;
         let (status, wake, source) = (self.status.clone(), self.wake.clone(), self.source.clone());
-        let stop = self.stop.clone();
+        let (stop, archive) = (self.stop.clone(), self.archive.clone());
         let thread = std::thread::Builder::new()
             .name("archive".into())
             .spawn(move || {
@@ -136,12 +141,13 @@ impl Pump {
                 runtime.shutdown_timeout(STOP_TIMEOUT);
             })
             .map_err(ArchiveError::Thread)?;
-        Ok(RunningPump { stop, status, wake, source, thread: Some(thread) })
+        Ok(RunningPump { stop, status, wake, source, archive, thread: Some(thread) })
     }
 
     /// Runs until it is stopped, on a runtime with I/O and time.
     async fn run(self) {
         let trimming = tokio::spawn(trim_loop(self.archive.clone(), self.status.clone()));
+        let overwriting = tokio::spawn(overwrite_loop(self.archive.clone()));
         let work = async {
             if let Some(session) = self.work().await {
                 session.close().await;
@@ -156,6 +162,7 @@ impl Pump {
             }
         }
         trimming.abort();
+        overwriting.abort();
     }
 
     async fn stopped(&self) {
@@ -236,6 +243,8 @@ impl Pump {
     /// Archives pending messages, by ascending id, as long as batches are full. While one batch is written, the next is
     /// read and the previous one removed. Returns the number of newly archived messages.
     async fn pass(&self, session: &mut dyn Session) -> Result<usize, Fault> {
+        // What was erased before this pass is read without its content.
+        self.archive.pump_erasures.0.lock().await.clear();
         let mut reading = Some(self.read_after(MessageId(0)));
         let mut removing: Option<tokio::task::JoinHandle<Result<(), SourceError>>> = None;
         let mut skipped = Vec::new();
@@ -263,11 +272,10 @@ impl Pump {
             }
             let begun = Instant::now();
             let ids: Vec<MessageId> = read.rows.iter().map(Row::id).collect();
-            let written =
-                match self.with_timeout(write(session, self.archive.backend.dialect(), read.rows)).await {
-                    Ok(written) => written,
-                    Err(fault) => break Err(fault),
-                };
+            let written = match self.with_timeout(self.write(session, read.rows)).await {
+                Ok(written) => written,
+                Err(fault) => break Err(fault),
+            };
             self.note(&ids, &written, begun.elapsed());
             done += written.new;
             skipped.extend(written.refused.iter().map(|(id, _)| *id));
@@ -303,6 +311,26 @@ impl Pump {
             self.success();
         }
         Ok(done)
+    }
+
+    /// Writes rows, without the contents that were erased since they were read.
+    async fn write(&self, session: &mut dyn Session, mut rows: Vec<Row>) -> Result<WriteOutcome, Fault> {
+        let erasures = self.archive.pump_erasures.0.lock().await;
+        if !erasures.is_empty() {
+            for row in &mut rows {
+                if let Some(erasure) = erasures.get(&row.id()) {
+                    row.erase_content(erasure);
+                }
+            }
+        }
+        let retention = self.archive.text_retention.accounts();
+        if !retention.is_empty() {
+            let ids = rows.iter().filter(|row| retention.contains_key(&*row.account)).map(|row| row.id);
+            if let Some(lowest) = ids.min() {
+                self.archive.text_retention.archived(lowest);
+            }
+        }
+        write(session, self.archive.backend.dialect(), rows).await
     }
 
     /// Reads the next batch and converts it to rows, on a blocking thread.
@@ -393,10 +421,10 @@ fn flatten_join<T>(result: Result<Result<T, SourceError>, tokio::task::JoinError
     }
 }
 
-/// Deletes old messages regularly.
+/// Deletes old messages and erases old contents regularly.
 async fn trim_loop(archive: Archive, status: Arc<PumpMonitor>) {
     let (begun, started_at) = (Instant::now(), Timestamp::now());
-    while archive.options().keep.is_none() {
+    while archive.options().keep.is_none() && archive.text_retention.accounts().is_empty() {
         tokio::time::sleep(TRIM_INTERVAL).await;
     }
     let ages = loop {
@@ -413,17 +441,29 @@ async fn trim_loop(archive: Archive, status: Arc<PumpMonitor>) {
         );
         return;
     }
+    let mut is_first = true;
     loop {
         let now = ages.now(begun.elapsed(), Timestamp::now()).unwrap_or_default();
-        let keep = archive.options().keep.map_or(u128::MAX, |keep| keep.as_millis());
-        let keep = u64::try_from(keep).unwrap_or(u64::MAX);
-        match archive.trim(Timestamp(now.0.saturating_sub(keep))).await {
-            Ok(trimmed) if trimmed.messages > 0 => {
-                status.trimmed.fetch_add(trimmed.messages, Relaxed);
-                tracing::info!(messages = trimmed.messages, "old archived messages deleted");
+        if let Some(keep) = archive.options().keep {
+            let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
+            match archive.trim(Timestamp(now.0.saturating_sub(keep))).await {
+                Ok(trimmed) if trimmed.messages > 0 => {
+                    status.trimmed.fetch_add(trimmed.messages, Relaxed);
+                    tracing::info!(messages = trimmed.messages, "old archived messages deleted");
+                }
+                Ok(_) => {}
+                Err(error) => tracing::debug!(%error, "deleting old archived messages failed"),
             }
-            Ok(_) => {}
-            Err(error) => tracing::debug!(%error, "deleting old archived messages failed"),
+        }
+        match archive.erase_expired(now, is_first).await {
+            Ok(erased) => {
+                is_first = false;
+                if erased > 0 {
+                    status.contents_erased.fetch_add(erased, Relaxed);
+                    tracing::info!(messages = erased, "contents of archived messages erased");
+                }
+            }
+            Err(error) => tracing::debug!(%error, "erasing contents of archived messages failed"),
         }
         tokio::time::sleep(TRIM_INTERVAL).await;
     }

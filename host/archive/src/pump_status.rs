@@ -20,6 +20,7 @@ pub(crate) struct PumpMonitor {
     pub(crate) failures: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) trimmed: AtomicU64,
+    pub(crate) contents_erased: AtomicU64,
     last_batch: AtomicU64,
 }
 
@@ -32,6 +33,7 @@ impl PumpMonitor {
             failures: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             trimmed: AtomicU64::new(0),
+            contents_erased: AtomicU64::new(0),
             last_batch: AtomicU64::new(0),
         }
     }
@@ -72,6 +74,8 @@ impl PumpMonitor {
             failures: self.failures.load(Relaxed),
             refused: self.refused.load(Relaxed),
             trimmed: self.trimmed.load(Relaxed),
+            contents_erased: self.contents_erased.load(Relaxed),
+            overwriting: false,
             backlog,
             since_success: success.map(|at| at.elapsed().into()),
             last_batch: Duration::from_micros(self.last_batch.load(Relaxed)).into(),

@@ -186,6 +186,9 @@ fn from_record(record: &Record, with_body: bool, decoder: &mut DecisionDecoder) 
         trace: None,
         host_calls: None,
         routed: true,
-        missing: Some(MissingData::Older),
+        missing: Some(match record.content_erased_at {
+            Some(_) => MissingData::ContentErased,
+            None => MissingData::Older,
+        }),
     })
 }

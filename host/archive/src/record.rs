@@ -61,6 +61,8 @@ pub struct Record {
     pub trace: Option<Box<RawValue>>,
     /// The price; `None` if no biller was called.
     pub price: Option<FinishedPriceView>,
+    /// When the content was erased; `None` if it was not.
+    pub content_erased_at: Option<Timestamp>,
 }
 
 impl Record {
@@ -123,6 +125,7 @@ impl From<Record> for FinishedMessageView {
             note: record.note,
             trace: record.trace,
             price: record.price,
+            content_erased_at: record.content_erased_at.map(format_time),
         }
     }
 }
@@ -200,6 +203,10 @@ pub(crate) fn record(
                 account: take("price_account").into_text(),
                 state: PriceState::from_name(&text!("price_state")).ok_or_else(|| damaged("price_state"))?,
             }),
+            None => None,
+        },
+        content_erased_at: match take("content_erased_at").number() {
+            Some(at) => Some(Timestamp(u64::try_from(at).map_err(|_| damaged("content_erased_at"))?)),
             None => None,
         },
     })

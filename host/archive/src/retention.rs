@@ -3,7 +3,8 @@
 use crate::backend::Session;
 use crate::error::Fault;
 use crate::measures::HOUR;
-use crate::sql::{ColumnType, Dialect, Statement};
+use crate::sql::{Dialect, Statement};
+use crate::text_retention::first_number;
 use model::Timestamp;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,7 @@ pub(crate) async fn trim(
     last.number(before / HOUR);
     let Some(last) = first_number(session, &last).await? else { return Ok(trimmed) };
     let mut from = i64::MIN;
+    session.mark_erasure().await?;
     loop {
         let begun = Instant::now();
         let mut upper = Statement::new(dialect, "SELECT max(id) FROM (SELECT id FROM messages WHERE id > ");
@@ -58,9 +60,4 @@ pub(crate) async fn newest_hour_before(
     newest.number(i64::try_from(at.0).unwrap_or(i64::MAX) / HOUR);
     let newest = first_number(session, &newest).await?;
     Ok(newest.map(|hour| Timestamp(u64::try_from((hour + 1) * HOUR).unwrap_or(0))))
-}
-
-async fn first_number(session: &mut dyn Session, statement: &Statement) -> Result<Option<i64>, Fault> {
-    let table = session.select(statement, &[ColumnType::Big]).await?;
-    Ok(table.first().and_then(|row| row.first()?.number()))
 }

@@ -1,10 +1,12 @@
 use crate::PeerDirectory;
+use crate::content_erasure::trace_without_content;
 use crate::decision;
 use crate::measures::{Measure, MeasureCounts};
 use crate::trace;
 use bytes::Bytes;
 use model::{
-    Direction, FinalRecord, Message, MessageId, PriceState, StepKind, Timestamp, Verdict, escape, replace_nul,
+    ContentErasure, Direction, FinalRecord, Message, MessageId, PriceState, StepKind, Timestamp, Verdict,
+    escape, replace_nul,
 };
 use std::sync::Arc;
 
@@ -40,7 +42,9 @@ pub struct Row {
     pub(crate) price: Option<i64>,
     pub(crate) price_account: Option<String>,
     pub(crate) price_state: Option<&'static str>,
+    /// Empty if the content was erased.
     pub(crate) decision: Vec<u8>,
+    pub(crate) content_erased_at: Option<i64>,
     pub(crate) tally: MeasureCounts,
 }
 
@@ -79,6 +83,7 @@ impl Row {
         });
         let by = &message.routed.by;
         let quote = message.routed.quote.as_deref();
+        let erased_at = ended.content_erased_at();
         let charge = quote.and_then(|quote| quote.charge.as_ref());
         Ok(Self {
             id,
@@ -108,9 +113,26 @@ impl Row {
             price: quote.map(|_| charge.map_or(0, |charge| i64::try_from(charge.amount).unwrap_or(i64::MAX))),
             price_account: charge.map(|charge| replace_nul(&charge.account)),
             price_state: quote.map(|quote| PriceState::of(quote, ended).name()),
-            decision: decision::encode(message, ended, directory),
+            // Host calls and recorded calls can quote the text, and a replay without it means nothing.
+            decision: match erased_at {
+                Some(_) => Vec::new(),
+                None => decision::encode(message, ended, directory),
+            },
+            content_erased_at: erased_at.map(milliseconds),
             tally: Measure::of(message.accepted_at, ended),
         })
+    }
+
+    /// Erases the content, as [`ContentErasure::apply`] does in the store.
+    pub(crate) fn erase_content(&mut self, erasure: &ContentErasure) {
+        if self.content_erased_at.is_none()
+            && let Some(trace) = trace_without_content(&self.trace, erasure.at, &erasure.by)
+        {
+            self.trace = trace;
+            self.body = Bytes::new();
+            self.decision = Vec::new();
+            self.content_erased_at = Some(milliseconds(erasure.at));
+        }
     }
 
     /// The message id.
@@ -131,7 +153,7 @@ impl Row {
     }
 }
 
-fn milliseconds(at: Timestamp) -> i64 {
+pub(crate) fn milliseconds(at: Timestamp) -> i64 {
     i64::try_from(at.0).unwrap_or(i64::MAX)
 }
 

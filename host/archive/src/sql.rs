@@ -15,7 +15,7 @@ pub(crate) enum ColumnType {
 }
 
 /// The columns of table `messages`, in the order of [`values`].
-pub(crate) const COLUMNS: [(&str, ColumnType); 28] = [
+pub(crate) const COLUMNS: [(&str, ColumnType); 29] = [
     ("id", ColumnType::Big),
     ("accepted_at", ColumnType::Big),
     ("ended_at", ColumnType::Big),
@@ -44,6 +44,7 @@ pub(crate) const COLUMNS: [(&str, ColumnType); 28] = [
     ("price_account", ColumnType::Text),
     ("price_state", ColumnType::Text),
     ("decision", ColumnType::Octets),
+    ("content_erased_at", ColumnType::Big),
 ];
 
 /// A value to be inserted.
@@ -88,7 +89,8 @@ pub(crate) fn values(row: &Row) -> [Value<'_>; COLUMNS.len()] {
         Value::Maybe(row.price),
         Value::Text(row.price_account.as_deref()),
         Value::Text(row.price_state),
-        Value::Octets(Some(&row.decision)),
+        Value::Octets((!row.decision.is_empty()).then_some(&row.decision[..])),
+        Value::Maybe(row.content_erased_at),
     ]
 }
 

@@ -137,6 +137,7 @@ mod tests {
             note: None,
             trace: None,
             price: None,
+            content_erased_at: None,
         };
         let page = HistoryPageView { messages: vec![message], next: Some("c7".to_owned()) };
         let api = FakeApi::default().with("GET /v1/history?limit=1&account=shop&state=failed", 200, &page);

@@ -2,13 +2,13 @@
 
 mod render;
 
-use crate::format::value_text;
+use crate::format::{timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use crate::paged_list::fetch_pages;
 use api::{
-    AcceptedMessage, ConversionsRequest, ConversionsResult, MessagePageView, Problem, TestMessageRequest,
-    TraceView,
+    AcceptedMessage, ContentErasureView, ConversionsRequest, ConversionsResult, MessagePageView, Problem,
+    TestMessageRequest, TraceView,
 };
 use clap::{Args, Subcommand};
 use client::{ApiClient, ClientError, encode_segment};
@@ -102,6 +102,13 @@ enum Task {
     },
     /// Cancel messages that are not finished; their submitters receive a DLR.
     Cancel {
+        /// Their ids.
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+    /// Erase the contents of finished messages, such as their texts; the messages stay. This cannot be undone.
+    #[command(after_help = "Example:\n  switchyard message erase 1000000042")]
+    Erase {
         /// Their ids.
         #[arg(required = true)]
         ids: Vec<String>,
@@ -205,6 +212,7 @@ impl Task {
             Self::Show { id, body } => render::message(output, &trace(&id, body)?),
             Self::Trace { id, body } => render::trace(output, &trace(&id, body)?),
             Self::Cancel { ids } => post_each(api, output, &ids, "/cancel", "cancelled"),
+            Self::Erase { ids } => erase_each(api, output, &ids),
             Self::Retry { ids } => post_each(api, output, &ids, "/retry", "retried"),
             Self::ReportConversion { ids } => report_conversions(api, output, &ids),
             Self::Send { account, from, to, text } => {
@@ -218,6 +226,20 @@ impl Task {
             }
         }
     }
+}
+
+fn erase_each(api: &ApiClient, output: &Output, ids: &[String]) -> Result<(), Failure> {
+    for id in ids {
+        let path = path(id, "/content");
+        let erased: ContentErasureView = api.typed(&path, api.delete(&path)?)?;
+        if output.json {
+            output.document(&erased)?;
+        } else {
+            let at = timestamp(&erased.content_erased_at);
+            output.line(&format!("{}: content erased at {at}", value_text(&erased.id)))?;
+        }
+    }
+    Ok(())
 }
 
 /// Maximum number of messages in one request.

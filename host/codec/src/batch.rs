@@ -9,7 +9,9 @@ use crate::{
     encode_orphan_dlr, encode_pace_day, encode_pool, encode_progress, encode_queue_action, encode_settlement,
     encode_submit_attempts, put_short,
 };
-use model::{AddressBytes, Batch, JournalPart, MessageId, Notice, OptOut, PoolBatch, PoolPurge};
+use model::{
+    AddressBytes, Batch, ContentErasure, JournalPart, MessageId, Notice, OptOut, PoolBatch, PoolPurge,
+};
 use std::sync::Arc;
 
 /// A section of a batch; its octet begins it.
@@ -76,11 +78,13 @@ enum Section {
     PaceDays = 29,
     /// Per notice: 1 kind, id, 8 at, data; id and data as names.
     Notices = 30,
+    /// Per message: 8 id, record: 8 at, by.
+    Erased = 31,
 }
 
 impl Section {
     /// All sections, in ascending order.
-    const ALL: [Self; 30] = [
+    const ALL: [Self; 31] = [
         Self::Head,
         Self::Names,
         Self::Accepted,
@@ -111,6 +115,7 @@ impl Section {
         Self::Groups,
         Self::PaceDays,
         Self::Notices,
+        Self::Erased,
     ];
 
     fn from_octet(octet: u8) -> Option<Self> {
@@ -150,6 +155,7 @@ pub fn encode_batch(out: &mut Vec<u8>, batch: &Batch) {
         notices,
         queue_actions,
         queue_actions_done,
+        erased,
         archived,
         pools: PoolBatch { records: pools, journal, numbers, trimmed, purged },
         next_id,
@@ -253,6 +259,12 @@ pub fn encode_batch(out: &mut Vec<u8>, batch: &Batch) {
         notice.id.put(out);
         notice.at.put(out);
         notice.data.put(out);
+    });
+    put_section(out, Section::Erased, erased, |out, erasure| {
+        put_row(out, &erasure.id, |out| {
+            erasure.at.put(out);
+            erasure.by.put(out);
+        });
     });
 }
 
@@ -366,6 +378,11 @@ fn decode_section(
                 at: Field::read(at)?,
                 data: Field::read(at)?,
             }),
+            Section::Erased => batch.erased.push(row(at, |id, octets| {
+                let mut cursor = Cursor::new(octets);
+                let (at, by) = (Field::read(&mut cursor)?, Field::read(&mut cursor)?);
+                Ok(ContentErasure { id, at, by })
+            })?),
             Section::Groups => {
                 let peer = Field::read(at)?;
                 let group: u32 = Field::read(at)?;

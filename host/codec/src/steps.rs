@@ -65,6 +65,7 @@ step_kinds! {
     31 DlrRemapped { state, error },
     32 LateDlrReceived { peer, state, error },
     33 CallRecorded { hook, record },
+    34 ContentErased { by },
 }
 
 /// 1 count, then per step: 8 at, 1 kind, the fields of the kind.

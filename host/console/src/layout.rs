@@ -13,6 +13,7 @@ const NOTICES: &[(&str, &str)] = &[
     ("activated", "The plugin is live."),
     ("added", "Added and active."),
     ("cancelled", "The message is cancelled."),
+    ("content-erased", "The content of the message is erased."),
     ("candidate", "The candidate is on trial. Its counts are below."),
     ("changed", "Changed and active."),
     ("confirmed", "Confirmed. The configuration stays active."),

@@ -254,6 +254,12 @@ impl Engine {
                 out.batch.archived.extend(ids);
                 out.commands.push(EngineCommand::Answer { to: reply, answer: EngineAnswer::Done });
             }
+            Event::EraseContent { mut erasures, reply } => {
+                // The text of a message that has not ended is still needed.
+                erasures.retain(|erasure| self.message(erasure.id).is_none());
+                out.batch.erased.extend(erasures);
+                out.commands.push(EngineCommand::Answer { to: reply, answer: EngineAnswer::Done });
+            }
             Event::ResendDlr { message, ended, reply } => {
                 let answer = self.resend_dlr(now, &message, &ended, out);
                 out.commands.push(EngineCommand::Answer { to: reply, answer });

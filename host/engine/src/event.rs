@@ -1,9 +1,9 @@
 use crate::settings::{PaceSettings, PeerSettings};
 use model::{
-    Address, AddressBytes, DeliveryDecision, Dlr, DlrRequest, FinalRecord, Hook, IdempotencyKey, Imsi,
-    LedgerOperation, LinkId, Lookup, LookupNumber, Message, MessageId, Notice, Outcome, PeerId, PoolName,
-    PoolRequest, QueueActionId, QueueActionKind, QueueActionScope, ReceiptDecision, Resolution,
-    RoutingDecision, Text, Timestamp,
+    Address, AddressBytes, ContentErasure, DeliveryDecision, Dlr, DlrRequest, FinalRecord, Hook,
+    IdempotencyKey, Imsi, LedgerOperation, LinkId, Lookup, LookupNumber, Message, MessageId, Notice, Outcome,
+    PeerId, PoolName, PoolRequest, QueueActionId, QueueActionKind, QueueActionScope, ReceiptDecision,
+    Resolution, RoutingDecision, Text, Timestamp,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -375,6 +375,14 @@ pub enum Event {
     Archived {
         /// The messages.
         ids: Vec<MessageId>,
+        /// The recipient of the answer.
+        reply: ReplyTo,
+    },
+    /// The contents of finished messages that are not archived yet are erased. Messages that have not ended are left as
+    /// they are. Answered by [`crate::EngineAnswer::Done`] once they are.
+    EraseContent {
+        /// The erasures.
+        erasures: Vec<ContentErasure>,
         /// The recipient of the answer.
         reply: ReplyTo,
     },

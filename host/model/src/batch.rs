@@ -1,7 +1,8 @@
 use crate::{
-    AddressBytes, Balance, Dlr, DlrState, FinalRecord, IdempotencyKey, JournalEntry, LedgerOperation,
-    Message, MessageId, Notice, NumberRow, PaceBucketDefinition, PeerId, PeerMessageId, PoolId, PoolName,
-    PoolNumber, PoolSettings, QueueAction, QueueActionId, Refusal, Settlement, Step, Timestamp,
+    AddressBytes, Balance, ContentErasure, Dlr, DlrState, FinalRecord, IdempotencyKey, JournalEntry,
+    LedgerOperation, Message, MessageId, Notice, NumberRow, PaceBucketDefinition, PeerId, PeerMessageId,
+    PoolId, PoolName, PoolNumber, PoolSettings, QueueAction, QueueActionId, Refusal, Settlement, Step,
+    Timestamp,
 };
 use std::sync::Arc;
 
@@ -57,6 +58,8 @@ pub struct Batch {
     pub queue_actions: Vec<QueueAction>,
     /// Queue actions that are removed.
     pub queue_actions_done: Vec<QueueActionId>,
+    /// Finished messages whose content is erased: table `finished`. Others are not changed.
+    pub erased: Vec<ContentErasure>,
     /// Archived messages: removed from `finished`.
     pub archived: Vec<MessageId>,
     /// Changes of number pools: tables `pools`, `numbers` and `pool_journal`.
@@ -92,6 +95,7 @@ impl Batch {
             && self.notices.is_empty()
             && self.queue_actions.is_empty()
             && self.queue_actions_done.is_empty()
+            && self.erased.is_empty()
             && self.archived.is_empty()
             && self.pools.is_empty()
     }
@@ -120,6 +124,7 @@ impl Batch {
             + self.notices.len()
             + self.queue_actions.len()
             + self.queue_actions_done.len()
+            + self.erased.len()
             + self.archived.len()
             + self.pools.rows()
     }

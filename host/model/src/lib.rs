@@ -8,6 +8,7 @@ mod address;
 mod admin_action;
 mod age_clock;
 mod batch;
+mod content_erasure;
 mod delivery_decision;
 mod directory;
 mod dlr;
@@ -52,6 +53,7 @@ pub use batch::{
     OrphanDlrRecord, PaceDay, PoolBatch, PoolPurge, PoolRecord, RecoveredMessage, RecoveredRecord,
     SubmitAttempt, SubmittedSegment, WaitState,
 };
+pub use content_erasure::ContentErasure;
 pub use delivery_decision::{Attempt, DeliveryDecision, NextStep, PeerAdvice};
 pub use directory::{Directory, DirectoryFull};
 pub use dlr::{Dlr, DlrState};
@@ -89,5 +91,5 @@ pub use sender_request::{SenderFallback, SenderRequest};
 pub use text_escape::{escape, replace_nul, unescape};
 pub use time::{Moment, Now, Timestamp, parse_duration};
 pub use tlv::{parse_tlv_tag, put_tlv, tlvs};
-pub use trace::{FinalRecord, FinalState, Step, StepKind};
+pub use trace::{FinalRecord, FinalState, Step, StepKind, content_erased_at};
 pub use verdict::{DroppedAs, Leg, RejectReason, RoutingDecision, Verdict};

@@ -205,6 +205,11 @@ pub enum StepKind<P = PeerId> {
         #[serde(skip_serializing_if = "Option::is_none")]
         peer: Option<P>,
     },
+    /// Its content was erased after its end; see [`crate::ContentErasure`].
+    ContentErased {
+        /// The admin, or the rule that required it.
+        by: Arc<str>,
+    },
 }
 
 /// Rebuilds steps that refer to no peer: their type changes with that of the references.
@@ -247,8 +252,14 @@ impl<P> StepKind<P> {
         DlrRemapped { state, error }, Replaced, Held { until }, Quarantined, Recovered,
         Decided { hook, by, note }, CallRecorded { hook, record }, Resolving, UnknownSubscriber { cached }, SubscriberRequeried { imsi },
         AwaitingAlert { until }, MovedBehindOthers { until }, SenderLeased { pool, number },
-        SenderUnavailable { pool }, Charged { amount }, Refunded { amount },)
+        SenderUnavailable { pool }, Charged { amount }, Refunded { amount }, ContentErased { by },)
     }
+}
+
+/// When the content of a message was erased, by its steps; `None` if it was not.
+#[must_use]
+pub fn content_erased_at<P>(steps: &[Step<P>]) -> Option<Timestamp> {
+    steps.iter().rev().find(|step| matches!(step.kind, StepKind::ContentErased { .. })).map(|step| step.at)
 }
 
 /// The final state of a message. Every accepted message gets exactly one.
@@ -331,4 +342,10 @@ impl FinalRecord {
 
     /// The maximum number of octets of these records.
     pub const MAX_RECORDED_OCTETS: usize = 8_192;
+
+    /// When the content of the message was erased; `None` if it was not.
+    #[must_use]
+    pub fn content_erased_at(&self) -> Option<Timestamp> {
+        content_erased_at(&self.steps)
+    }
 }

@@ -130,6 +130,7 @@ impl<P: Display> Display for StepKind<P> {
             Self::SenderUnavailable { pool } => write!(f, "no sender available in pool {pool}"),
             Self::Charged { amount } => write!(f, "charged {amount}"),
             Self::Refunded { amount } => write!(f, "refunded {amount}"),
+            Self::ContentErased { by } => write!(f, "content erased, by {by}"),
             Self::AdminAction { action, by, queue_action, peer } => {
                 match (action, peer) {
                     (AdminActionKind::Resumed, _) => f.write_str("resumed")?,

@@ -1,16 +1,16 @@
 //! Writing pending changes to the tables.
 
 use crate::checked::{self, SmallTable, SumChange};
-use crate::decoding::damaged;
+use crate::decoding::{damaged, decode_finished, decode_waiting};
 use crate::pending::{MessageChange, MessageState, Pending, StoredIn};
 use crate::tables::{
     FINISHED, GROUP_OF, GROUPS, HANDED, KEYS, LEDGER, MESSAGES, META, META_APPLIED, META_NEXT_HANDED,
     META_NEXT_ID, META_SETTLED, NAMES, OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS, PACE_DAYS, PARKED,
     PROGRESS, SETTLEMENTS,
 };
-use crate::{StoreError, pool_changes};
-use codec::put_short;
-use model::Batch;
+use crate::{StoreError, StoredMessage, pool_changes};
+use codec::{RecordDecoder, put_short};
+use model::{Batch, FinalRecord, Message, MessageId};
 use redb::{ReadableTableMetadata as _, WriteTransaction};
 
 /// Writes merged changes.
@@ -47,6 +47,18 @@ pub(crate) fn apply(transaction: &WriteTransaction, pending: &Pending) -> Result
     Ok(checked::seal_meta(&mut meta)?)
 }
 
+fn insert_finished(
+    finished: &mut redb::Table<'_, u64, &'static [u8]>,
+    id: &u64,
+    buffer: &mut Vec<u8>,
+    (message, ended): (&Message, &FinalRecord),
+) -> Result<(), StoreError> {
+    Ok(checked::insert(finished, id, buffer, |out| {
+        codec::encode_message(out, message);
+        codec::encode_final(out, ended);
+    })?)
+}
+
 fn write_messages(
     transaction: &WriteTransaction,
     pending: &Pending,
@@ -73,14 +85,11 @@ fn write_messages(
                     })?;
                 }
             }
-            MessageState::Finished { message, ended } => {
+            MessageState::Finished { message, ended, erased } => {
                 let row = if is_waiting_row { messages.remove(id)? } else { None };
-                match (message, row) {
-                    (Some(message), _) => checked::insert(&mut finished, id, buffer, |out| {
-                        codec::encode_message(out, message);
-                        codec::encode_final(out, ended);
-                    })?,
-                    (None, Some(row)) => {
+                match (message, row, erased) {
+                    (Some(message), _, _) => insert_finished(&mut finished, id, buffer, (message, ended))?,
+                    (None, Some(row), None) => {
                         let record =
                             checked::record::<u64>(id, row.value()).map_err(damaged("messages", *id))?;
                         checked::insert(&mut finished, id, buffer, |out| {
@@ -88,10 +97,28 @@ fn write_messages(
                             codec::encode_final(out, ended);
                         })?;
                     }
-                    (None, None) => continue,
+                    (None, Some(row), Some(erasure)) => {
+                        let mut decoder = RecordDecoder::new();
+                        let mut message = decode_waiting(&mut decoder, MessageId(*id), row.value())?;
+                        let mut ended = ended.clone();
+                        erasure.apply(&mut message, &mut ended);
+                        insert_finished(&mut finished, id, buffer, (&message, &ended))?;
+                    }
+                    (None, None, _) => continue,
                 }
                 if is_waiting_row && has_progress {
                     progress_table.remove(id)?;
+                }
+            }
+            MessageState::ContentErased(erasure) => {
+                // It may be archived, or be no finished message.
+                let Some(row) = finished.remove(id)? else { continue };
+                let mut decoder = RecordDecoder::new();
+                let found = decode_finished(&mut decoder, MessageId(*id), row.value())?;
+                drop(row);
+                if let StoredMessage::Finished(mut message, mut ended) = found {
+                    erasure.apply(&mut message, &mut ended);
+                    insert_finished(&mut finished, id, buffer, (&message, &ended))?;
                 }
             }
             MessageState::Removed if *stored == StoredIn::Finished => {

@@ -5,8 +5,8 @@
 
 use journal::Seq;
 use model::{
-    Balance, Batch, FinalRecord, JournalPart, Message, MessageId, MessageProgress, PoolBatch, PoolId,
-    PoolPurge, SubmitAttempt,
+    Balance, Batch, ContentErasure, FinalRecord, JournalPart, Message, MessageId, MessageProgress, PoolBatch,
+    PoolId, PoolPurge, SubmitAttempt,
 };
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
@@ -30,7 +30,9 @@ pub(crate) enum MessageState {
     /// It waits; what is `None` is as in the tables.
     Waiting { message: Option<Arc<Message>>, progress: Option<MessageProgress> },
     /// It is finished; without `message` its content is as in the tables.
-    Finished { message: Option<Arc<Message>>, ended: FinalRecord },
+    Finished { message: Option<Arc<Message>>, ended: FinalRecord, erased: Option<ContentErasure> },
+    /// It is finished as in the tables, and its content is erased.
+    ContentErased(ContentErasure),
     /// No table has it any more.
     Removed,
 }
@@ -115,6 +117,7 @@ impl Pending {
             notices: _,
             queue_actions,
             queue_actions_done,
+            erased,
             archived,
             pools,
             next_id: _,
@@ -136,11 +139,14 @@ impl Pending {
         for (id, ended) in finished {
             let state = self.state_of(id);
             if let MessageState::Waiting { message, .. } = state {
-                *state = MessageState::Finished { message: message.take(), ended };
+                *state = MessageState::Finished { message: message.take(), ended, erased: None };
             }
         }
         for id in dropped {
             self.remove(id, StoredIn::Messages);
+        }
+        for erasure in erased {
+            self.erase_content(erasure);
         }
         for id in archived {
             self.remove(id, StoredIn::Finished);
@@ -198,7 +204,9 @@ impl Pending {
             Some(MessageState::Waiting { message: Some(message), .. }) => {
                 PendingContent::Known(message.clone())
             }
-            Some(MessageState::Finished { .. } | MessageState::Removed) => PendingContent::Ended,
+            Some(MessageState::Finished { .. } | MessageState::ContentErased(_) | MessageState::Removed) => {
+                PendingContent::Ended
+            }
         }
     }
 
@@ -208,6 +216,25 @@ impl Pending {
             state: MessageState::Waiting { message: None, progress: None },
         });
         &mut change.state
+    }
+
+    /// Erases the content of a finished message.
+    fn erase_content(&mut self, erasure: ContentErasure) {
+        match self.messages.entry(erasure.id.0) {
+            Entry::Occupied(mut entry) => {
+                if let MessageState::Finished { message, ended, erased } = &mut entry.get_mut().state {
+                    match message {
+                        Some(message) => erasure.apply(Arc::make_mut(message), ended),
+                        // Its content is in the tables.
+                        None => *erased = Some(erasure),
+                    }
+                }
+            }
+            Entry::Vacant(entry) => {
+                let state = MessageState::ContentErased(erasure);
+                entry.insert(MessageChange { stored: StoredIn::Finished, state });
+            }
+        }
     }
 
     /// Removes a message; `stored`: the table that has its row if there is no other change of it.

@@ -6,6 +6,7 @@ use crate::config_manager::{ConfigManager, TunableSettings};
 use crate::conversion_log::ConversionLog;
 use crate::core_handle::CoreHandle;
 use crate::drain::Drain;
+use crate::erasures::ErasureService;
 use crate::error_causes::ErrorCauses;
 use crate::event_sinks::EventSinkService;
 use crate::front_ends::FrontEnds;
@@ -85,6 +86,7 @@ pub(crate) struct DaemonServices {
     traffic: Arc<TrafficService>,
     subscribers: Arc<SubscriberService>,
     ledger: Arc<LedgerService>,
+    erasures: Arc<ErasureService>,
     testing: Arc<TestingService>,
     cluster: Arc<ClusterService>,
     backups: Arc<Backups>,
@@ -127,6 +129,12 @@ impl DaemonServices {
             tuning: parts.tuning.clone(),
             source_readers: Default::default(),
             binding: Mutex::new(()),
+        });
+        let erasures = Arc::new(ErasureService {
+            core: core.clone(),
+            registry: registry.clone(),
+            store: store.clone(),
+            history: parts.history.clone(),
         });
         let records = Arc::new(RecordService {
             core: core.clone(),
@@ -171,6 +179,7 @@ impl DaemonServices {
             messages,
             hooks,
             records,
+            erasures,
             pools: pools.clone(),
             event_sinks,
             traffic: Arc::new(TrafficService {
@@ -210,6 +219,7 @@ impl DaemonServices {
             backup: self.backups.clone(),
             cluster: self.cluster.clone(),
             configuration: self.config_manager.clone(),
+            erasures: self.erasures.clone(),
             event_sinks: self.event_sinks.clone(),
             subscribers: self.subscribers.clone(),
             ledger: self.ledger.clone(),

@@ -23,6 +23,7 @@ mod data_folder;
 mod dlr_resend;
 mod doctor;
 mod drain;
+mod erasures;
 mod error_causes;
 mod event_sinks;
 mod explain;

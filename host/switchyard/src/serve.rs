@@ -199,7 +199,11 @@ impl Daemon {
 
         // Where finished messages and events go.
         let archive = match &config.archive.url {
-            Some(url) => Some(Archive::open(url, config.archive.options)?),
+            Some(url) => {
+                let archive = Archive::open(url, config.archive.options)?;
+                archive.set_text_retention(config.text_retention());
+                Some(archive)
+            }
             None => None,
         };
         let history = archive.clone().map(|archive| ArchiveReader {

@@ -136,6 +136,7 @@ impl MessageService {
             peer_ids: Vec::new(),
             length: message.text.octets.len(),
             body: body.then(text),
+            content_erased_at: None,
         }
     }
 
@@ -166,6 +167,10 @@ impl MessageService {
     ) {
         trace.state = ended.state.into();
         trace.finished = true;
+        trace.content_erased_at = model::content_erased_at(steps).map(|at| at.0);
+        if trace.content_erased_at.is_some() {
+            trace.body = None;
+        }
         self.add_steps(trace, steps, numbers);
         let error = match (ended.error, self.causes.of_steps(ended.error, steps)) {
             (0, _) => String::new(),

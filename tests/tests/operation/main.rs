@@ -8,6 +8,7 @@ mod foreign;
 mod guide;
 mod journal;
 mod older;
+mod privacy;
 mod supervision;
 mod survival;
 mod upgrade;

@@ -93,6 +93,10 @@ pub(crate) trait Backend: Send + Sync {
     /// The SQL dialect.
     fn dialect(&self) -> Dialect;
 
+    /// Overwrites all octets of the database that are not used any more, in small steps with pauses, if values were erased
+    /// since the last time.
+    fn overwrite_unused(&self) -> BoxFuture<'_, Result<(), Fault>>;
+
     /// Connects and migrates the tables.
     fn connect(&self) -> BoxFuture<'_, Result<Box<dyn Session>, Fault>>;
 
@@ -125,6 +129,12 @@ pub(crate) trait Session: Send {
         statement: &'a Statement,
         kinds: &'a [ColumnType],
     ) -> BoxFuture<'a, Result<Table, Fault>>;
+
+    /// Notes durably that values are about to be erased, for [`Backend::overwrite_unused`].
+    fn mark_erasure(&mut self) -> BoxFuture<'_, Result<(), Fault>>;
+
+    /// Makes the database overwrite erased values, as far as a statement can.
+    fn overwrite_erased(&mut self) -> BoxFuture<'_, Result<(), Fault>>;
 
     /// Reads rows for a replay (id, decision and, with `body`, body) until the batch is full.
     fn scan<'a>(

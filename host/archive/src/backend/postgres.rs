@@ -13,10 +13,11 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
 use std::str::FromStr;
 
-const MIGRATIONS: [(i64, &str, &str); 3] = [
+const MIGRATIONS: [(i64, &str, &str); 4] = [
     (1, "messages", include_str!("../../migrations/postgres/0001_messages.sql")),
     (2, "decisions", include_str!("../../migrations/postgres/0002_decisions.sql")),
     (3, "audit", include_str!("../../migrations/postgres/0003_audit.sql")),
+    (4, "content erased", include_str!("../../migrations/postgres/0004_content_erased.sql")),
 ];
 
 pub(crate) struct Postgres {
@@ -44,6 +45,10 @@ impl Postgres {
 impl Backend for Postgres {
     fn dialect(&self) -> Dialect {
         Dialect::Postgres
+    }
+
+    fn overwrite_unused(&self) -> BoxFuture<'_, Result<(), Fault>> {
+        async { Ok(()) }.boxed()
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<Box<dyn Session>, Fault>> {
@@ -83,6 +88,15 @@ impl Session for PgConnection {
             transaction.commit().await.map_err(meaning)
         }
         .boxed()
+    }
+
+    fn mark_erasure(&mut self) -> BoxFuture<'_, Result<(), Fault>> {
+        async { Ok(()) }.boxed()
+    }
+
+    fn overwrite_erased(&mut self) -> BoxFuture<'_, Result<(), Fault>> {
+        // The server purges old versions of rows by itself.
+        async { Ok(()) }.boxed()
     }
 
     fn scan<'a>(

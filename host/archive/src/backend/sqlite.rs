@@ -1,5 +1,7 @@
 //! SQLite: one file beside the store; the default.
 
+mod unused_octets;
+
 use super::{Backend, Blame, Readers, Session, Table, fault};
 use crate::error::Fault;
 use crate::measures::StatisticsDelta;
@@ -14,12 +16,15 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, Sq
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
 
-const MIGRATIONS: [(i64, &str, &str); 3] = [
+const MIGRATIONS: [(i64, &str, &str); 4] = [
     (1, "messages", include_str!("../../migrations/sqlite/0001_messages.sql")),
     (2, "decisions", include_str!("../../migrations/sqlite/0002_decisions.sql")),
     (3, "audit", include_str!("../../migrations/sqlite/0003_audit.sql")),
+    (4, "content erased", include_str!("../../migrations/sqlite/0004_content_erased.sql")),
 ];
 
 /// Maximum time to wait for another writer.
@@ -28,9 +33,14 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Rows per statement: enough to make it cheap, and below SQLite's limit of 32,766 values.
 const ROWS: usize = 64;
 
+/// Pages whose unused octets are overwritten in one transaction: 1 MiB.
+const OVERWRITTEN_PAGES: u32 = 256;
+
 pub(crate) struct Sqlite {
     options: SqliteConnectOptions,
     readers: Readers<sqlx::Sqlite>,
+    /// The number of erasures since the start; locked while the file's mark of an erasure is changed.
+    erasures: Arc<Mutex<u64>>,
 }
 
 impl Sqlite {
@@ -46,8 +56,10 @@ impl Sqlite {
             .pragma("cache_size", "-65536")
             // A checkpoint costs about the same for few and many pages that were written often; 16 MiB between them.
             .pragma("wal_autocheckpoint", "4000")
+            // What is erased or deleted must not stay in the file.
+            .pragma("secure_delete", "on")
             .disable_statement_logging();
-        Ok(Self { options: connect, readers: Readers::new(options) })
+        Ok(Self { options: connect, readers: Readers::new(options), erasures: Arc::default() })
     }
 
     async fn connection(&self) -> Result<SqliteConnection, Fault> {
@@ -77,7 +89,36 @@ impl Backend for Sqlite {
         async {
             let connection = self.connection().await?;
             let file = self.options.get_filename().to_owned();
-            Ok(Box::new(SqliteSession { connection, file, bulk: None }) as Box<dyn Session>)
+            let erasures = self.erasures.clone();
+            Ok(Box::new(SqliteSession { connection, file, bulk: None, erasures }) as Box<dyn Session>)
+        }
+        .boxed()
+    }
+
+    fn overwrite_unused(&self) -> BoxFuture<'_, Result<(), Fault>> {
+        async {
+            let mut session = self.connect().await?;
+            let file = self.options.get_filename().to_owned();
+            let failed = |error: rusqlite::Error| Fault::Down(ArchiveError::Database(error.to_string()));
+            let mut connection = {
+                let opened = blocking(move || open(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)).await;
+                Some(opened.map_err(failed)?)
+            };
+            loop {
+                let erasures = *self.erasures.lock().await;
+                if !overwrite_pages(&mut connection).await.map_err(failed)? {
+                    break;
+                }
+                let erasures_now = self.erasures.lock().await;
+                if *erasures_now == erasures {
+                    let unmark = Statement::new(Dialect::Sqlite, "PRAGMA user_version = 0");
+                    session.execute(&unmark).await?;
+                    break;
+                }
+            }
+            session.overwrite_erased().await?;
+            session.close().await;
+            Ok(())
         }
         .boxed()
     }
@@ -105,12 +146,56 @@ struct SqliteSession {
     /// The driver passes rows one by one from its own thread, which costs five times as much as reading them
     /// (`cargo run --release -p replay --example throughput`).
     bulk: Option<rusqlite::Connection>,
+    erasures: Arc<Mutex<u64>>,
+}
+
+/// Overwrites the unused octets of all pages, if values were erased since the last time; in small steps with pauses.
+/// Returns whether that was due. The connection is taken while it is used on another thread.
+async fn overwrite_pages(connection: &mut Option<rusqlite::Connection>) -> rusqlite::Result<bool> {
+    let mut next = 1;
+    loop {
+        let begun = Instant::now();
+        let Some(mut used) = connection.take() else { return Ok(false) };
+        let (used, step) = blocking(move || {
+            let step: rusqlite::Result<(bool, u32)> = (|| {
+                let last = unused_octets::page_count(&used)?;
+                if next == 1 && !unused_octets::is_due(&used)? {
+                    return Ok((false, last));
+                }
+                if last > unused_octets::MAX_PAGES {
+                    tracing::warn!(
+                        "archive file over 128 GiB, its unused octets are not overwritten: run VACUUM"
+                    );
+                } else {
+                    unused_octets::overwrite(&mut used, next..=last.min(next + OVERWRITTEN_PAGES - 1))?;
+                }
+                Ok((true, last))
+            })();
+            Ok((used, step))
+        })
+        .await?;
+        *connection = Some(used);
+        let (is_due, last) = step?;
+        next += OVERWRITTEN_PAGES;
+        if !is_due || next > last || last > unused_octets::MAX_PAGES {
+            return Ok(is_due);
+        }
+        // A fifth of the time at most, so that the pump finds the file free.
+        tokio::time::sleep((begun.elapsed() * 4).max(Duration::from_millis(2))).await;
+    }
+}
+
+/// Runs work on a blocking thread.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> rusqlite::Result<T> + Send + 'static,
+) -> rusqlite::Result<T> {
+    // The runtime ends, or the panic hook has told more.
+    tokio::task::spawn_blocking(work).await.map_err(|_| rusqlite::Error::InvalidQuery)?
 }
 
 /// Opens another connection to a migrated file.
-fn open_for_reading(file: &Path) -> rusqlite::Result<rusqlite::Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = rusqlite::Connection::open_with_flags(file, flags)?;
+fn open(file: &Path, mode: OpenFlags) -> rusqlite::Result<rusqlite::Connection> {
+    let connection = rusqlite::Connection::open_with_flags(file, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     Ok(connection)
 }
@@ -169,6 +254,42 @@ impl Session for SqliteSession {
         .boxed()
     }
 
+    fn mark_erasure(&mut self) -> BoxFuture<'_, Result<(), Fault>> {
+        async {
+            let erasures = self.erasures.clone();
+            let mut erasures = erasures.lock().await;
+            *erasures += 1;
+            let mark = Statement::new(Dialect::Sqlite, "PRAGMA user_version = 1");
+            self.execute(&mark).await.map(drop)
+        }
+        .boxed()
+    }
+
+    fn overwrite_erased(&mut self) -> BoxFuture<'_, Result<(), Fault>> {
+        async {
+            // The log still has the pages as they were. TRUNCATE waits for readers, at most as long as the busy timeout.
+            let checkpoint = Statement::new(Dialect::Sqlite, "PRAGMA wal_checkpoint(TRUNCATE)");
+            let begun = Instant::now();
+            loop {
+                let result = self.select(&checkpoint, &[ColumnType::Big]).await?;
+                match result.first().and_then(|row| row.first()?.number()) {
+                    Some(0) => return Ok(()),
+                    // The busy timeout does not apply while another connection writes a checkpoint.
+                    _ if begun.elapsed() < BUSY_TIMEOUT => {
+                        tokio::time::sleep(Duration::from_millis(20)).await
+                    }
+                    _ => {
+                        return Err(Fault::Down(ArchiveError::Database(
+                            "the write-ahead log still has erased values, because a reader uses it; try again"
+                                .into(),
+                        )));
+                    }
+                }
+            }
+        }
+        .boxed()
+    }
+
     fn scan<'a>(
         &'a mut self,
         statement: &'a Statement,
@@ -179,7 +300,7 @@ impl Session for SqliteSession {
             let reading = tokio::task::spawn_blocking(move || {
                 let bulk = match bulk {
                     Some(bulk) => bulk,
-                    None => open_for_reading(&file)?,
+                    None => open(&file, OpenFlags::SQLITE_OPEN_READ_ONLY)?,
                 };
                 let batch = scan(&bulk, &statement, parts)?;
                 Ok::<_, rusqlite::Error>((bulk, batch))

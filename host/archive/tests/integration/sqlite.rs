@@ -34,3 +34,52 @@ fn the_pump_waits_for_the_database() {
     assert_eq!((status.state, status.archived), (api::PumpState::Up, 100));
     assert!(status.failures > 0);
 }
+
+/// All octets of the database's files: the file itself, the write-ahead log and its index.
+fn files(folder: &std::path::Path) -> Vec<u8> {
+    let files = std::fs::read_dir(folder).unwrap();
+    files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect()
+}
+
+fn count(octets: &[u8], text: &[u8]) -> usize {
+    memchr::memmem::find_iter(octets, text).count()
+}
+
+/// Rows are written out of order, as messages end, so that pages split; then they are erased in another order.
+#[test]
+fn erased_texts_are_in_none_of_the_files() {
+    let fixture = SqliteFixture::new("");
+    let archive = scenarios::open(&fixture.url());
+    let source = std::sync::Arc::new(TestSource::default());
+    let pump = archive.pump(source.clone()).start().unwrap();
+    let shuffled = |by: u64| (0..1200_u64).map(move |n| n * by % 1200);
+    for some in shuffled(1009).collect::<Vec<_>>().chunks(37) {
+        source.put(some.iter().map(|n| scenarios::screened(*n)));
+        pump.wake();
+        source.wait_for(0);
+    }
+    let before = files(fixture.0.path());
+    assert!(
+        count(&before, b"Message number") >= 1200 && count(&before, b"5375626d697474656420617320") >= 1200
+    );
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let left = |octets: &[u8], n: u64| {
+        count(octets, format!("Message number {n},").as_bytes())
+            + count(octets, format!("{}\"", model::hex(format!("Submitted as {n}").as_bytes())).as_bytes())
+    };
+    for (round, some) in shuffled(701).collect::<Vec<_>>().chunks(300).enumerate() {
+        let erasures = some.iter().map(|n| scenarios::erasure(*n)).collect();
+        assert_eq!(runtime.block_on(archive.erase_content(erasures)).unwrap(), 300);
+        if round == 0 {
+            scenarios::until("unused octets are overwritten", || !archive.is_overwriting());
+            let octets = files(fixture.0.path());
+            let found: Vec<_> = some.iter().filter(|n| left(&octets, **n) > 0).collect();
+            assert!(found.is_empty(), "{} of 300 are still there: {found:?}", found.len());
+        }
+    }
+    scenarios::until("unused octets are overwritten", || !archive.is_overwriting());
+    pump.stop();
+    drop(archive);
+    let octets = files(fixture.0.path());
+    assert_eq!((count(&octets, b"Message number"), count(&octets, b"5375626d697474656420617320")), (0, 0));
+}

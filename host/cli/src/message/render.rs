@@ -55,6 +55,9 @@ fn summary(trace: &TraceView) -> Vec<(&'static str, String)> {
         ("routed", with_readable_times(&why.verdict)),
         ("by", format!("{} {}", value_text(&why.plugin), value_text(&why.version))),
     ];
+    if let Some(at) = &trace.content_erased_at {
+        rows.push(("content", format!("erased at {}", timestamp(at))));
+    }
     if let Some(submission) = &trace.submission {
         rows.insert(1, ("submission", value_text(submission)));
     }
@@ -258,6 +261,7 @@ mod tests {
             peer_ids: vec!["A1".to_owned()],
             length: 12,
             body: None,
+            content_erased_at: None,
         }
     }
 

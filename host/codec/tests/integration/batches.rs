@@ -3,11 +3,11 @@
 use crate::generators::{definition, dlr_state, ended, handed, message, peer_id, progress};
 use codec::{decode_batch, encode_batch};
 use model::{
-    Balance, Batch, Dlr, IdempotencyKey, IdempotencyKeyRecord, JournalEntry, JournalPart, LedgerChange,
-    LedgerOperation, MessageId, Notice, NoticeKind, NumberRow, NumberState, OperationRecord, OptOut,
-    OrphanDlrRecord, PaceDay, PeerId, PoolBatch, PoolChange, PoolId, PoolPurge, PoolRecord, PoolSettings,
-    QueueAction, QueueActionId, QueueActionKind, QueueActionScope, QueueActionState, Refusal, RejectReason,
-    Settlement, Strategy as PoolStrategy, Timestamp,
+    Balance, Batch, ContentErasure, Dlr, IdempotencyKey, IdempotencyKeyRecord, JournalEntry, JournalPart,
+    LedgerChange, LedgerOperation, MessageId, Notice, NoticeKind, NumberRow, NumberState, OperationRecord,
+    OptOut, OrphanDlrRecord, PaceDay, PeerId, PoolBatch, PoolChange, PoolId, PoolPurge, PoolRecord,
+    PoolSettings, QueueAction, QueueActionId, QueueActionKind, QueueActionScope, QueueActionState, Refusal,
+    RejectReason, Settlement, Strategy as PoolStrategy, Timestamp,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -257,6 +257,7 @@ fn batch() -> impl Strategy<Value = Batch> {
             vec(any::<u32>().prop_map(QueueActionId), 0..3),
             vec(pace_day(), 0..3),
             vec(notice(), 0..3),
+            vec(erasure(), 0..3),
         ),
         pools(),
         id(),
@@ -291,11 +292,20 @@ fn batch() -> impl Strategy<Value = Batch> {
             notices: queue_actions.3,
             queue_actions: queue_actions.0,
             queue_actions_done: queue_actions.1,
+            erased: queue_actions.4,
             archived,
             pools,
             next_id,
         },
     )
+}
+
+fn erasure() -> impl Strategy<Value = ContentErasure> {
+    (any::<u64>(), any::<u64>(), "\\PC{0,9}").prop_map(|(id, at, by)| ContentErasure {
+        id: MessageId(id),
+        at: Timestamp(at),
+        by: by.into(),
+    })
 }
 
 fn encode(batch: &Batch) -> Vec<u8> {
@@ -352,7 +362,7 @@ fn sections_that_are_unknown_or_out_of_order_are_refused() {
     let refusal = |octets: &[u8]| decode_batch(octets).unwrap_err().what;
     assert_eq!(refusal(&octets[21..]), "a section in the wrong place");
     assert_eq!(refusal(&[&octets[..], &octets[21..]].concat()), "a section in the wrong place");
-    octets[21] = 31;
+    octets[21] = 32;
     assert_eq!(refusal(&octets), "unknown section");
 }
 
@@ -391,5 +401,5 @@ fn the_octets_of_a_batch_are_fixed() {
             rest = &content[u32::from_le_bytes([*a, *b, *c, *d]) as usize..];
         }
     }
-    assert!(sections.into_iter().eq(1..=30), "every section");
+    assert!(sections.into_iter().eq(1..=31), "every section");
 }

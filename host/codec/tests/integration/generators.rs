@@ -373,6 +373,7 @@ fn step() -> impl Strategy<Value = Step> {
         pool().prop_map(|pool| StepKind::SenderUnavailable { pool }),
         any::<u64>().prop_map(|amount| StepKind::Charged { amount }),
         any::<u64>().prop_map(|amount| StepKind::Refunded { amount }),
+        "\\PC{0,9}".prop_map(|by| StepKind::ContentErased { by: by.into() }),
         (select(&AdminActionKind::ALL[..]), "\\PC{0,9}", option::of(1_u32..), option::of(peer())).prop_map(
             |(action, by, queue_action, peer)| StepKind::AdminAction {
                 action,

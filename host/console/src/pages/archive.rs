@@ -65,6 +65,7 @@ async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, Api
                 ("Duration of the last batch", html! { (duration_text(archive.last_batch.millis())) }),
                 ("Failures", html! { (count(archive.failures)) }),
                 ("Removed by retention", html! { (count(archive.trimmed)) }),
+                ("Contents erased by text retention", html! { (count(archive.contents_erased)) }),
                 ("Orphan DLRs", html! { (orphans.as_ref().map_or_else(|| "—".to_owned(), |orphans| count(orphans.total))) }),
             ]))
         }

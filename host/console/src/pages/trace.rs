@@ -73,6 +73,7 @@ fn text_card(context: &RequestContext, trace: &TraceView, id: &str) -> Markup {
                 }
                 p.muted { "This read is recorded in the audit log." }
             }
+            None if trace.content_erased_at.is_some() => { p { "The text was erased." } }
             None if context.may_read_bodies() => {
                 p { (length) ", not shown. " a.button href=(format!("/messages/{}?body=1", encode_segment(id))) { "Show the text" } }
                 p.muted { "Reads of the text are recorded in the audit log." }
@@ -120,6 +121,13 @@ fn status_card(context: &RequestContext, trace: &TraceView) -> Markup {
                     @for id in &trace.peer_ids { code { (id) } " " }
                 }),
             ]))
+            @if let Some(at) = trace.content_erased_at {
+                p { "Content erased at " (exact_time(at)) "." }
+            }
+            @if trace.finished && trace.content_erased_at.is_none() && context.has_permission(Permission::Erase) {
+                div.actions { (action_button(context, &action("erase"), "Erase content", "danger", &[])) }
+                p.muted { "The text is erased in store and archive. This cannot be undone." }
+            }
             @if !trace.finished && context.has_permission(Permission::Operate) {
                 div.actions {
                     @if is_uncertain {
@@ -223,6 +231,10 @@ pub(crate) async fn act(
         "cancel" => {
             context.send(Method::POST, &format!("{path}/cancel"), &form, None).await.map(|_| "cancelled")
         }
+        "erase" => context
+            .send(Method::DELETE, &format!("{path}/content"), &form, None)
+            .await
+            .map(|_| "content-erased"),
         "retry" => context.send(Method::POST, &format!("{path}/retry"), &form, None).await.map(|_| "retried"),
         "send-again" | "give-up" => {
             let (remedy, done) = match act.as_str() {

@@ -49,6 +49,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 use store::{Store, StoreError};
 
 /// The configuration file cannot be used.
@@ -499,6 +500,12 @@ impl Config {
     pub(crate) fn peer_secrets(&self) -> HashMap<String, BTreeMap<String, String>> {
         let secrets = |peer: &PluginPeer| (peer.link.name.clone(), peer.link.secrets_by_name());
         self.plugin_peers.iter().map(secrets).collect()
+    }
+
+    /// How long accounts keep texts, by their names; accounts that keep them as long as their messages are left out.
+    pub(crate) fn text_retention(&self) -> BTreeMap<String, Duration> {
+        let kept = |account: &Account| Some((account.links.name.clone(), account.text_retention?));
+        self.accounts.iter().filter_map(kept).collect()
     }
 
     /// Assigns peer ids: known names keep theirs, new names get one from the store.

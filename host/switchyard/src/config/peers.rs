@@ -53,6 +53,9 @@ pub(crate) struct Account {
     /// Send windows of its submissions: at most 4 names of `[[send-window]]`. One of them must be open.
     #[key(default_as = "always")]
     send_windows: Vec<String>,
+    /// How long the texts of its messages are kept in the archive, from their acceptance on, such as 30d.
+    #[key(default_as = "as long as the messages", live = "applies within ten minutes")]
+    pub(crate) text_retention: Option<Duration>,
     /// What plugins are told about the account's messages: names of a-z, 0-9, dot, hyphen and underscore with their
     /// values, such as `{ brand = "B12345" }`.
     #[key(format = Attributes, default_as = "none")]

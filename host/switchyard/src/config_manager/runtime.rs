@@ -301,6 +301,7 @@ impl RuntimeComponents {
         }
         if let Some(archive) = &self.archive {
             archive.set_options(to.archive.options);
+            archive.set_text_retention(to.text_retention());
         }
         if let (Some(server), Some(shell)) = (&self.shell, &to.shell)
             && from.shell.as_ref().is_none_or(|from| from.options != shell.options)

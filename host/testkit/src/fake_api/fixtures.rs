@@ -49,6 +49,8 @@ pub fn archive(state: PumpState, backlog: u64) -> ArchivePumpView {
         failures: 0,
         refused: 0,
         trimmed: 0,
+        contents_erased: 0,
+        overwriting: false,
         backlog,
         since_success: Some(SpanView { secs: 1, nanos: 0 }),
         last_batch: SpanView { secs: 0, nanos: 4_000_000 },

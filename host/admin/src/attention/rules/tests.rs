@@ -50,6 +50,8 @@ fn pump(state: PumpState, backlog: u64) -> ArchivePumpView {
         failures: 0,
         refused: 0,
         trimmed: 0,
+        contents_erased: 0,
+        overwriting: false,
         backlog,
         since_success: None,
         last_batch: Duration::ZERO.into(),

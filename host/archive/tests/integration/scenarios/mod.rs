@@ -12,12 +12,17 @@
 
 mod audit_logs;
 mod decisions;
+mod erasures;
 pub mod messages;
 
 pub use audit_logs::audit_logs_of_nodes_are_kept_apart;
 pub use decisions::{
     damaged_decisions_are_reported, decisions_survive_a_round_trip, history_shows_prices,
     long_texts_survive_a_round_trip, rows_of_older_versions_stay_readable,
+};
+
+pub use erasures::{
+    a_content_erased_on_its_way_is_not_archived, erased_contents_are_gone, erasure, screened,
 };
 
 use api::{PumpState, StatisticsView};
@@ -221,9 +226,9 @@ pub fn newer_schemas_are_rejected(url: &str) {
     )
     .unwrap();
     let error = runtime().block_on(archive.prepare()).unwrap_err();
-    assert!(matches!(error, ArchiveError::NewerSchema { found: 4711, known: 3 }), "{error}");
+    assert!(matches!(error, ArchiveError::NewerSchema { found: 4711, known: 4 }), "{error}");
     let text = error.to_string();
-    assert!(text.contains("4711") && text.contains("up to 3"), "{text}");
+    assert!(text.contains("4711") && text.contains("up to 4"), "{text}");
     let source = TestSource::with(0..10);
     let pump = start(&archive, &source);
     until("the pump has tried to write", || pump.status().state != PumpState::Starting);
@@ -627,7 +632,8 @@ macro_rules! every_scenario {
             a_rejected_row_does_not_block_others, many_rejected_rows_do_not_block, arbitrary_octets_survive,
             filters_match_the_reference, paging_is_stable, retention_deletes_old_messages, old_messages_are_deleted_automatically, exports_match_the_records,
             statistics_count_once, decisions_survive_a_round_trip, history_shows_prices, rows_of_older_versions_stay_readable,
-            damaged_decisions_are_reported, long_texts_survive_a_round_trip, audit_logs_of_nodes_are_kept_apart);
+            damaged_decisions_are_reported, long_texts_survive_a_round_trip, audit_logs_of_nodes_are_kept_apart,
+            erased_contents_are_gone, a_content_erased_on_its_way_is_not_archived);
     };
     ($fixture:expr; $($name:ident),*) => {
         $(#[test]

@@ -3,9 +3,10 @@
 use super::ledger::{LedgerChanges, LedgerReference, ledger_changes};
 use super::{dlr_state, ended, message, peer_id, progress};
 use model::{
-    Batch, Dlr, FinalRecord, IdempotencyKey, IdempotencyKeyRecord, Message, MessageId, MessageProgress,
-    OptOut, OrphanDlrRecord, PaceDay, PeerId, QueueAction, QueueActionId, QueueActionKind, QueueActionScope,
-    QueueActionState, RecoveredMessage, RecoveredRecord, Refusal, RejectReason, SubmitAttempt, Timestamp,
+    Batch, ContentErasure, Dlr, FinalRecord, IdempotencyKey, IdempotencyKeyRecord, Message, MessageId,
+    MessageProgress, OptOut, OrphanDlrRecord, PaceDay, PeerId, QueueAction, QueueActionId, QueueActionKind,
+    QueueActionScope, QueueActionState, RecoveredMessage, RecoveredRecord, Refusal, RejectReason,
+    SubmitAttempt, Timestamp,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -36,6 +37,7 @@ struct SideTables {
     orphan_dlrs_done: Vec<Index>,
     opt_outs: Vec<(Vec<u8>, Vec<u8>, bool)>,
     archived: Vec<Index>,
+    erased: Vec<Index>,
     /// Id, kind and state by index, messages affected.
     queue_actions: Vec<(u32, Index, Index, u64)>,
     queue_actions_done: Vec<u32>,
@@ -64,7 +66,7 @@ fn side_tables() -> impl Strategy<Value = SideTables> {
         vec((any::<u32>(), dlr), 0..3),
         vec(any::<Index>(), 0..2),
         vec((octets(), octets(), any::<bool>()), 0..3),
-        vec(any::<Index>(), 0..2),
+        (vec(any::<Index>(), 0..2), vec(any::<Index>(), 0..2)),
         (
             vec((1_u32..6, any::<Index>(), any::<Index>(), any::<u64>()), 0..2),
             vec(1_u32..6, 0..2),
@@ -79,7 +81,7 @@ fn side_tables() -> impl Strategy<Value = SideTables> {
                 orphan_dlrs,
                 orphan_dlrs_done,
                 opt_outs,
-                archived,
+                (archived, erased),
                 queue_actions,
                 ledger,
             )| SideTables {
@@ -89,6 +91,7 @@ fn side_tables() -> impl Strategy<Value = SideTables> {
                 orphan_dlrs_done,
                 opt_outs,
                 archived,
+                erased,
                 queue_actions: queue_actions.0,
                 queue_actions_done: queue_actions.1,
                 pace_days: queue_actions.2,
@@ -240,6 +243,12 @@ impl Reference {
         for index in side_tables.archived {
             batch.archived.extend(some(index, self.finished.keys().copied().collect()).map(MessageId));
         }
+        for index in side_tables.erased {
+            let ids = self.finished.keys().chain(batch.finished.iter().map(|(id, _)| &id.0));
+            for id in some(index, ids.copied().collect()) {
+                batch.erased.push(ContentErasure { id: MessageId(id), at: Timestamp(id), by: "ada".into() });
+            }
+        }
         for (id, kind, state, affected) in side_tables.queue_actions {
             let kind = QueueActionKind::ALL[kind.index(QueueActionKind::ALL.len())];
             let state = QueueActionState::ALL[state.index(QueueActionState::ALL.len())];
@@ -308,9 +317,6 @@ impl Reference {
         for id in &batch.queue_actions_done {
             self.queue_actions.remove(&id.0);
         }
-        for id in &batch.archived {
-            self.finished.remove(&id.0);
-        }
         self.ledger.apply(batch);
     }
 
@@ -327,6 +333,14 @@ impl Reference {
             if let Some(message) = self.messages.remove(&id.0) {
                 self.finished.insert(id.0, (message, ended.clone()));
             }
+        }
+        for erasure in &batch.erased {
+            if let Some((message, ended)) = self.finished.get_mut(&erasure.id.0) {
+                erasure.apply(message, ended);
+            }
+        }
+        for id in &batch.archived {
+            self.finished.remove(&id.0);
         }
         for id in &batch.dropped {
             self.progress.remove(&id.0);

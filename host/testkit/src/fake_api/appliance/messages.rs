@@ -4,10 +4,11 @@ use super::access::role;
 use super::{now, peer_name, problem};
 use admin::ProblemKind;
 use api::{
-    ExplanationView, MessagePageView, MessageRowView, MessageStateView, OptOutView, OptOutsView,
-    PresenceSign, PriceView, QuarantinePageView, QuarantinedView, QueueActionKindView, QueueActionPreview,
-    QueueActionSample, QueueActionScopeView, QueueActionStateView, QueueActionView, RoutingView, StepView,
-    SubscriberQueueView, SubscriberStateView, SubscriberView, TraceView, UncertainPageView, UncertainView,
+    ContentErasureView, ExplanationView, MessagePageView, MessageRowView, MessageStateView, OptOutView,
+    OptOutsView, PresenceSign, PriceView, QuarantinePageView, QuarantinedView, QueueActionKindView,
+    QueueActionPreview, QueueActionSample, QueueActionScopeView, QueueActionStateView, QueueActionView,
+    RoutingView, StepView, SubscriberQueueView, SubscriberStateView, SubscriberView, TraceView,
+    UncertainPageView, UncertainView,
 };
 use axum::Json;
 use axum::extract::{Path, Request};
@@ -87,7 +88,12 @@ fn trace(id: &str, body: bool) -> TraceView {
         peer_ids: vec!["7fa90211".to_owned()],
         length: 61,
         body: body.then(|| "Your code is 1234. <b>Do not</b> tell it to anybody.\nACME".to_owned()),
+        content_erased_at: None,
     }
+}
+
+pub(super) fn content_erasure(id: &str) -> ContentErasureView {
+    ContentErasureView { id: id.to_owned(), content_erased_at: now() }
 }
 
 pub(super) fn messages() -> MessagePageView {
