@@ -276,7 +276,7 @@ impl Session for SqliteSession {
                     Some(0) => return Ok(()),
                     // The busy timeout does not apply while another connection writes a checkpoint.
                     _ if begun.elapsed() < BUSY_TIMEOUT => {
-                        tokio::time::sleep(Duration::from_millis(20)).await
+                        tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                     _ => {
                         return Err(Fault::Down(ArchiveError::Database(
