@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::quarantine::Quarantine;
 use crate::records::MessageRecords;
 use crate::service::{Provides, Service, call_json};
-use api::{AttentionView, NotReady};
+use api::{AttentionView, NotReady, QueueView};
 use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -70,7 +70,7 @@ pub trait AttentionLimitsSource: Send + Sync + 'static {
 macro_rules! sources {
     ($($field:ident: $service:ident),* $(,)?) => {
         /// The services that the attention rules look at.
-        struct AttentionSources {
+        pub(crate) struct AttentionSources {
             $($field: Arc<dyn $service>,)*
         }
 
@@ -118,6 +118,12 @@ async fn attention(sources: AttentionSources) -> Result<Json<Vec<AttentionView>>
 }
 
 impl AttentionSources {
+    /// The findings, and the queues that they were made from.
+    pub(crate) fn findings_and_queues(&self) -> Result<(Vec<AttentionView>, Vec<QueueView>), Problem> {
+        let facts = self.facts()?;
+        Ok((findings(&facts), facts.queues))
+    }
+
     /// The facts for the rules. Facts of the core are omitted while the core does not answer.
     fn facts(&self) -> Result<Facts, Problem> {
         let readiness = self.operation.readiness();

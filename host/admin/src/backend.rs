@@ -104,6 +104,8 @@ pub(crate) fn protected_routes() -> OpenApiRouter<ApiServices> {
         .merge(crate::recent_metrics::routes())
         .merge(crate::metrics_history::routes())
         .merge(crate::traffic::routes())
+        .merge(crate::traffic_map::routes())
+        .merge(crate::hook_calls::routes())
         .merge(crate::trace::routes())
         .merge(crate::messages::routes())
         .merge(crate::erasures::routes())

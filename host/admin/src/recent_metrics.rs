@@ -1,16 +1,19 @@
 //! Samples of the last ten minutes, for live charts.
 
 use crate::cluster::ClusterLeader;
+use crate::hook_calls::HookSamples;
 use crate::metrics_history::MetricsHistory;
 use crate::overview::Overview;
 use crate::plugins::Plugins;
 use crate::problem::Problem;
 use crate::service::{Service, call};
-use crate::traffic::HookSamples;
-use api::{HistoryRange, HookTrafficView, MetricsHistoryView, MetricsSampleView, RecentMetricsView};
+use api::{
+    HistoryRange, HookCallsIntervalView, HookTrafficView, MetricsHistoryView, MetricsSampleView,
+    RecentMetricsView,
+};
 use axum::Json;
 use axum::extract::Extension;
-use model::Timestamp;
+use model::{Hook, Timestamp};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -67,6 +70,11 @@ impl MetricsSampler {
     /// The time that the samples of hooks cover, in milliseconds, and their traffic in that time.
     pub(crate) fn hook_traffic(&self) -> (u64, Vec<HookTrafficView>) {
         self.hooks.lock().traffic()
+    }
+
+    /// The calls of a hook over the last hour, oldest interval first.
+    pub(crate) fn hook_calls(&self, hook: Hook) -> Vec<HookCallsIntervalView> {
+        self.hooks.lock().intervals(hook)
     }
 
     /// The history of a range before `now`, with the starts of the daemon.

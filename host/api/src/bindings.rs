@@ -152,6 +152,12 @@ fn default_quality_window() -> u64 {
     300_000
 }
 
+impl Default for QualityGrant {
+    fn default() -> Self {
+        Self { window_ms: default_quality_window(), digits: Vec::new(), attributes: Vec::new() }
+    }
+}
+
 /// A durable counter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -11,6 +11,7 @@ mod configuration;
 mod core_networks;
 mod erasures;
 mod event_sinks;
+mod hook_calls;
 mod hooks;
 mod ledger;
 mod messages;
@@ -41,6 +42,7 @@ mod subscribers;
 mod tables;
 mod trace;
 mod traffic;
+mod traffic_map;
 mod users;
 
 pub use appliance_image::{
@@ -65,6 +67,7 @@ pub use core_networks::{
 };
 pub use erasures::ContentErasureView;
 pub use event_sinks::EventSinkView;
+pub use hook_calls::{CallSumView, HookCallsIntervalView, HookCallsView};
 pub use hooks::{
     AnswerDifference, CandidateStateView, Comparison, FaultCase, FaultExample, FaultyVersion, HookEvent,
     HookStateView, PluginCountsView, PluginFaultCounts, PolicyReferenceKind, StackFrame, UnknownReference,
@@ -130,6 +133,7 @@ pub use trace::{
     StepView, TraceView,
 };
 pub use traffic::{HookTrafficView, SubmitterTrafficView, TrafficCounts, TrafficFlowView, TrafficView};
+pub use traffic_map::{TrafficLineView, TrafficMapView, TrafficNodeView};
 pub use users::{
     AuditEntry, AuditOutcome, AuditPage, AuditRecord, CreatedTokenView, LoginRequest, PasswordRequest,
     Permission, Role, TokenInfo, TokenRequest, User, UserChangeRequest, UserRequest, WhoamiView,

@@ -1,5 +1,6 @@
 //! The traffic of the last minute: submitters, flows from submitters to peers, hooks.
 
+use crate::attention::AttentionSeverity;
 use crate::name_schemas::{DirectionSchema, HookSchema};
 use model::{Direction, Hook};
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,18 @@ impl TrafficCounts {
     #[must_use]
     pub fn attempts(&self) -> u64 {
         self.accepted + self.refused + self.throttled + self.unanswered
+    }
+
+    /// By the share of submit attempts that the destination refused or did not answer: a warning from 5 %, an error from 50 %.
+    #[must_use]
+    pub fn severity(&self) -> Option<AttentionSeverity> {
+        let (bad, all) = (u128::from(self.refused + self.unanswered) * 100, u128::from(self.attempts()));
+        match bad {
+            0 => None,
+            bad if bad >= all * 50 => Some(AttentionSeverity::Error),
+            bad if bad >= all * 5 => Some(AttentionSeverity::Warning),
+            _ => None,
+        }
     }
 
     /// Adds other counts.

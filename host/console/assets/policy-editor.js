@@ -3,7 +3,7 @@
 "use strict";
 
 (() => {
-  const area = document.querySelector("textarea[data-check]");
+  const area = document.querySelector("textarea[data-check], textarea[data-form-check]");
   if (!area || area.readOnly) return;
 
   const load = async (path) => {
@@ -325,11 +325,15 @@
 
   const check = async () => {
     const checked = area.value;
-    const answer = await fetch(area.dataset.check, {
-      method: "POST",
-      headers: { "content-type": "application/json", "switchyard-csrf": area.form.elements.csrf.value },
-      body: JSON.stringify({ ...JSON.parse(area.dataset.binding), policy: checked, messages: [] }),
-    }).catch(() => null);
+    // A form with grants and limits is sent as a whole; the page of a live policy has only the document.
+    const asked = area.dataset.formCheck
+      ? fetch(area.dataset.formCheck, { method: "POST", body: new URLSearchParams(new FormData(area.form)) })
+      : fetch(area.dataset.check, {
+        method: "POST",
+        headers: { "content-type": "application/json", "switchyard-csrf": area.form.elements.csrf.value },
+        body: JSON.stringify({ ...JSON.parse(area.dataset.binding), policy: checked, messages: [] }),
+      });
+    const answer = await asked.catch(() => null);
     // The document has changed meanwhile, or the check could not run.
     if (checked !== area.value || !answer || !(answer.ok || answer.status === 422)) return;
     const found = await answer.json();

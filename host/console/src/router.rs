@@ -85,6 +85,8 @@ fn page_routes() -> Router<ConsoleState> {
         .route("/plugins/pull", get(pages::plugin_pull::show).post(pages::plugin_pull::pull))
         .route(pages::outdated_plugins::PATH, get(pages::outdated_plugins::show))
         .route("/plugins/{hook}", get(pages::hook::show).post(pages::hook::act))
+        .route("/plugins/{hook}/set-up", get(pages::plugin_setup::show).post(pages::plugin_setup::act))
+        .route("/plugins/{hook}/set-up/check", post(pages::plugin_setup::check))
         .route("/plugins/{hook}/faults/{id}/case", get(pages::fault_case::show))
         .route("/plugins/{hook}/faults/{id}/case.toml", get(pages::fault_case::download))
         .route("/policies", get(pages::policies::show))

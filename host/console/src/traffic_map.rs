@@ -9,93 +9,41 @@ mod nodes;
 use crate::api_caller::encode_segment;
 use crate::format::{count, figure, plural};
 use crate::table::{Column, numeric_table};
-use api::{AttentionSubjectKind, AttentionView, HookStateView, QueueView, TrafficFlowView, TrafficView};
+use api::{AttentionSeverity, AttentionSubjectKind, AttentionView, HookStateView, TrafficMapView};
 use lines::{Picture, picture};
 use maud::{Markup, html};
 use model::Direction;
-use nodes::{Node, Nodes, hook_nodes, side};
-use std::collections::{HashMap, HashSet};
+use nodes::{Node, hook_nodes, side};
 
-/// The number of accounts and of peers that are shown by name; the others are one node.
-const MAX_NODES: usize = 9;
-/// The number of rows of the table of flows.
-const MAX_TABLE_ROWS: usize = 40;
-
-/// How much trouble something has, the least first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Trouble {
-    #[default]
-    None,
-    Warning,
-    Error,
-}
-
-impl Trouble {
-    fn class(self) -> &'static str {
-        match self {
-            Self::None => "calm",
-            Self::Warning => "warn",
-            Self::Error => "bad",
-        }
-    }
-
-    /// The trouble as a word, for readers who do not see the colour.
-    fn word(self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-
-    /// By the share of submit attempts that the destination refused or did not answer: a warning from 5 %, an error from 50 %.
-    fn of_flow(flow: &TrafficFlowView) -> Self {
-        let (bad, all) = (flow.counts.refused + flow.counts.unanswered, flow.counts.attempts());
-        match bad * 100 {
-            0 => Self::None,
-            bad if bad >= all * 50 => Self::Error,
-            bad if bad >= all * 5 => Self::Warning,
-            _ => Self::None,
-        }
+/// The CSS class of a severity.
+fn severity_class(severity: Option<AttentionSeverity>) -> &'static str {
+    match severity {
+        None => "calm",
+        Some(AttentionSeverity::Warning) => "warn",
+        Some(AttentionSeverity::Error) => "bad",
     }
 }
 
-/// What the map shows, with indexes: there may be ten thousand accounts.
+/// What the map shows.
 pub(crate) struct MapInput<'a> {
-    traffic: &'a TrafficView,
-    queues: &'a [QueueView],
-    hooks: &'a [HookStateView],
-    /// The worst finding about each subject.
-    findings: HashMap<(AttentionSubjectKind, &'a str), &'a AttentionView>,
-    accounts: HashSet<&'a str>,
+    pub(crate) traffic: &'a TrafficMapView,
+    pub(crate) hooks: &'a [HookStateView],
+    pub(crate) findings: &'a [AttentionView],
 }
 
-impl<'a> MapInput<'a> {
-    pub(crate) fn new(
-        traffic: &'a TrafficView,
-        queues: &'a [QueueView],
-        hooks: &'a [HookStateView],
-        findings: &'a [AttentionView],
-    ) -> Self {
-        let accounts = queues.iter().filter(|queue| queue.is_account).map(|queue| &*queue.peer);
-        let mut worst = HashMap::new();
-        // Errors come first.
-        for finding in findings {
-            if let Some(name) = &finding.subject.name {
-                worst.entry((finding.subject.kind, &**name)).or_insert(finding);
-            }
-        }
-        Self { traffic, queues, hooks, findings: worst, accounts: accounts.collect() }
-    }
-
+impl MapInput<'_> {
     /// A count of the last minute as a rate per second.
     fn rate(&self, count: u64) -> f64 {
         count as f64 * 1_000.0 / self.traffic.window_ms.max(1) as f64
     }
 
-    /// The worst finding about a subject, of the first kind that has one.
-    fn finding(&self, kinds: &[AttentionSubjectKind], name: &str) -> Option<&AttentionView> {
-        kinds.iter().find_map(|kind| self.findings.get(&(*kind, name)).copied())
+    /// The severity of the worst finding about a hook: errors come first.
+    fn hook_severity(&self, hook: &str) -> Option<AttentionSeverity> {
+        let about = |finding: &&AttentionView| {
+            finding.subject.kind == AttentionSubjectKind::Hook
+                && finding.subject.name.as_deref() == Some(hook)
+        };
+        self.findings.iter().filter(about).map(|finding| finding.severity).min()
     }
 }
 
@@ -111,9 +59,7 @@ pub(crate) fn traffic_map(input: &MapInput<'_>) -> Markup {
     let hooks = hook_nodes(input);
     let rows = accounts.len().max(peers.len()).max(hooks.len()).max(2);
     let picture = picture(input, &accounts, &peers, rows);
-    let mt = input.traffic.flows.iter().filter(|flow| flow.direction == Direction::Mt);
-    let submitted: u64 = mt.map(|flow| flow.counts.attempts()).sum();
-    let accepted: u64 = input.traffic.submitters.iter().map(|submitter| submitter.accepted).sum();
+    let TrafficMapView { accepted, submitted, .. } = *input.traffic;
     html! {
         div.heading {
             h2 { "Traffic" }
@@ -141,12 +87,12 @@ pub(crate) fn traffic_map(input: &MapInput<'_>) -> Markup {
     }
 }
 
-fn node_list(title: &str, class: &str, nodes: &Nodes) -> Markup {
+fn node_list(title: &str, class: &str, nodes: &[Node]) -> Markup {
     html! {
         div.nodes.(class) {
             h3 { (title) }
             ul {
-                @for node in nodes.iter() { (node_item(node)) }
+                @for node in nodes { (node_item(node)) }
                 @if nodes.is_empty() { li.calm { span.muted { "none" } } }
             }
         }
@@ -155,13 +101,17 @@ fn node_list(title: &str, class: &str, nodes: &Nodes) -> Markup {
 
 fn node_item(node: &Node) -> Markup {
     html! {
-        li.(node.trouble.class()) title=(node.note) {
+        li.(severity_class(node.severity)) title=(node.note) {
             a.name href=(node.path) { (node.label) }
             span.rate {
                 @if let Some(rate) = node.rate { (rate_text(rate)) small { " /s" } } @else { "—" }
             }
             span.note {
-                @if node.trouble != Trouble::None { span.visually-hidden { (node.trouble.word()) ": " } }
+                @match node.severity {
+                    Some(AttentionSeverity::Error) => { span.visually-hidden { "error: " } }
+                    Some(AttentionSeverity::Warning) => { span.visually-hidden { "warning: " } }
+                    None => {}
+                }
                 @if node.waiting > 0 { span.waiting { (count(node.waiting)) " waiting" } " " }
                 (node.note)
             }
@@ -192,11 +142,10 @@ fn flow_table(input: &MapInput<'_>) -> Markup {
         let path = if account { "/accounts/" } else { "/peers/" };
         html! { a href=(format!("{path}{}", encode_segment(name))) { (name) } }
     };
-    let mut flows: Vec<&TrafficFlowView> = input.traffic.flows.iter().collect();
-    flows.sort_by_key(|flow| std::cmp::Reverse((Trouble::of_flow(flow), flow.counts.attempts())));
-    let rows: Vec<Vec<Markup>> = flows
+    let rows: Vec<Vec<Markup>> = input
+        .traffic
+        .flows
         .iter()
-        .take(MAX_TABLE_ROWS)
         .map(|flow| {
             let counts = &flow.counts;
             let mt = flow.direction == Direction::Mt;
@@ -214,7 +163,7 @@ fn flow_table(input: &MapInput<'_>) -> Markup {
             ]
         })
         .collect();
-    let left_out = flows.len().saturating_sub(MAX_TABLE_ROWS) as u64 + input.traffic.flows_left_out;
+    let left_out = input.traffic.flow_count.saturating_sub(rows.len() as u64);
     let columns = [
         Column::Text("From"),
         Column::Text("To"),
@@ -229,7 +178,7 @@ fn flow_table(input: &MapInput<'_>) -> Markup {
     ];
     html! {
         details #traffic-table {
-            summary { "As a table: " (plural(flows.len() as u64 + input.traffic.flows_left_out, "flow", "flows")) }
+            summary { "As a table: " (plural(input.traffic.flow_count, "flow", "flows")) }
             (numeric_table("Flows of the last minute, those with trouble first", &columns, &rows, &html! { p { "No messages were submitted in the last minute." } }))
             @if left_out > 0 { p.muted { "And " (count(left_out)) " more." } }
         }

@@ -1,20 +1,22 @@
-//! A hook: its live chain, its candidate, faults, events and history.
+//! A hook: its live chain beside its candidate, their cost over time, faults, stored versions, events and history.
 
 use crate::api_caller::{ApiError, encode_segment};
+use crate::chart::{Line, TimeAxis, chart};
 use crate::form::Form;
 use crate::format::{ago, count, figure, octets, plural, state_badge, time_tag, version_tag, with_times};
-use crate::layout::{action_button, csrf_field, error_notice, live_page};
+use crate::layout::{action_button, error_notice, live_page};
 use crate::live::Region;
 use crate::nav::NavItem;
-use crate::pages::QueryParams;
 use crate::pages::faults::{faults, message};
+use crate::pages::plugin_setup;
 use crate::request_context::RequestContext;
-use crate::table::table;
+use crate::table::{Column, numeric_table, table};
 use api::{
-    ActivationRequest, Binding, Comparison, HookStateView, OnFault, Permission, PluginCountsView,
-    PluginVersionView, PromotionRequest, TrialModeView, TrialRequest,
+    ActivationRequest, Binding, CallSumView, CandidateStateView, Comparison, Grants, HookCallsIntervalView,
+    HookCallsView, HookStateView, OnFault, Permission, PluginCountsView, PluginVersionView, PromotionRequest,
+    TrialModeView,
 };
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use maud::{Markup, html};
@@ -22,25 +24,26 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 pub(crate) async fn regions(context: &RequestContext, hook: &str) -> Result<Vec<Region>, ApiError> {
-    let state: HookStateView = context.get(&format!("/v1/hooks/{}", encode_segment(hook))).await?;
+    let path = format!("/v1/hooks/{}", encode_segment(hook));
+    let calls_path = format!("{path}/calls");
+    let (state, calls) = tokio::join!(context.get::<HookStateView>(&path), context.get(&calls_path));
+    let (state, calls) = (state?, calls?);
     Ok(vec![
-        ("now", live_binding_list(&state)),
-        ("faults", faults(&state, context.may_read_bodies())),
+        ("now", live_chain(&state)),
         ("trial", trial(&state)),
+        ("comparison", comparison(&state)),
+        ("cost", cost_charts(&calls, &state)),
+        ("faults", faults(&state, context.may_read_bodies())),
         ("events", events(&state)),
     ])
 }
 
-pub(crate) async fn show(
-    context: RequestContext,
-    Path(hook): Path<String>,
-    Query(query): QueryParams,
-) -> Response {
-    render(&context, &hook, &Form::of(query), None).await
+pub(crate) async fn show(context: RequestContext, Path(hook): Path<String>) -> Response {
+    render(&context, &hook, None).await
 }
 
-async fn render(context: &RequestContext, hook: &str, query: &Form, error: Option<&ApiError>) -> Response {
-    let body = page_body(context, hook, query, error).await;
+async fn render(context: &RequestContext, hook: &str, error: Option<&ApiError>) -> Response {
+    let body = page_body(context, hook, error).await;
     let live = body.is_ok().then(|| format!("/live?of=hook&id={}", encode_segment(hook)));
     let mut response =
         live_page(context, &format!("Plugins: {hook}"), NavItem::Plugins, live.as_deref(), body);
@@ -53,15 +56,16 @@ async fn render(context: &RequestContext, hook: &str, query: &Form, error: Optio
 async fn page_body(
     context: &RequestContext,
     hook: &str,
-    query: &Form,
     error: Option<&ApiError>,
 ) -> Result<Markup, ApiError> {
     let path = format!("/v1/hooks/{}", encode_segment(hook));
-    let (found, stored) = tokio::join!(
+    let calls_path = format!("{path}/calls");
+    let (found, stored, calls) = tokio::join!(
         context.get::<HookStateView>(&path),
-        context.get::<Vec<PluginVersionView>>("/v1/plugins")
+        context.get::<Vec<PluginVersionView>>("/v1/plugins"),
+        context.get(&calls_path),
     );
-    let (found, stored) = (found?, stored?);
+    let (found, stored, calls) = (found?, stored?, calls?);
     let versions: Vec<&PluginVersionView> =
         stored.iter().rev().filter(|one| one.hook == found.hook).collect();
     let manages = context.has_permission(Permission::ManagePlugins);
@@ -71,29 +75,72 @@ async fn page_body(
             a.button.quiet href=(format!("/policies/{}", encode_segment(hook))) { "Policies" }
         }
         @if let Some(error) = error { (error_notice(error)) }
-        section.card { h2 { "Live" } div #now { (live_binding_list(&found)) } @if manages { (live_actions(context, &found)) } }
+        div.columns.equal {
+            section.card { h2 { "Live" } div #now { (live_chain(&found)) } @if manages { (live_actions(context, &found)) } }
+            section.card { h2 { "Candidate" } div #trial { (trial(&found)) } @if manages && found.candidate.is_some() { (trial_actions(context, &found)) } }
+        }
+        div #comparison { (comparison(&found)) }
+        div.charts #cost { (cost_charts(&calls, &found)) }
         section.card { h2 { "Faults" } div #faults { (faults(&found, context.may_read_bodies())) } }
-        section.card { h2 { "Candidate" } div #trial { (trial(&found)) } @if manages && found.candidate.is_some() { (trial_actions(context, &found)) } }
-        @if manages { (version_form(context, &found, &versions, query)) }
+        section.card { h2 { "Stored versions" } (version_list(&found, &versions, manages)) }
         section.card { h2 { "Events" } div #events { (events(&found)) } }
         section.card { h2 { "History" } (history(&found)) }
     })
 }
 
+/// The bindings of a chain, each with its document, limits and grants.
 fn bindings(chain: &[Binding]) -> Markup {
     html! {
         ol.chain {
             @for one in chain {
                 li {
                     strong { (one.plugin) } " " (version_tag(&one.version))
-                    span.muted {
-                        " " (one.deadline.as_millis()) " ms and " (crate::format::octets(one.memory as u64))
-                        " for a call; on a fault, " (on_fault_text(&one.on_fault)) "."
+                    @if !one.peers.is_empty() { " for " (one.peers.join(", ")) }
+                    dl.facts.small {
+                        div { dt { "Policy" } dd {
+                            @match one.policy.lines().count() as u64 {
+                                0 => "none",
+                                lines => { (plural(lines, "line", "lines")) },
+                            }
+                        } }
+                        div { dt { "Grants" } dd { (grants_text(&one.grants)) } }
+                        div { dt { "A call" } dd { (one.deadline.as_millis()) " ms, " (octets(one.memory as u64)) } }
+                        div { dt { "On a fault" } dd { (on_fault_text(&one.on_fault)) } }
                     }
                 }
             }
         }
     }
+}
+
+/// The grants in a few words.
+fn grants_text(grants: &Grants) -> String {
+    let mut words = Vec::new();
+    if !grants.tables.is_empty() {
+        words.push(format!("tables {}", grants.tables.join(", ")));
+    }
+    if !grants.http.is_empty() {
+        words.push(plural(grants.http.len() as u64, "URL", "URLs"));
+    }
+    if grants.kv > 0 {
+        words.push(format!("{} of values", octets(grants.kv)));
+    }
+    if grants.hlr {
+        words.push("HLR".to_owned());
+    }
+    if let Some(dns) = &grants.dns {
+        words.push(format!("DNS {}", dns.zones.join(", ")));
+    }
+    if !grants.counters.is_empty() {
+        words.push(plural(grants.counters.len() as u64, "durable counter", "durable counters"));
+    }
+    if grants.quality.is_some() {
+        words.push("figures of peers".to_owned());
+    }
+    if grants.random {
+        words.push("random numbers".to_owned());
+    }
+    if words.is_empty() { "none".to_owned() } else { words.join("; ") }
 }
 
 /// The effect of a fault, as a text.
@@ -106,7 +153,7 @@ fn on_fault_text(on_fault: &OnFault) -> String {
     }
 }
 
-fn live_binding_list(found: &HookStateView) -> Markup {
+fn live_chain(found: &HookStateView) -> Markup {
     let live = &found.live;
     html! {
         @if live.chain.is_empty() {
@@ -114,7 +161,6 @@ fn live_binding_list(found: &HookStateView) -> Markup {
         } @else {
             (bindings(&live.chain))
             p.muted { (live.change.name()) ", change " (live.serial) ", " (ago(live.since.0)) }
-            (counts_table(&[("Live", &found.counts[..])]))
         }
     }
 }
@@ -175,9 +221,9 @@ fn counts_table(columns: &[(&str, &[PluginCountsView])]) -> Markup {
         });
         return html! { dl.facts { @for (name, what) in pairs { div { dt { (name) } dd { (what) } } } } };
     }
-    let mut heads = vec!["What"];
-    heads.extend(columns.iter().map(|(name, _)| *name));
-    table("Counts", &heads, &rows, &html! {})
+    let mut heads = vec![Column::Text("Since the start")];
+    heads.extend(columns.iter().map(|(name, _)| Column::Number(name)));
+    html! { div.counts { (numeric_table("Counts", &heads, &rows, &html! {})) } }
 }
 
 fn trial(found: &HookStateView) -> Markup {
@@ -187,27 +233,105 @@ fn trial(found: &HookStateView) -> Markup {
     let record = &candidate.record;
     html! {
         (bindings(&record.chain))
-        p {
+        p.muted {
             (state_badge(record.mode.name()))
             @if let Some(share) = record.share { " decides for " (figure(f64::from(share) / 100.0)) " % of the destinations" }
             " since " (time_tag(record.since))
         }
-        @if let Some(comparison) = &candidate.comparison { (comparison_details(comparison)) } @else {
-            p {
-                @let (asked, failed) = (candidate.asked, candidate.failed);
-                (plural(asked, "call was its own", "calls were its own"))
-                @if failed > 0 { ", " (count(failed)) " failed and were answered by the live chain" }
-                @else if asked > 0 { ", without faults" }
-                ". " (plural(candidate.bypassed, "call bypassed it", "calls bypassed it")) "."
-            }
-        }
-        h3 { "Side by side" }
-        (counts_table(&[("Live", &found.counts[..]), ("Candidate", &candidate.counts[..])]))
     }
 }
 
-fn comparison_details(comparison: &Comparison) -> Markup {
-    let Comparison { same, different, .. } = *comparison;
+/// The counts of the live chain and the candidate, and how their answers differ.
+fn comparison(found: &HookStateView) -> Markup {
+    let live = (found.candidate.is_some() || !found.counts.is_empty()).then_some(&found.counts[..]);
+    let Some(live) = live else { return html! {} };
+    let Some(candidate) = &found.candidate else {
+        return html! { section.card { h2 { "Calls" } (counts_table(&[("Live", live)])) } };
+    };
+    let mode = match candidate.record.mode {
+        TrialModeView::Shadow => "Shadow",
+        TrialModeView::Canary => "Canary",
+    };
+    html! {
+        section.card {
+            h2 { "Side by side" }
+            @match &candidate.comparison {
+                Some(compared) => (agreement(compared)),
+                None => (canary_calls(candidate)),
+            }
+            (counts_table(&[("Live", live), (mode, &candidate.counts[..])]))
+            @if let Some(compared) = &candidate.comparison { (differences(compared)) }
+        }
+    }
+}
+
+fn canary_calls(candidate: &CandidateStateView) -> Markup {
+    let (asked, failed) = (candidate.asked, candidate.failed);
+    html! {
+        p {
+            (plural(asked, "call was its own", "calls were its own"))
+            @if failed > 0 { ", " (count(failed)) " failed and were answered by the live chain" }
+            @else if asked > 0 { ", without faults" }
+            ". " (plural(candidate.bypassed, "call bypassed it", "calls bypassed it")) "."
+        }
+    }
+}
+
+/// The charts of the last hour: calls, their duration and their faults.
+fn cost_charts(calls: &HookCallsView, found: &HookStateView) -> Markup {
+    let has_candidate =
+        found.candidate.is_some() || calls.intervals.iter().any(|interval| interval.candidate.calls > 0);
+    let missing = calls.capacity.saturating_sub(calls.intervals.len());
+    let seconds = calls.interval_ms as f64 / 1_000.0;
+    let points = |each: &dyn Fn(&HookCallsIntervalView) -> Option<f64>| -> Vec<Option<f64>> {
+        std::iter::repeat_n(None, missing).chain(calls.intervals.iter().map(each)).collect()
+    };
+    let rate = |sum: &CallSumView| Some(sum.calls as f64 / seconds.max(1.0));
+    let time =
+        |sum: &CallSumView| (sum.calls > 0).then(|| sum.nanoseconds as f64 / sum.calls as f64 / 1_000.0);
+    let lines = |of: &dyn Fn(&CallSumView) -> Option<f64>| {
+        let mut lines = vec![Line { name: "live", class: "s1", points: points(&|one| of(&one.live)) }];
+        if has_candidate {
+            // No candidate was on trial in an interval without calls, or it was not asked.
+            let candidate =
+                |one: &HookCallsIntervalView| of(&one.candidate).filter(|_| one.candidate.calls > 0);
+            lines.push(Line { name: "candidate", class: "s2", points: points(&candidate) });
+        }
+        lines
+    };
+    let minutes = calls.capacity as u64 * calls.interval_ms / 60_000;
+    let labels = vec![html! { (minutes) " min ago" }, html! { (minutes / 2) " min ago" }, html! { "now" }];
+    let axis = TimeAxis { range: format!("{minutes} minutes"), labels, marks: Vec::new() };
+    let faulty = calls.intervals.iter().any(|one| one.live.faults + one.candidate.faults > 0);
+    html! {
+        @if !found.live.chain.is_empty() || has_candidate {
+            (chart("Time of a call", "µs", &axis, &lines(&time)))
+            (chart("Calls", "/s", &axis, &lines(&rate)))
+            @if faulty { (chart("Faults", "in 30 s", &axis, &lines(&|sum| Some(sum.faults as f64)))) }
+        }
+    }
+}
+
+/// The share of equal answers.
+fn agreement(comparison: &Comparison) -> Markup {
+    let Comparison { compared, same, different, skipped, .. } = *comparison;
+    html! {
+        @if compared == 0 {
+            p { "No answer is compared yet." }
+        } @else {
+            p.agreement {
+                strong { (format!("{:.2}", same as f64 / compared as f64 * 100.0)) " %" }
+                " of " (plural(compared, "answer", "answers")) " are the same; " (count(different)) " different"
+                @if skipped > 0 { ", " (count(skipped)) " not compared because the candidate was too slow" }
+                "."
+            }
+            (crate::chart::bar("Share of answers that are the same and different", &[("good", same), ("warn", different)]))
+        }
+    }
+}
+
+/// The differences by kind, most frequent first, with examples.
+fn differences(comparison: &Comparison) -> Markup {
     let rows: Vec<_> = comparison
         .differences
         .iter()
@@ -224,13 +348,15 @@ fn comparison_details(comparison: &Comparison) -> Markup {
             ]
         })
         .collect();
+    let columns = [
+        Column::Text("Live answer"),
+        Column::Text("Candidate's answer"),
+        Column::Number("Count"),
+        Column::Text("Examples"),
+    ];
     html! {
-        p {
-            (plural(comparison.compared, "answer", "answers")) " compared: " (count(same)) " the same, " (count(different)) " different, "
-            (count(comparison.skipped)) " skipped."
-        }
-        (crate::chart::bar("Share of answers that are the same and different", &[("good", same), ("warn", different)]))
-        (table("Differences", &["Live answer", "Candidate's answer", "Count", "Call"], &rows, &html! { p { "There are no differences." } }))
+        h3 { "Differences" }
+        (numeric_table("Differences, most frequent first", &columns, &rows, &html! { p { "There are no differences." } }))
     }
 }
 
@@ -290,55 +416,49 @@ fn trial_actions(context: &RequestContext, found: &HookStateView) -> Markup {
     }
 }
 
-fn version_form(
-    context: &RequestContext,
-    found: &HookStateView,
-    versions: &[&PluginVersionView],
-    query: &Form,
-) -> Markup {
+/// The stored versions of the hook, newest first. Those who manage plugins can set one up.
+fn version_list(found: &HookStateView, versions: &[&PluginVersionView], manages: bool) -> Markup {
     let hook = found.hook.name();
-    html! {
-        section.card {
-            h2 { "Activate a version, or start a candidate" }
-            @if versions.is_empty() {
-                p { "No version for this hook is stored. " a href="/plugins" { "Upload one" } "." }
-            } @else {
-                form.fields method="post" action=(format!("/plugins/{hook}")) {
-                    (csrf_field(context))
-                    input type="hidden" name="expected" value=(found.live.serial);
-                    p {
-                        label for="version" { "Version" }
-                        select #version name="version" {
-                            @for one in versions {
-                                option value=(format!("{} {}", one.plugin, one.version)) selected[query.text("version") == one.version] {
-                                    (one.plugin) " " (crate::format::short_version(&one.version)) ", " (crate::format::octets(one.size))
-                                }
-                            }
-                        }
-                    }
-                    p {
-                        label for="share" { "Share of a canary, in percent" }
-                        input #share name="share" value="5" inputmode="decimal" autocomplete="off";
-                    }
-                    p {
-                        label {
-                            input type="checkbox" name="force" value="1";
-                            " even if the policy names objects that do not exist, or a grant is missing"
-                        }
-                    }
-                    p.actions {
-                        button.primary type="submit" name="do" value="canary" { "Start as a canary" }
-                        button type="submit" name="do" value="shadow" { "Start as a shadow" }
-                        button.danger type="submit" name="do" value="activate" { "Activate now" }
-                    }
-                    p.muted {
-                        "The version uses the policy and the limits of the live binding of the same plugin, if there is one"
-                        @if hook == "router" { "; a different plugin replaces the whole chain" } "."
-                    }
-                }
-            }
+    let is_in = |chain: &[Binding], one: &PluginVersionView| {
+        chain.iter().any(|bound| bound.plugin == one.plugin && bound.version == one.version)
+    };
+    let state = |one: &PluginVersionView| {
+        if is_in(&found.live.chain, one) {
+            state_badge("live")
+        } else if found.candidate.as_ref().is_some_and(|candidate| is_in(&candidate.record.chain, one)) {
+            state_badge("on trial")
+        } else {
+            html! { "stored" }
         }
+    };
+    let rows: Vec<_> = versions
+        .iter()
+        .map(|one| {
+            let mut row = vec![
+                html! { strong { (one.plugin) } },
+                version_tag(&one.version),
+                state(one),
+                html! { (octets(one.size)) },
+                html! { @match &one.signed_by { Some(who) => { (who) } None => { span.muted { "nobody" } } } },
+            ];
+            if manages {
+                row.push(html! { a href=(plugin_setup::path(hook, &one.plugin, &one.version)) { "Set up" } });
+            }
+            row
+        })
+        .collect();
+    let mut columns = vec![
+        Column::Text("Plugin"),
+        Column::Text("Version"),
+        Column::Text("State"),
+        Column::Number("Size"),
+        Column::Text("Signed by"),
+    ];
+    if manages {
+        columns.push(Column::Text("Policy, grants, start"));
     }
+    let empty = html! { p { "No version for this hook is stored. " @if manages { a href="/plugins" { "Upload one" } "." } } };
+    numeric_table("Versions, newest first", &columns, &rows, &empty)
 }
 
 /// The request for a binding, at the plugin's position in the live chain if it has one.
@@ -355,7 +475,7 @@ pub(crate) fn binding(found: &HookStateView, plugin: &str, version: &str) -> Act
 pub(crate) async fn act(context: RequestContext, Path(hook): Path<String>, form: Form) -> Response {
     match apply_action(&context, &hook, &form).await {
         Ok(done) => RequestContext::redirect(&format!("/plugins/{}", encode_segment(&hook)), done),
-        Err(error) => render(&context, &hook, &form, Some(&error)).await,
+        Err(error) => render(&context, &hook, Some(&error)).await,
     }
 }
 
@@ -367,30 +487,6 @@ async fn apply_action(context: &RequestContext, hook: &str, form: &Form) -> Resu
         "dismiss" => (Method::DELETE, "/candidate", None, "dismissed"),
         "promote" => {
             (Method::POST, "/promote", Some(json!(PromotionRequest { expected, why: None })), "promoted")
-        }
-        what @ ("canary" | "shadow" | "activate") => {
-            let (plugin, version) = form
-                .text("version")
-                .split_once(' ')
-                .ok_or_else(|| ApiError::bad_request("Choose a version."))?;
-            let found: HookStateView = context.get(&path).await?;
-            let force = Some(form.text("force") == "1");
-            let activation = ActivationRequest { expected, force, ..binding(&found, plugin, version) };
-            let trial = |mode, share| json!(TrialRequest { mode, share, activation: activation.clone() });
-            match what {
-                "activate" => (Method::POST, "/activate", Some(json!(activation)), "activated"),
-                "shadow" => {
-                    (Method::POST, "/candidate", Some(trial(TrialModeView::Shadow, None)), "candidate")
-                }
-                _ => {
-                    let share = form.text("share").trim_end_matches('%').trim().parse::<f64>();
-                    let share = share.map_err(|_| {
-                        ApiError::bad_request("The share of a canary is a number of percent.")
-                    })?;
-                    let request = trial(TrialModeView::Canary, Some(share));
-                    (Method::POST, "/candidate", Some(request), "candidate")
-                }
-            }
         }
         _ => return Err(ApiError::new(StatusCode::BAD_REQUEST, "This action does not exist.")),
     };

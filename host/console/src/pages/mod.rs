@@ -23,6 +23,7 @@ pub(crate) mod peers;
 pub(crate) mod playground;
 pub(crate) mod plugin_peer;
 pub(crate) mod plugin_pull;
+pub(crate) mod plugin_setup;
 pub(crate) mod plugins;
 pub(crate) mod policies;
 pub(crate) mod pools;

@@ -15,7 +15,7 @@ use crate::table::{Column, numeric_table};
 use crate::traffic_map::{MapInput, traffic_map};
 use api::{
     AttentionSeverity, AttentionSubjectKind, AttentionView, HookStateView, LinkPhase, LinkRole, LinkView,
-    Permission, QueueView, RecentMetricsView, StatusView, TrafficView,
+    Permission, RecentMetricsView, StatusView, TrafficMapView,
 };
 use axum::extract::Query;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -49,21 +49,20 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
 /// The regions, with charts over the range of this name.
 pub(crate) async fn regions(context: &RequestContext, range: &str) -> Result<Vec<Region>, ApiError> {
     let range = ChartRange::named(range);
-    let (status, recent, links, hooks, found, traffic, queues, history) = tokio::join!(
+    let (status, recent, links, hooks, found, traffic, history) = tokio::join!(
         context.get::<StatusView>("/v1/status"),
         context.get_optional::<RecentMetricsView>("/v1/metrics/recent"),
         context.get::<Vec<LinkView>>("/v1/links"),
         context.get_optional::<Vec<HookStateView>>("/v1/hooks"),
         context.get::<Vec<AttentionView>>("/v1/attention"),
-        context.get::<TrafficView>("/v1/traffic?limit=20000"),
-        context.get::<Vec<QueueView>>("/v1/queues"),
+        context.get::<TrafficMapView>("/v1/traffic/map"),
         range.history(context),
     );
-    let (status, links, found, traffic, queues) = (status?, links?, found?, traffic?, queues?);
+    let (status, links, found, traffic) = (status?, links?, found?, traffic?);
     let hooks = hooks.unwrap_or_default();
     let recent = RecentMetrics::of(recent.as_ref());
     Ok(vec![
-        ("traffic", traffic_map(&MapInput::new(&traffic, &queues, &hooks, &found))),
+        ("traffic", traffic_map(&MapInput { traffic: &traffic, hooks: &hooks, findings: &found })),
         ("attention", html! { h2 { "Needs attention" } (attention(&found, crate::format::now())) }),
         ("figures", figures(&status, &recent)),
         ("charts", charts(range, &recent, history.as_ref())),

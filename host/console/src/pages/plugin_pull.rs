@@ -1,10 +1,10 @@
 //! The form that lets the appliance pull a plugin from a source: first source and plugin, then one of its tags.
 
-use crate::api_caller::{ApiError, encode_segment, with_query};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;
-use crate::pages::QueryParams;
+use crate::pages::{QueryParams, plugin_setup};
 use crate::request_context::RequestContext;
 use api::{PluginOrigin, PluginPullRequest, PluginSourceView, PluginTagsView, PluginVersionView};
 use axum::extract::Query;
@@ -32,8 +32,8 @@ pub(crate) async fn pull(context: RequestContext, form: Form) -> Response {
     let answer = context.send_json(Method::POST, "/v1/plugins/pull", &form, &request).await;
     match answer.and_then(|answer| answer.read::<PluginVersionView>()) {
         Ok(info) => {
-            let path = format!("/plugins/{}", encode_segment(info.hook.name()));
-            RequestContext::redirect(&with_query(&path, &[("version", &info.version)]), "pulled")
+            let path = plugin_setup::path(info.hook.name(), &info.plugin, &info.version);
+            RequestContext::redirect(&path, "pulled")
         }
         Err(error) => render(&context, &form, Some(&error)).await,
     }

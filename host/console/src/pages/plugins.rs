@@ -4,8 +4,8 @@ use crate::api_caller::{ApiError, ApiRequest, encode_segment};
 use crate::format::{count, octets, state_badge, version_tag};
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;
-use crate::pages::outdated_plugins;
 use crate::pages::plugin_pull::{self, origin_cell};
+use crate::pages::{outdated_plugins, plugin_setup};
 use crate::request_context::RequestContext;
 use crate::table::table;
 use api::{HookStateView, Permission, PluginVersionView};
@@ -38,6 +38,7 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
         let mut bindings = hooks.iter().flat_map(|hook| &hook.live.chain);
         bindings.any(|one| one.plugin == stored.plugin && one.version == stored.version)
     };
+    let manages = context.has_permission(Permission::ManagePlugins);
     let versions: Vec<_> = stored
         .iter()
         .rev()
@@ -45,7 +46,10 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
             let hook = one.hook.name();
             vec![
                 html! { strong { (one.plugin) } },
-                version_tag(&one.version),
+                html! {
+                    @if manages { a href=(plugin_setup::path(hook, &one.plugin, &one.version)) { (version_tag(&one.version)) } }
+                    @else { (version_tag(&one.version)) }
+                },
                 html! { a href=(format!("/plugins/{hook}")) { (hook) } },
                 html! { @if is_live(one) { (state_badge("live")) } @else { "stored" } },
                 html! { (octets(one.size)) },
@@ -78,7 +82,7 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
     Ok(html! {
         div.heading {
             h1 { "Plugins" }
-            @if context.has_permission(Permission::ManagePlugins) {
+            @if manages {
                 @if stored.iter().any(|one| one.origin.is_some()) {
                     a.button.quiet href=(outdated_plugins::PATH) { "Find outdated versions" }
                 }
@@ -87,7 +91,7 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
         }
         @if let Some(error) = error { (error_notice(error)) }
         section.card { h2 { "Hooks" } (table("Hooks", &["Hook", "Live", "Candidate", "Calls"], &served, &html! { p { "There are no hooks." } })) }
-        @if context.has_permission(Permission::ManagePlugins) { (upload_form(context)) }
+        @if manages { (upload_form(context)) }
         section.card {
             h2 { "Stored versions" }
             (table("Versions", &["Plugin", "Version", "Hook", "State", "Size", "Signed by", "From", "Uses"], &versions, &empty))
@@ -175,7 +179,7 @@ pub(crate) async fn upload(context: RequestContext, fields: Multipart) -> Respon
     };
     match result {
         Ok(info) => {
-            let path = format!("/plugins/{}?version={}", info.hook.name(), encode_segment(&info.version));
+            let path = plugin_setup::path(info.hook.name(), &info.plugin, &info.version);
             RequestContext::redirect(&path, "uploaded")
         }
         Err(error) => render(&context, Some(&error)).await,

@@ -1,8 +1,8 @@
 //! The lines of the traffic map.
 
-use super::nodes::Nodes;
-use super::{MapInput, Trouble, rate_text};
-use api::TrafficFlowView;
+use super::nodes::Node;
+use super::{MapInput, rate_text};
+use api::AttentionSeverity;
 use model::Direction;
 use std::collections::BTreeMap;
 
@@ -38,34 +38,28 @@ pub(super) struct Picture {
 #[derive(Debug, Default, Clone, Copy)]
 struct Between {
     rate: f64,
-    trouble: Trouble,
+    severity: Option<AttentionSeverity>,
 }
 
 /// Lines by account, direction (MT first) and peer.
 type Flows = BTreeMap<(usize, bool, usize), Between>;
 
-fn flows(input: &MapInput<'_>, accounts: &Nodes, peers: &Nodes) -> Flows {
-    let mut flows = Flows::new();
-    let ends = |flow: &TrafficFlowView| match flow.direction {
-        Direction::Mt => Some((accounts.place(&flow.from)?, false, peers.place(&flow.to)?)),
-        Direction::Mo => Some((accounts.place(&flow.to)?, true, peers.place(&flow.from)?)),
-    };
-    for flow in &input.traffic.flows {
-        let Some(ends) = ends(flow) else { continue };
-        let between = flows.entry(ends).or_default();
-        between.rate += input.rate(flow.counts.attempts());
-        between.trouble = between.trouble.max(Trouble::of_flow(flow));
-    }
-    flows.retain(|_, between| between.rate > 0.0);
-    flows
+fn flows(input: &MapInput<'_>) -> Flows {
+    let lines = input.traffic.lines.iter();
+    let between = lines.map(|line| {
+        let rate = input.rate(line.counts.attempts());
+        let key = (line.account, line.direction == Direction::Mo, line.peer);
+        (key, Between { rate, severity: line.severity })
+    });
+    between.collect()
 }
 
-fn class(trouble: Trouble, mo: bool) -> &'static str {
-    match (trouble, mo) {
-        (Trouble::Error, _) => "s3",
-        (Trouble::Warning, _) => "s4",
-        (Trouble::None, true) => "s2",
-        (Trouble::None, false) => "s1",
+fn class(severity: Option<AttentionSeverity>, mo: bool) -> &'static str {
+    match (severity, mo) {
+        (Some(AttentionSeverity::Error), _) => "s3",
+        (Some(AttentionSeverity::Warning), _) => "s4",
+        (None, true) => "s2",
+        (None, false) => "s1",
     }
 }
 
@@ -89,22 +83,18 @@ impl Stack {
 }
 
 /// The lines of the map.
-pub(super) fn picture(input: &MapInput<'_>, accounts: &Nodes, peers: &Nodes, rows: usize) -> Picture {
-    let flows = flows(input, accounts, peers);
+pub(super) fn picture(input: &MapInput<'_>, accounts: &[Node], peers: &[Node], rows: usize) -> Picture {
+    let flows = flows(input);
     // Left of the hooks: what was accepted from an account (false), and what was submitted to it (true).
     let mut own: BTreeMap<(usize, bool), Between> = BTreeMap::new();
-    for submitter in &input.traffic.submitters {
-        if let Some(place) =
-            accounts.place(&submitter.name).filter(|_| input.accounts.contains(&*submitter.name))
-        {
-            own.entry((place, false)).or_default().rate += input.rate(submitter.accepted);
-        }
+    for (place, node) in input.traffic.accounts.iter().enumerate().filter(|(_, node)| node.messages > 0) {
+        own.entry((place, false)).or_default().rate += input.rate(node.messages);
     }
     for ((account, mo, _), between) in &flows {
         let line = own.entry((*account, *mo)).or_default();
         if *mo {
             line.rate += between.rate;
-            line.trouble = line.trouble.max(between.trouble);
+            line.severity = line.severity.into_iter().chain(between.severity).min();
         }
     }
     let sum = |rates: &mut dyn Iterator<Item = (usize, f64)>| {
@@ -123,9 +113,8 @@ pub(super) fn picture(input: &MapInput<'_>, accounts: &Nodes, peers: &Nodes, row
     let per_rate = (WIDEST / most).min(height(rows) * 0.7 / total.max(most));
     let width = |rate: f64| if rate > 0.0 { (rate * per_rate).max(THINNEST) } else { 0.0 };
     let centre = |place: usize| (place as f64 + 0.5) * ROW;
-    let label = |nodes: &Nodes, place: usize| {
-        nodes.iter().nth(place).map(|node| node.label.clone()).unwrap_or_default()
-    };
+    let label =
+        |nodes: &[Node], place: usize| nodes.get(place).map(|node| node.label.clone()).unwrap_or_default();
 
     // The places at the hooks, one for each account and direction, evenly apart.
     let own_width = |key: &(usize, bool), line: &Between| {
@@ -154,7 +143,7 @@ pub(super) fn picture(input: &MapInput<'_>, accounts: &Nodes, peers: &Nodes, row
         if line.rate > 0.0 {
             let what = if mo { "MO messages submitted to" } else { "accepted from" };
             picture.left.push(Strand {
-                class: class(line.trouble, mo),
+                class: class(line.severity, mo),
                 path: path(place.next(line.rate * per_rate), middle),
                 width: width(line.rate),
                 title: format!("{} /s {what} {}", rate_text(line.rate), label(accounts, account)),
@@ -173,7 +162,7 @@ pub(super) fn picture(input: &MapInput<'_>, accounts: &Nodes, peers: &Nodes, row
             let (account, peer) = (label(accounts, *account), label(peers, *peer));
             let (from, to) = if *mo { (peer, account) } else { (account, peer) };
             picture.right.push(Strand {
-                class: class(between.trouble, *mo),
+                class: class(between.severity, *mo),
                 path: path(place.next(between.rate * per_rate), end),
                 width: width(between.rate),
                 title: format!("{from} to {to}: {} /s", rate_text(between.rate)),

@@ -84,6 +84,7 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/metrics/recent", live(operation::recent_metrics))
         .route("/v1/metrics/history", get(operation::metrics_history))
         .route("/v1/traffic", live(move || operation::traffic(peers, accounts)))
+        .route("/v1/traffic/map", live(move || operation::traffic_map(peers, accounts)))
         .route("/v1/pace-buckets", live(operation::pace_buckets))
         .route("/v1/event-sinks", live(|| vec![operation::event_sink()]))
         .route("/v1/queues", live(move || operation::queues(peers, accounts)))
@@ -94,6 +95,7 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/log", live(|| LogLevelView { level: "info,links=debug".to_owned() }).put(|Json(level): Json<LogLevelView>| async move { Json(level) }))
         .route("/v1/hooks", live(|| Hook::ALL.map(|hook| plugins::hook(hook, false)).to_vec()))
         .route("/v1/hooks/{hook}", get(|Path(hook): Path<Hook>| async move { Json(plugins::hook(hook, true)) }).delete(made(|| plugins::record(8, &[], BindingChange::Unbound))))
+        .route("/v1/hooks/{hook}/calls", get(|Path(hook): Path<Hook>| async move { Json(plugins::hook_calls(hook)) }))
         .route("/v1/hooks/{hook}/faults/{id}/case", get(|Path((_, id)): Path<(Hook, u64)>| async move { plugins::fault_case(id) }))
         .route("/v1/hooks/{hook}/try", post(plugins::try_policy))
         .route("/v1/hooks/{hook}/cases", post(plugins::message_cases))
@@ -179,6 +181,7 @@ mod tests {
         ("GET", "/v1/queues", ""),
         ("GET", "/v1/metrics/history?range=month", ""),
         ("GET", "/v1/traffic?limit=20000", ""),
+        ("GET", "/v1/traffic/map?nodes=9&flows=40", ""),
         ("GET", "/v1/pace-buckets", ""),
         ("GET", "/v1/event-sinks", ""),
         ("GET", "/v1/links", ""),
@@ -192,6 +195,7 @@ mod tests {
         ("GET", "/v1/hooks", ""),
         ("GET", "/v1/hooks/router", ""),
         ("GET", "/v1/hooks/biller", ""),
+        ("GET", "/v1/hooks/router/calls", ""),
         ("DELETE", "/v1/hooks/router", ""),
         ("POST", "/v1/hooks/router/activate", "{}"),
         ("POST", "/v1/hooks/router/rollback", "{}"),

@@ -245,7 +245,7 @@ impl Reference {
         }
         for index in side_tables.erased {
             let ids = self.finished.keys().chain(batch.finished.iter().map(|(id, _)| &id.0));
-            for id in some(index, ids.copied().collect()) {
+            if let Some(id) = some(index, ids.copied().collect()) {
                 batch.erased.push(ContentErasure { id: MessageId(id), at: Timestamp(id), by: "ada".into() });
             }
         }

@@ -13,7 +13,7 @@ use api::{
     PumpState, QueueView, RecentMetricsView, RefusalCountView, RefusalsView, RefusedAttempts,
     RefusedSubmissionView, RemainingMessagesView, SpanView, StatisticsCountsView, StatisticsView,
     StatusTotals, StatusView, SubmitterTrafficView, TestStepKind, TestStepView, TrafficCounts,
-    TrafficFlowView, TrafficView,
+    TrafficFlowView, TrafficMapView, TrafficView,
 };
 use axum::Json;
 use axum::extract::{Path, Query};
@@ -100,6 +100,11 @@ pub(super) async fn metrics_history(Query(query): Query<HistoryQuery>) -> Json<M
             event(82, HistoryEventKind::Fault, "biller", "trap"),
         ],
     })
+}
+
+/// The map of [`traffic`].
+pub(super) fn traffic_map(peers: usize, accounts: usize) -> TrafficMapView {
+    admin::traffic_map(&traffic(peers, accounts), &queues(peers, accounts), &attention(), 9, 40)
 }
 
 /// Account 0 sends to all peers, each other account to two; a tenth of the peers is busy. Peer 1 is down.

@@ -3,14 +3,15 @@
 use super::{now, problem};
 use admin::ProblemKind;
 use api::{
-    AnswerDifference, Binding, BindingChange, BindingRecord, CandidateRecordView, CandidateStateView,
-    Comparison, DifferenceExample, DifferenceGroup, FaultCase, FaultExample, FaultyVersion, HookEvent,
-    HookStateView, LongestKeyView, MessageCase, OnFault, OutdatedPluginView, PluginCountsView,
-    PluginFaultCounts, PluginOrigin, PluginPullRequest, PluginSourceView, PluginTagsView, PluginVersionName,
-    PluginVersionView, PolicyTryRequest, PolicyTryView, RemainingGroups, ReplayOutcome, ReplayPhase,
-    ReplayProgress, ReplayReport, ReplayRequest, ReplayStart, ReplayStateView, StackFrame, TableKind,
-    TableLookUpView, TableView, Throughput, TrialModeView, TriedDecisionView, TriedHostCallView,
-    TriedLegView, TriedMessageView,
+    AnswerDifference, Binding, BindingChange, BindingRecord, CallSumView, CandidateRecordView,
+    CandidateStateView, Comparison, DifferenceExample, DifferenceGroup, FaultCase, FaultExample,
+    FaultyVersion, HookCallsIntervalView, HookCallsView, HookEvent, HookStateView, LongestKeyView,
+    MessageCase, OnFault, OutdatedPluginView, PluginCountsView, PluginFaultCounts, PluginOrigin,
+    PluginPullRequest, PluginSourceView, PluginTagsView, PluginVersionName, PluginVersionView,
+    PolicyTryRequest, PolicyTryView, RemainingGroups, ReplayOutcome, ReplayPhase, ReplayProgress,
+    ReplayReport, ReplayRequest, ReplayStart, ReplayStateView, StackFrame, TableKind, TableLookUpView,
+    TableView, Throughput, TrialModeView, TriedDecisionView, TriedHostCallView, TriedLegView,
+    TriedMessageView,
 };
 use axum::Json;
 use axum::body::Bytes;
@@ -188,6 +189,19 @@ pub(super) fn hook(hook: Hook, whole: bool) -> HookStateView {
         unknown: Vec::new(),
         history: whole.then(|| vec![live, former]),
     }
+}
+
+/// Calls of the last hour: the candidate has run for five minutes.
+pub(super) fn hook_calls(hook: Hook) -> HookCallsView {
+    let interval = |age: u64| {
+        let calls = 1_800 + 600 * ((age * 7) % 11) / 10;
+        let sum = |calls: u64, each: u64| CallSumView { calls, faults: 0, nanoseconds: calls * each };
+        let candidate = if age <= 10 { sum(calls, 9_100 + age * 40) } else { CallSumView::default() };
+        let live = CallSumView { faults: u64::from(age == 2), ..sum(calls, 6_000 + (age * 37) % 400) };
+        HookCallsIntervalView { at: now() - age * 30_000, live, candidate }
+    };
+    let intervals = if hook == Hook::Router { (0..118).rev().map(interval).collect() } else { Vec::new() };
+    HookCallsView { hook, interval_ms: 30_000, capacity: 120, intervals }
 }
 
 pub(super) fn versions() -> [PluginVersionView; 3] {
