@@ -135,6 +135,11 @@ pub(crate) fn money(millionths: i64) -> String {
     format!("{sign}{}.{fraction}", count(millionths / 1_000_000))
 }
 
+/// The same without separators, for programs.
+pub(crate) fn decimal(millionths: i64) -> String {
+    money(millionths).replace('\u{202f}', "").replace('−', "-")
+}
+
 /// A number with its noun, singular or plural.
 pub(crate) fn plural(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
@@ -231,6 +236,7 @@ mod tests {
             (money(42_500), money(-1_000_000), money(0)),
             ("0.0425".into(), "−1.00".into(), "0.00".into())
         );
+        assert_eq!(decimal(-1_234_500_000), "-1234.50");
         assert_eq!((octets(512), octets(3 << 20)), ("512 B".into(), "3.0 MiB".into()));
         assert_eq!(
             (duration_text(900), duration_text(61_000), duration_text(90_000_000)),

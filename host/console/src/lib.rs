@@ -11,6 +11,7 @@ mod api_caller;
 mod assets;
 mod chart;
 mod configuration_cache;
+mod csv_export;
 mod form;
 mod format;
 mod json_lines;

@@ -223,6 +223,7 @@ pub(crate) fn render((page, text): &ManualPage) -> Markup {
     let mut events: Vec<Event<'_>> = Parser::new_ext(text, Options::ENABLE_TABLES).collect();
     add_anchors(&mut events);
     let mut in_removed_link = false;
+    let mut in_image = false;
     let events = events.into_iter().filter_map(|event| match event {
         Event::Start(Tag::Link { link_type, dest_url, title, id }) => match console_path(page, &dest_url) {
             Some(path) => Some(Event::Start(Tag::Link { link_type, dest_url: path.into(), title, id })),
@@ -235,7 +236,16 @@ pub(crate) fn render((page, text): &ManualPage) -> Markup {
             in_removed_link = false;
             None
         }
-        Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
+        // Pictures are of the console: the reader is in it.
+        Event::Start(Tag::Image { .. }) => {
+            in_image = true;
+            None
+        }
+        Event::End(TagEnd::Image) => {
+            in_image = false;
+            None
+        }
+        _ if in_image => None,
         Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
         event => Some(event),
     });
@@ -277,7 +287,7 @@ mod tests {
         let page = (
             "guide/x",
             "# A <b>`page`</b>\n\n[one](queues.md#drain-mode), [two](../../README.md), [three](#a-page), <https://example.org>\n\n\
-             ## Twice\n## Twice\n\n| a |\n|---|\n| b |\n",
+             ## Twice\n## Twice\n\n| a |\n|---|\n| b |\n\n![not here](x.webp)\n",
         );
         let markup = render(&page).into_string();
         for part in [
@@ -289,6 +299,7 @@ mod tests {
         ] {
             assert!(markup.contains(part), "{part}: {markup}");
         }
+        assert!(!markup.contains("not here") && !markup.contains("<img"), "{markup}");
         assert_eq!(console_path("README", "SUMMARY.md"), Some("/help".to_owned()));
         assert_eq!(console_path("README", "../README.md"), None);
     }

@@ -100,6 +100,7 @@ fn page_routes() -> Router<ConsoleState> {
         .route("/tables", get(pages::tables::show).post(pages::tables::remove))
         .route("/tables/fill", post(pages::tables::fill).layer(DefaultBodyLimit::max(UPLOAD_LIMIT)))
         .route("/ledger", get(pages::ledger::show))
+        .route("/ledger.csv", get(pages::ledger::export))
         .route("/ledger/{account}", get(pages::ledger::one).post(pages::ledger::change))
         .route("/opt-outs", get(pages::opt_outs::show).post(pages::opt_outs::change))
         .route("/archive", get(pages::archive::show))

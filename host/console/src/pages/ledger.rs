@@ -1,13 +1,14 @@
 //! The ledger: balances of accounts, reservations and operations.
 
 use crate::api_caller::{ApiError, ApiRequest, encode_segment};
+use crate::csv_export::{csv_file, export_link};
 use crate::form::Form;
-use crate::format::{money, now, plural, time_tag};
+use crate::format::{count, decimal, money, now, plural, time_tag};
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
-use crate::table::{Pagination, detail_list, next_page_link, table};
+use crate::table::{Column, Pagination, detail_list, next_page_link, numeric_table};
 use api::{BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView, Permission};
 use axum::extract::{Path, Query};
 use axum::http::Method;
@@ -28,24 +29,58 @@ fn amount(millionths: impl TryInto<i64>) -> Markup {
     html! { (money(millionths.try_into().unwrap_or(i64::MAX))) }
 }
 
-fn list(context: &RequestContext, found: &BalancesView, query: &Form) -> Markup {
+/// An account is spent if balance and credit together are zero or less.
+fn is_spent(one: &BalanceView) -> bool {
+    one.balance.saturating_add_unsigned(one.credit) <= 0
+}
+
+/// The ledger accounts that a filter leaves, spent ones first.
+fn chosen<'a>(found: &'a BalancesView, query: &Form) -> Vec<&'a BalanceView> {
     let filter = query.text("q").to_lowercase();
-    let spent = query.text("only") == "spent";
-    // An account is spent if balance and credit together are zero or less.
-    let is_spent = |one: &BalanceView| one.balance.saturating_add_unsigned(one.credit) <= 0;
-    let chosen: Vec<&BalanceView> = found
+    let only_spent = query.text("only") == "spent";
+    let mut chosen: Vec<&BalanceView> = found
         .accounts
         .iter()
         .filter(|one| filter.is_empty() || one.account.to_lowercase().contains(&filter))
-        .filter(|one| !spent || is_spent(one))
+        .filter(|one| !only_spent || is_spent(one))
         .collect();
+    chosen.sort_by(|a, b| (!is_spent(a), &a.account).cmp(&(!is_spent(b), &b.account)));
+    chosen
+}
+
+/// The ledger accounts of a filter as CSV; amounts in the operator's currency.
+pub(crate) async fn export(context: RequestContext, Query(query): QueryParams) -> Response {
+    let found = match context.get::<BalancesView>("/v1/ledger").await {
+        Ok(found) => found,
+        Err(error) => return page(&context, "Ledger", NavItem::Ledger, Err(error)),
+    };
+    let rows: Vec<Vec<String>> = chosen(&found, &Form::of(query))
+        .into_iter()
+        .map(|one| {
+            let unsigned = |amount: u64| decimal(i64::try_from(amount).unwrap_or(i64::MAX));
+            vec![
+                one.account.clone(),
+                decimal(one.balance),
+                unsigned(one.reserved),
+                unsigned(one.captured),
+                decimal(one.funded),
+                unsigned(one.credit),
+            ]
+        })
+        .collect();
+    csv_file("ledger.csv", &["account", "balance", "reserved", "captured", "funded", "credit"], &rows)
+}
+
+fn list(context: &RequestContext, found: &BalancesView, query: &Form) -> Markup {
+    let only_spent = query.text("only") == "spent";
+    let chosen = chosen(found, query);
     let shown = Pagination::new(chosen.len(), query.text("page"));
     let rows: Vec<_> = chosen[shown.from..shown.upto]
         .iter()
         .map(|one| {
             vec![
-                html! { a href=(format!("/ledger/{}", encode_segment(&one.account))) { (one.account) } },
-                html! { (amount(one.balance)) @if is_spent(one) { " " span.badge.bad { "spent" } } },
+                html! { a href=(format!("/ledger/{}", encode_segment(&one.account))) { (one.account) } @if is_spent(one) { " " span.badge.bad { "spent" } } },
+                amount(one.balance),
                 amount(one.reserved),
                 amount(one.captured),
                 amount(one.funded),
@@ -53,7 +88,7 @@ fn list(context: &RequestContext, found: &BalancesView, query: &Form) -> Markup 
             ]
         })
         .collect();
-    let narrowed = !filter.is_empty() || spent;
+    let narrowed = !query.text("q").is_empty() || only_spent;
     let empty = html! {
         @if narrowed {
             h2 { "No matches" }
@@ -63,18 +98,38 @@ fn list(context: &RequestContext, found: &BalancesView, query: &Form) -> Markup 
             p { "A ledger account is charged for messages that a biller prices. It is created with a credit." }
         }
     };
+    let columns = [
+        Column::Text("Account"),
+        Column::Number("Balance"),
+        Column::Number("Reserved"),
+        Column::Number("Captured"),
+        Column::Number("Funded"),
+        Column::Number("Credit"),
+    ];
+    let spent = found.accounts.iter().filter(|one| is_spent(one)).count() as u64;
+    let balance = chosen.iter().fold(0_i64, |sum, one| sum.saturating_add(one.balance));
+    let parameters = [("q", query.text("q")), ("only", query.text("only"))];
     html! {
         h1 { "Ledger" }
         form.card.search method="get" action="/ledger" role="search" aria-label="Ledger accounts" {
             p { label for="q" { "Account" } input #q name="q" type="search" value=(query.text("q")); }
-            p { label for="only" { "State" } select #only name="only" { option value="" { "any" } option value="spent" selected[spent] { "spent" } } }
+            p { label for="only" { "State" } select #only name="only" { option value="" { "any" } option value="spent" selected[only_spent] { "spent" } } }
             p.actions { button type="submit" { "Filter" } }
         }
+        div.tools {
+            p.muted {
+                (plural(chosen.len() as u64, "account", "accounts"))
+                @if narrowed { " of " (count(found.accounts.len() as u64)) }
+                @if spent > 0 { ", " (count(spent)) " spent" }
+                "; balances together " (money(balance))
+            }
+            (export_link("/ledger.csv", &parameters))
+        }
         section.card {
-            (table("Ledger accounts", &["Account", "Balance", "Reserved", "Captured", "Funded", "Credit"], &rows, &empty))
+            (numeric_table("Ledger accounts, spent ones first", &columns, &rows, &empty))
             @if found.unsettled > 0 { p.muted { (plural(found.unsettled, "message is", "messages are")) " in flight with a reserved price that is not captured or released yet." } }
         }
-        (shown.links("/ledger", &[("q", query.text("q")), ("only", query.text("only"))]))
+        (shown.links("/ledger", &parameters))
         @if context.has_permission(Permission::ManageMoney) { (open_form(context)) }
     }
 }
@@ -151,11 +206,19 @@ async fn detail(
         @if context.has_permission(Permission::ManageMoney) { (change_form(context, account, form, error.is_some())) }
         section.card {
             h2 { "Operations" }
-            (table("Operations, newest first", &["When", "What", "Balance after", "By", "Reason"], &rows, &html! { p { "No operations yet." } }))
+            (numeric_table("Operations, newest first", OPERATION_COLUMNS, &rows, &html! { p { "No operations yet." } }))
         }
         @if let Some(Some(next)) = &next { (next_page_link(&format!("/ledger/{}", encode_segment(account)), &[("before", next)])) }
     })
 }
+
+const OPERATION_COLUMNS: &[Column<'static>] = &[
+    Column::Text("When"),
+    Column::Text("What"),
+    Column::Number("Balance after"),
+    Column::Text("By"),
+    Column::Text("Reason"),
+];
 
 fn operation(done: &LedgerOperationView) -> Vec<Markup> {
     vec![

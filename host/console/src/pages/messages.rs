@@ -1,6 +1,7 @@
 //! The search for messages.
 
 use crate::api_caller::{ApiError, encode_segment, with_query};
+use crate::csv_export::{ExportPart, csv_stream, export_link};
 use crate::form::Form;
 use crate::format::{state_badge, time_tag, timestamp, with_times};
 use crate::layout::{error_notice, live_page, page};
@@ -10,18 +11,21 @@ use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{Column, next_page_link, numeric_table};
 use api::{MessagePageView, MessageRowView, MessageStateView, Permission};
-use axum::body::Body;
 use axum::extract::Query;
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
-use futures_util::{StreamExt as _, stream};
 use maud::{Markup, html};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The number of messages on a page.
 const PAGE_SIZE: usize = 50;
 /// The search timeout, in milliseconds. Searches by account, peer or state scan row by row: the page appears after this
 /// time, and the script continues the search; without the script, a link does.
 const SEARCH_TIMEOUT_MS: &str = "50";
+
+/// The maximum number of names that a field suggests.
+const MAX_SUGGESTIONS: usize = 100;
 
 /// The maximum number of messages of an export.
 const MAX_EXPORT: usize = 100_000;
@@ -65,12 +69,13 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
     }
     let path = api_path(&query, query.text("cursor"), PAGE_SIZE, SEARCH_TIMEOUT_MS);
     let found = context.get::<MessagePageView>(&path).await;
+    let names = suggestions(&context).await;
     let is_live = query.text("live") == "1";
     let (status, body) = match found {
         Ok(found) => {
             let list = html! { section.card #found { (found_table(&context, &found, &query)) } };
             let body = html! {
-                (form(&context, &query))
+                (form(&context, &query, &names))
                 (tools(&query, is_live))
                 @if let Some(incomplete) = &found.incomplete { p.muted { (with_times(incomplete)) } }
                 (list)
@@ -78,7 +83,7 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
             };
             (StatusCode::OK, body)
         }
-        Err(error) => (error.status, html! { (error_notice(&error)) (form(&context, &query)) }),
+        Err(error) => (error.status, html! { (error_notice(&error)) (form(&context, &query, &names)) }),
     };
     let body = html! {
         div.heading {
@@ -107,7 +112,7 @@ pub(crate) async fn regions(context: &RequestContext, parameters: &str) -> Resul
 /// The live view, the saved searches and the export of a search. The script fills in the saved ones.
 fn tools(query: &Form, is_live: bool) -> Markup {
     let mut parameters = search_parameters(query);
-    let csv = with_query("/messages.csv", &parameters);
+    let export = export_link("/messages.csv", &parameters);
     if !is_live {
         parameters.push(("live", "1"));
     }
@@ -117,88 +122,88 @@ fn tools(query: &Form, is_live: bool) -> Markup {
             a.button.quiet href=(with_query("/messages", &parameters)) {
                 @if is_live { "Stop the live view" } @else { "Live view" }
             }
-            a.button.quiet href=(csv) download="messages.csv" { "Export as CSV" }
+            (export)
         }
     }
-}
-
-/// What an export sends next.
-enum ExportStep {
-    /// The page at this position.
-    Page(String),
-    End,
 }
 
 /// All messages of a search as CSV, newest first, at most [`MAX_EXPORT`].
 pub(crate) async fn export(context: RequestContext, Query(query): QueryParams) -> Response {
     let query = Form::of(query);
-    // The first page is read before the answer begins, so that an error has its status.
-    let first =
-        context.get::<MessagePageView>(&api_path(&query, "", EXPORT_PAGE_SIZE, EXPORT_TIMEOUT_MS)).await;
-    let first = match first {
+    let first = match export_part(&context, &query, "", 0).await {
         Ok(first) => first,
         Err(error) => return page(&context, "Messages", NavItem::Messages, Err(error)),
     };
-    let step = |found: &MessagePageView, sent: usize| match &found.next {
-        Some(next) if sent < MAX_EXPORT => ExportStep::Page(next.clone()),
-        _ => ExportStep::End,
-    };
-    let sent = first.messages.len();
-    let head = csv_rows(true, &first.messages);
-    let rest = (context, query, step(&first, sent), sent);
-    let rest = stream::unfold(rest, move |(context, query, position, sent)| async move {
-        let ExportStep::Page(cursor) = position else { return None };
-        let path = api_path(&query, &cursor, EXPORT_PAGE_SIZE, EXPORT_TIMEOUT_MS);
-        match context.get::<MessagePageView>(&path).await {
-            Ok(found) => {
-                let sent = sent + found.messages.len();
-                let next = step(&found, sent);
-                Some((csv_rows(false, &found.messages), (context, query, next, sent)))
-            }
-            // The connection breaks, so that the file is not taken for a complete one.
-            Err(error) => {
-                let broken = Err(std::io::Error::other(error.detail));
-                Some((broken, (context, query, ExportStep::End, sent)))
-            }
+    let sent = AtomicUsize::new(first.rows.len());
+    let shared = Arc::new((context, query, sent));
+    csv_stream("messages.csv", EXPORT_COLUMNS, first, move |cursor| {
+        let shared = shared.clone();
+        async move {
+            let (context, query, sent) = &*shared;
+            let part = export_part(context, query, &cursor, sent.load(Ordering::Relaxed)).await?;
+            sent.fetch_add(part.rows.len(), Ordering::Relaxed);
+            Ok(part)
         }
-    });
-    let body = Body::from_stream(stream::once(async { head }).chain(rest));
-    let headers = [
-        (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
-        (header::CONTENT_DISPOSITION, "attachment; filename=\"messages.csv\""),
+    })
+}
+
+/// The columns of an export.
+const EXPORT_COLUMNS: &[&str] = &["id", "accepted", "state", "from", "to", "account", "peer", "octets"];
+
+/// The part of an export at a position, after `sent` messages.
+async fn export_part(
+    context: &RequestContext,
+    query: &Form,
+    cursor: &str,
+    sent: usize,
+) -> Result<ExportPart, ApiError> {
+    let path = api_path(query, cursor, EXPORT_PAGE_SIZE, EXPORT_TIMEOUT_MS);
+    let found = context.get::<MessagePageView>(&path).await?;
+    let is_full = sent + found.messages.len() >= MAX_EXPORT;
+    Ok(ExportPart {
+        rows: found.messages.iter().map(csv_row).collect(),
+        next: found.next.filter(|_| !is_full),
+    })
+}
+
+fn csv_row(message: &MessageRowView) -> Vec<String> {
+    let accepted = format!("{}Z", timestamp(message.at).replace(' ', "T"));
+    let length = message.length.to_string();
+    let row = [
+        message.id.as_str(),
+        &accepted,
+        message.state.name(),
+        &message.source,
+        &message.destination,
+        &message.account,
+        &message.peer,
+        &length,
     ];
-    (headers, body).into_response()
+    row.map(str::to_owned).to_vec()
 }
 
-/// Messages as lines of CSV, with or without the heading.
-fn csv_rows(heading: bool, messages: &[MessageRowView]) -> std::io::Result<Vec<u8>> {
-    let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
-    if heading {
-        writer.write_record(["id", "accepted", "state", "from", "to", "account", "peer", "octets"])?;
+/// Suggestions for the fields: the first names of the configuration.
+async fn suggestions(context: &RequestContext) -> Markup {
+    if !context.has_permission(Permission::Read) {
+        return html! {};
     }
-    for message in messages {
-        let accepted = timestamp(message.at).replace(' ', "T") + "Z";
-        let length = message.length.to_string();
-        writer.write_record([
-            &*message.id,
-            &accepted,
-            message.state.name(),
-            &message.source,
-            &message.destination,
-            &message.account,
-            &message.peer,
-            &length,
-        ])?;
+    let Ok(document) = context.console.configuration.cached(context).await else { return html! {} };
+    let names = |lists: &[&str]| -> Vec<String> {
+        let all = lists.iter().flat_map(|list| document.named(list).map(|(name, _)| name.to_owned()));
+        all.take(MAX_SUGGESTIONS).collect()
+    };
+    html! {
+        datalist #account-names { @for name in names(&["account"]) { option value=(name) {} } }
+        datalist #peer-names { @for name in names(&["peer", "gateway", "gsm"]) { option value=(name) {} } }
     }
-    writer.into_inner().map_err(csv::IntoInnerError::into_error)
 }
 
-fn form(context: &RequestContext, query: &Form) -> Markup {
+fn form(context: &RequestContext, query: &Form, names: &Markup) -> Markup {
     let field = |name: &str, label: &str, kind: &str, hint: &str| {
         html! {
             p {
                 label for=(name) { (label) }
-                input id=(name) name=(name) type=(kind) value=(query.text(name)) placeholder=[(!hint.is_empty()).then_some(hint)] autocomplete="off";
+                input id=(name) name=(name) type=(kind) value=(query.text(name)) list=[matches!(name, "account" | "peer").then(|| format!("{name}-names"))] placeholder=[(!hint.is_empty()).then_some(hint)] autocomplete="off";
             }
         }
     };
@@ -209,6 +214,7 @@ fn form(context: &RequestContext, query: &Form) -> Markup {
                 (field("imsi", "Or the subscriber's IMSI", "search", ""))
                 (field("account", "Account", "text", ""))
                 (field("peer", "Peer", "text", ""))
+                (names)
             }
             p {
                 label for="state" { "State" }
