@@ -129,8 +129,8 @@ pub use replays::{
 pub use subscribers::{SubscriberQueueView, SubscriberView, SubscriberWakeResult};
 pub use tables::{LongestKeyView, TableFillResult, TableKind, TableLookUpView, TableView};
 pub use trace::{
-    ExplainRequest, ExplanationView, LookupView, PriceView, RoutingView, ScreeningView, SettleMessageRequest,
-    StepView, TraceView,
+    AttemptOutcome, AttemptView, ExplainRequest, ExplanationView, LookupView, PriceView, RoutingView,
+    ScreeningView, SettleMessageRequest, StepView, TraceView,
 };
 pub use traffic::{HookTrafficView, SubmitterTrafficView, TrafficCounts, TrafficFlowView, TrafficView};
 pub use traffic_map::{TrafficLineView, TrafficMapView, TrafficNodeView};

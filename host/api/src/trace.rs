@@ -55,6 +55,14 @@ pub struct TraceView {
     pub waiting_for: Option<String>,
     /// All steps, oldest first.
     pub steps: Vec<StepView>,
+    /// The submit attempts, oldest first. Of a trace with very many steps, some may be missing.
+    #[serde(default)]
+    #[schema(required)]
+    pub attempts: Vec<AttemptView>,
+    /// The number of segments that the text has on the air, at least 1.
+    #[serde(default = "one")]
+    #[schema(required, minimum = 1)]
+    pub segments: u16,
     /// The peer's message ids of the segments.
     pub peer_ids: Vec<String>,
     /// Length of the text, in octets; 0 once its content was erased.
@@ -66,6 +74,65 @@ pub struct TraceView {
     #[schema(required)]
     #[serde(default)]
     pub content_erased_at: Option<u64>,
+}
+
+fn one() -> u16 {
+    1
+}
+
+/// A submit attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = Attempt)]
+pub struct AttemptView {
+    /// The number of the attempt, from 1.
+    pub number: u16,
+    /// The peer.
+    pub peer: String,
+    /// Time of the submission, milliseconds since the epoch.
+    pub submitted_at: u64,
+    /// Time of the outcome, milliseconds since the epoch; null while it is awaited.
+    #[schema(required)]
+    pub ended_at: Option<u64>,
+    /// The outcome; null while it is awaited.
+    #[schema(required, inline)]
+    pub outcome: Option<AttemptOutcome>,
+    /// Details of the outcome: the peer's id of the message or of its first segment, or the error.
+    #[schema(required)]
+    pub detail: Option<String>,
+    /// Time of the last DLR, milliseconds since the epoch.
+    #[schema(required)]
+    pub dlr_at: Option<u64>,
+    /// The last DLR.
+    #[schema(required)]
+    pub dlr: Option<String>,
+}
+
+/// The outcome of a submit attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AttemptOutcome {
+    /// The peer accepted the message.
+    Accepted,
+    /// The peer refused it.
+    Refused,
+    /// The peer did not answer.
+    Unanswered,
+    /// The message was not sent.
+    NotSent,
+}
+
+impl AttemptOutcome {
+    /// The name in the API.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Refused => "refused",
+            Self::Unanswered => "unanswered",
+            Self::NotSent => "not-sent",
+        }
+    }
 }
 
 /// The decision of the screens about a message.

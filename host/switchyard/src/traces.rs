@@ -67,6 +67,55 @@ fn lookup_view(lookup: &Lookup) -> api::LookupView {
     }
 }
 
+/// Adds a step of a submit attempt to the attempts; `what` describes the step.
+fn note_attempt(attempts: &mut Vec<api::AttemptView>, step: &Step<Arc<str>>, what: &str) {
+    let at = step.at.0;
+    if let StepKind::Submitted { peer, attempt } = &step.kind {
+        attempts.push(api::AttemptView {
+            number: *attempt,
+            peer: peer.to_string(),
+            submitted_at: at,
+            ended_at: None,
+            outcome: None,
+            detail: None,
+            dlr_at: None,
+            dlr: None,
+        });
+        return;
+    }
+    let from_earlier_leg = match &step.kind {
+        StepKind::LateDlrReceived { peer, .. } => Some(peer),
+        _ => None,
+    };
+    let mut newest_first = attempts.iter_mut().rev();
+    let Some(attempt) = (match from_earlier_leg {
+        Some(peer) => newest_first.find(|attempt| *attempt.peer == **peer),
+        None => newest_first.next(),
+    }) else {
+        return;
+    };
+    let (outcome, detail) = match &step.kind {
+        StepKind::Responded { id } => {
+            (api::AttemptOutcome::Accepted, Some(String::from_utf8_lossy(&id.0).into_owned()))
+        }
+        StepKind::Refused { .. } => {
+            let detail = what.split_once(": ").map_or(what, |(_, detail)| detail);
+            (api::AttemptOutcome::Refused, Some(detail.to_owned()))
+        }
+        StepKind::Unanswered => (api::AttemptOutcome::Unanswered, None),
+        StepKind::NotSent => (api::AttemptOutcome::NotSent, None),
+        StepKind::DlrReceived { .. } | StepKind::LateDlrReceived { .. } | StepKind::DlrRemapped { .. } => {
+            attempt.dlr_at = Some(at);
+            attempt.dlr = Some(what.to_owned());
+            return;
+        }
+        _ => return,
+    };
+    attempt.ended_at = Some(at);
+    attempt.outcome = Some(outcome);
+    attempt.detail = detail.filter(|detail| !detail.is_empty());
+}
+
 /// Whether a trace has the text, and how it shows numbers.
 type Shown = (bool, NumberDisplay);
 
@@ -133,6 +182,8 @@ impl MessageService {
                 at: message.accepted_at.0,
                 what: self.describe_step(&StepKind::Accepted, "", numbers),
             }],
+            attempts: Vec::new(),
+            segments: message.text.segment_count(),
             peer_ids: Vec::new(),
             length: message.text.octets.len(),
             body: body.then(text),
@@ -147,6 +198,7 @@ impl MessageService {
             if let StepKind::Submitted { peer: to, .. } = &step.kind {
                 peer = to;
             }
+            note_attempt(&mut trace.attempts, step, &what);
             trace.steps.push(api::StepView { at: step.at.0, what });
         }
         trace.peer_ids = steps
@@ -231,7 +283,10 @@ impl MessageService {
             )
         {
             let kind = StepKind::Submitted { peer: peer.as_str(), attempt: status.attempts };
-            trace.steps.push(api::StepView { at: at.0, what: kind.to_string() });
+            let what = kind.to_string();
+            let kind = StepKind::Submitted { peer: peer.as_str().into(), attempt: status.attempts };
+            note_attempt(&mut trace.attempts, &Step { at, kind }, &what);
+            trace.steps.push(api::StepView { at: at.0, what });
         }
         let last = status.steps.iter().rfind(|step| !step.kind.is_record());
         let awaits_alert = last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. }));
@@ -366,5 +421,50 @@ impl admin::Traces for MessageService {
 
     fn explain(&self, asked: api::ExplainRequest) -> Result<api::ExplanationView, Problem> {
         self.explain_message(&asked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::AttemptOutcome;
+    use model::{PeerMessageId, Timestamp};
+
+    fn attempts(steps: &[(u64, StepKind<Arc<str>>)]) -> Vec<api::AttemptView> {
+        let mut attempts = Vec::new();
+        for (at, kind) in steps {
+            let what = kind.to_string();
+            note_attempt(&mut attempts, &Step { at: Timestamp(*at), kind: kind.clone() }, &what);
+        }
+        attempts
+    }
+
+    #[test]
+    fn attempts_have_their_outcome_and_their_dlr() {
+        let submitted = |peer: &str, attempt| StepKind::Submitted { peer: peer.into(), attempt };
+        let found = attempts(&[
+            (1, StepKind::Accepted),
+            (2, submitted("north", 1)),
+            (3, StepKind::Refused { code: 0x58 }),
+            (3, StepKind::Deferred { until: Timestamp(9) }),
+            (9, submitted("north", 2)),
+            (10, StepKind::Responded { id: PeerMessageId::new(b"a1") }),
+            (20, submitted("harbour", 3)),
+            (25, StepKind::LateDlrReceived { peer: "north".into(), state: 2, error: 0 }),
+        ]);
+        let outcomes: Vec<_> = found.iter().map(|one| (one.number, one.outcome, one.ended_at)).collect();
+        assert_eq!(
+            outcomes,
+            [
+                (1, Some(AttemptOutcome::Refused), Some(3)),
+                (2, Some(AttemptOutcome::Accepted), Some(10)),
+                (3, None, None)
+            ]
+        );
+        assert_eq!(
+            (found[1].detail.as_deref(), found[1].dlr_at, found[2].dlr_at),
+            (Some("a1"), Some(25), None)
+        );
+        assert!(attempts(&[(1, StepKind::NotSent)]).is_empty());
     }
 }

@@ -258,6 +258,8 @@ mod tests {
                 step(61_200, "submitted to upstream, attempt 1"),
                 step(61_000, "refused by the peer: 0x45\u{1b}[31m"),
             ],
+            attempts: Vec::new(),
+            segments: 1,
             peer_ids: vec!["A1".to_owned()],
             length: 12,
             body: None,

@@ -1,14 +1,17 @@
-//! Cases of the calls of plugins about one message, for their authors.
+//! The calls of plugins about one message: asked again, tried in the playground, or made cases for their authors.
 
-use crate::api_caller::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::form::Form;
-use crate::format::{time_tag, version_tag};
+use crate::format::{money, time_tag, version_tag};
 use crate::layout::{csrf_field, page};
 use crate::nav::NavItem;
-use crate::pages::fault_case;
+use crate::pages::{fault_case, playground};
 use crate::request_context::RequestContext;
-use crate::table::table;
-use api::{ActivationRequest, BindingRequest, HookStateView, MessageCase, PolicyTryRequest, TraceView};
+use crate::table::{detail_list, table};
+use api::{
+    ActivationRequest, BindingRequest, HookStateView, MessageCase, Permission, PolicyTryRequest,
+    PolicyTryView, TraceView, TriedHostCallView,
+};
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -20,40 +23,54 @@ struct PluginCall {
     hook: Hook,
     by: Markup,
     what: Markup,
-    /// The form or link that makes a case of it.
-    case: Markup,
+    /// The buttons and links.
+    actions: Markup,
 }
 
-/// The calls of plugins about a message whose questions are kept, each with a button that makes a case of it. `None` for users who may
-/// not read texts: a case has the text.
+/// The calls of plugins about a message whose questions are kept, each with the buttons that its user may press. `None` for users who
+/// may neither try policies nor read texts: a case has the text.
 pub(crate) async fn section(context: &RequestContext, trace: &TraceView) -> Option<Markup> {
-    if !context.may_read_bodies() {
+    if !context.may_read_bodies() && !context.has_permission(Permission::Operate) {
         return None;
     }
     let hooks = context.get::<Vec<HookStateView>>("/v1/hooks").await.ok()?;
     let rows: Vec<_> = calls(context, trace, &hooks)
         .into_iter()
-        .map(|PluginCall { hook, by, what, case }| {
-            vec![html! { a href=(format!("/plugins/{}", hook.name())) { (hook.name()) } }, by, what, case]
+        .map(|PluginCall { hook, by, what, actions }| {
+            vec![html! { a href=(format!("/plugins/{}", hook.name())) { (hook.name()) } }, by, what, actions]
         })
         .collect();
     let empty = html! { p { "No question of a plugin about this message is kept." } };
     Some(html! {
         section.card #cases {
             h2 { "Calls of plugins" }
-            (table("Calls of plugins", &["Hook", "Plugin", "Call", "Case"], &rows, &empty))
-            @if !trace.finished { p.muted { "Decisions can be made cases once the message is finished and archived." } }
+            (table("Calls of plugins", &["Hook", "Plugin", "Call", "Again"], &rows, &empty))
+            @if !trace.finished { p.muted { "A decision can be asked for again once the message is finished and archived." } }
         }
     })
 }
 
 fn calls(context: &RequestContext, trace: &TraceView, hooks: &[HookStateView]) -> Vec<PluginCall> {
-    let button = |hook: Hook| {
+    let button = |hook: Hook, act: &str, label: &str| {
         html! {
-            form.inline method="post" action=(format!("/messages/{}/case", encode_segment(&trace.id))) {
+            form.inline method="post" action=(format!("/messages/{}/{act}", encode_segment(&trace.id))) {
                 (csrf_field(context))
                 input type="hidden" name="hook" value=(hook.name());
-                button.quiet type="submit" { "Make it a case" }
+                button.quiet type="submit" { (label) }
+            }
+        }
+    };
+    let actions = |hook: Hook| {
+        let tries = context.has_permission(Permission::Operate) && playground::is_for(hook.name());
+        let has_case = context.may_read_bodies() && hook != Hook::Biller;
+        let policy = with_query(&format!("/policies/{}", hook.name()), &[("try-id", &trace.id)]);
+        html! {
+            div.inline {
+                @if tries {
+                    (button(hook, "ask", "Ask the live plugins again"))
+                    a.button.quiet href=(format!("{policy}#playground")) { "In the playground" }
+                }
+                @if has_case { (button(hook, "case", "Make it a case")) }
             }
         }
     };
@@ -61,7 +78,7 @@ fn calls(context: &RequestContext, trace: &TraceView, hooks: &[HookStateView]) -
     let mut calls = Vec::new();
     let mut decided = |hook: Hook, by: Markup, what: Markup| {
         if trace.finished && is_bound(hook) {
-            calls.push(PluginCall { hook, by, what, case: button(hook) });
+            calls.push(PluginCall { hook, by, what, actions: actions(hook) });
         }
     };
     if let Some(screening) = &trace.screening {
@@ -71,6 +88,10 @@ fn calls(context: &RequestContext, trace: &TraceView, hooks: &[HookStateView]) -
     let routing = &trace.routing;
     let by = html! { (routing.plugin) " " (version_tag(&routing.version)) };
     decided(Hook::Router, by, html! { (routing.verdict) });
+    if let Some(price) = &trace.price {
+        let by = html! { (price.plugin) " " (version_tag(&price.version)) };
+        decided(Hook::Biller, by, html! { "what does the message cost?" });
+    }
     let live_policies = hooks.iter().find(|one| one.hook == Hook::Receipt).map(|one| &one.live.chain);
     let names = live_policies.into_iter().flatten().map(|binding| binding.plugin.as_str());
     let by = html! { (names.collect::<Vec<_>>().join(", ")) };
@@ -82,7 +103,9 @@ fn calls(context: &RequestContext, trace: &TraceView, hooks: &[HookStateView]) -
                 hook: hook.hook,
                 by: html! { (faulty.plugin) " " (version_tag(&faulty.version)) },
                 what: html! { (time_tag(fault.at.0)) " fault (" (fault.kind) "): " (fault.what) },
-                case: html! { a href=(fault_case::path(hook.hook.name(), fault.id)) { "Make it a case" } },
+                actions: html! {
+                    @if context.may_read_bodies() { a.button.quiet href=(fault_case::path(hook.hook.name(), fault.id)) { "Make it a case" } }
+                },
             }));
         }
     }
@@ -96,23 +119,97 @@ pub(crate) async fn make(context: &RequestContext, id: &str, form: &Form) -> Res
     page(context, "Case of a message", NavItem::Messages, body)
 }
 
+/// The live plugins of a hook decide a message again, without effects.
+pub(crate) async fn ask(context: &RequestContext, id: &str, form: &Form) -> Response {
+    let hook = form.text("hook");
+    let body = decide_again(context, id, hook, form).await;
+    page(context, "Decision of the live plugins", NavItem::Messages, body)
+}
+
+async fn decide_again(
+    context: &RequestContext,
+    id: &str,
+    hook: &str,
+    form: &Form,
+) -> Result<Markup, ApiError> {
+    let path = format!("/v1/messages/{}", encode_segment(id));
+    let (request, trace) = tokio::join!(live_request(context, id, hook), context.get::<TraceView>(&path));
+    let (request, trace) = (request?, trace?);
+    let path = format!("/v1/hooks/{}/try", encode_segment(hook));
+    let tried: PolicyTryView = context.send_json(Method::POST, &path, form, &request).await?.read()?;
+    let then = match hook {
+        "screen" => {
+            html! { (trace.screening.as_ref().and_then(|one| one.note.as_deref()).unwrap_or("passed")) }
+        }
+        "biller" => {
+            html! { @match &trace.price { Some(price) => { (money(i64::try_from(price.amount).unwrap_or(i64::MAX))) } None => { "not priced" } } }
+        }
+        _ => html! { (trace.routing.verdict) },
+    };
+    let message = format!("/messages/{}", encode_segment(id));
+    Ok(html! {
+        h1 { "Message " code { (id) } ", decided again" }
+        p.lead {
+            "The live plugins of the hook " a href=(format!("/plugins/{}", encode_segment(hook))) { (hook) } " decide the archived message with the answers of the host that were recorded with it. Nothing is counted, stored or sent."
+        }
+        @for one in &tried.messages {
+            section.card {
+                h2 { "Decision" }
+                (detail_list(&[
+                    ("At the time", then.clone()),
+                    ("Now", playground::decision(&one.live)),
+                    ("Time of the calls", html! { (one.live.cpu_ns.div_ceil(1_000)) " µs" }),
+                ]))
+                @if let Some(inexact) = &one.inexact {
+                    p { span.badge.warn { "inexact" } " The decision may differ because " (inexact) " was not recorded." }
+                }
+            }
+            section.card { h2 { "Answers of the host" } (answers(&one.live.host_calls)) }
+        }
+        @if tried.messages.is_empty() { section.card { p { "The archive does not have the message." } } }
+        p { a href=(message) { "Back to the message" } }
+    })
+}
+
+/// The host's answers to the calls of a plugin.
+fn answers(calls: &[TriedHostCallView]) -> Markup {
+    let rows: Vec<_> = calls
+        .iter()
+        .map(|one| {
+            vec![
+                html! { (one.call) },
+                html! { (one.name) },
+                html! { @match &one.key { Some(key) => { code { (key) } } None => { "—" } } },
+                html! { (one.answer) },
+            ]
+        })
+        .collect();
+    let empty = html! { p { "The plugins asked the host nothing." } };
+    table("Answers of the host", &["Call", "Name", "Key", "Answer"], &rows, &empty)
+}
+
 async fn request(
     context: &RequestContext,
     id: &str,
     hook: &str,
     form: &Form,
 ) -> Result<Vec<MessageCase>, ApiError> {
-    let path = format!("/v1/hooks/{}", encode_segment(hook));
-    let found: HookStateView = context.get(&path).await?;
+    let request = live_request(context, id, hook).await?;
+    let path = format!("/v1/hooks/{}/cases", encode_segment(hook));
+    context.send(Method::POST, &path, form, Some(&json!(request))).await?.read()
+}
+
+/// The request to decide a message by the live plugins of a hook.
+async fn live_request(context: &RequestContext, id: &str, hook: &str) -> Result<PolicyTryRequest, ApiError> {
+    let found: HookStateView = context.get(&format!("/v1/hooks/{}", encode_segment(hook))).await?;
     // What a binding does not say is taken from the live one of the plugin.
     let binding = |plugin: &str| BindingRequest { plugin: plugin.to_owned(), ..BindingRequest::default() };
     let chain = found.live.chain.iter().map(|live| binding(&live.plugin)).collect();
-    let request = PolicyTryRequest {
+    Ok(PolicyTryRequest {
         message: Some(id.to_owned()),
         activation: ActivationRequest { chain: Some(chain), ..ActivationRequest::default() },
         ..PolicyTryRequest::default()
-    };
-    context.send(Method::POST, &format!("{path}/cases"), form, Some(&json!(request))).await?.read()
+    })
 }
 
 fn page_body(id: &str, hook: &str, made: &[MessageCase]) -> Markup {

@@ -36,6 +36,7 @@ pub(crate) fn fields(form: &Form, cases: bool) -> Markup {
             p { label for="try-account" { "Account or peer" } input #try-account name="try-account" value=(form.text("try-account")) autocomplete="off"; }
             p { label for="try-from" { "From" } input #try-from name="try-from" value=(form.text("try-from")) maxlength="20" autocomplete="off"; }
             p { label for="try-to" { "To" } input #try-to name="try-to" value=(form.text("try-to")) maxlength="20" inputmode="tel" autocomplete="off"; }
+            p { label for="try-id" { "Or an archived message's id" } input #try-id name="try-id" value=(form.text("try-id")) inputmode="numeric" autocomplete="off"; }
             p { label for="try-text" { "Text" } input #try-text name="try-text" value=(form.text("try-text")) autocomplete="off"; }
             p.actions {
                 button type="submit" name="do" value="try-message" { "Try this message" }
@@ -53,12 +54,16 @@ pub(crate) async fn run(
     hook: &str,
     activation: ActivationRequest,
 ) -> Result<PolicyTryView, ApiError> {
-    let typed = form.text("do") == "try-message";
-    let request = PolicyTryRequest {
-        messages: typed.then(|| typed_message(form)).transpose()?.map(|message| vec![message]),
-        last: (!typed).then_some(LAST),
-        message: None,
-        activation,
+    let request = match (form.text("do"), form.text("try-id")) {
+        ("try-message", "") => PolicyTryRequest {
+            messages: Some(vec![typed_message(form)?]),
+            activation,
+            ..PolicyTryRequest::default()
+        },
+        ("try-message", id) => {
+            PolicyTryRequest { message: Some(id.to_owned()), activation, ..PolicyTryRequest::default() }
+        }
+        _ => PolicyTryRequest { last: Some(LAST), activation, ..PolicyTryRequest::default() },
     };
     let path = format!("/v1/hooks/{}/try", encode_segment(hook));
     context.send(Method::POST, &path, form, Some(&json!(request))).await?.read()
@@ -82,7 +87,7 @@ pub(crate) async fn make_case(
 fn typed_message(form: &Form) -> Result<ExplainRequest, ApiError> {
     if form.text("try-account").is_empty() || form.text("try-to").is_empty() {
         return Err(ApiError::bad_request(
-            "To try a message, fill in the account and the number that it goes to.",
+            "To try a message, fill in the account and the number that it goes to, or the id of an archived message.",
         ));
     }
     Ok(ExplainRequest {
@@ -141,7 +146,8 @@ fn row(tried: &TriedMessageView) -> Vec<Markup> {
     ]
 }
 
-fn decision(decision: &TriedDecisionView) -> Markup {
+/// A decision, with its reason and its cost.
+pub(crate) fn decision(decision: &TriedDecisionView) -> Markup {
     let cost = decision.legs.iter().min_by_key(|leg| leg.rank).map(|leg| money(leg.cost.into()));
     html! {
         (decision.decision)

@@ -78,7 +78,10 @@ pub(crate) async fn edit(
     Path(hook): Path<String>,
     Query(query): QueryParams,
 ) -> Response {
-    render(&context, &hook, Form::of(query).text("plugin"), &PolicyPageState::default()).await
+    // The fields of the playground can be filled by a link.
+    let query = Form::of(query);
+    let page_state = PolicyPageState { form: Some(&query), ..PolicyPageState::default() };
+    render(&context, &hook, query.text("plugin"), &page_state).await
 }
 
 /// The binding of a plugin in the live chain; the first binding if `plugin` is empty.

@@ -10,9 +10,10 @@ use crate::live::Region;
 use crate::nav::NavItem;
 use crate::pages::{QueryParams, message_cases};
 use crate::request_context::RequestContext;
-use crate::table::detail_list;
+use crate::table::{Column, detail_list, numeric_table};
 use api::{
-    MessageStateView, Permission, QuarantineSelection, SettleMessageRequest, TraceView, UncertainRemedy,
+    AttemptOutcome, MessageStateView, Permission, QuarantineSelection, SettleMessageRequest, TraceView,
+    UncertainRemedy,
 };
 use axum::extract::{Path, Query};
 use axum::http::{Method, StatusCode};
@@ -26,7 +27,11 @@ async fn read(context: &RequestContext, id: &str, body: bool) -> Result<TraceVie
 
 pub(crate) async fn regions(context: &RequestContext, id: &str) -> Result<Vec<Region>, ApiError> {
     let trace = read(context, id, false).await?;
-    Ok(vec![("status", status_card(context, &trace)), ("steps", steps(&trace))])
+    Ok(vec![
+        ("status", status_card(context, &trace)),
+        ("attempts", attempts(&trace)),
+        ("steps", steps(&trace)),
+    ])
 }
 
 pub(crate) async fn show(
@@ -47,13 +52,14 @@ pub(crate) async fn show(
         html! {
             div.heading { h1 { "Message " code { (trace.id) } } }
             div #status { (status_card(&context, &trace)) }
-            section.card {
-                h2 { "Text" }
-                (text_card(&context, &trace, &id))
-            }
+            section.card #attempts { (attempts(&trace)) }
             div.columns {
                 section.card { h2 { "Steps" } div #steps { (steps(&trace)) } }
-                div { (routing(&trace)) (price(&trace)) }
+                div {
+                    section.card { h2 { "Text" } (text_card(&context, &trace, &id)) }
+                    (routing(&trace))
+                    (price(&trace))
+                }
             }
             @if let Some(cases) = &cases { (cases) }
         }
@@ -149,6 +155,58 @@ fn status_card(context: &RequestContext, trace: &TraceView) -> Markup {
     }
 }
 
+/// The submit attempts, side by side with their answers and DLRs.
+fn attempts(trace: &TraceView) -> Markup {
+    let after = |from: u64, at: u64| duration_text(at.saturating_sub(from));
+    let rows: Vec<_> = trace
+        .attempts
+        .iter()
+        .take(crate::table::MAX_ROWS)
+        .map(|one| {
+            vec![
+                html! { (one.number) },
+                html! { a href=(format!("/peers/{}", encode_segment(&one.peer))) { (one.peer) } },
+                exact_time(one.submitted_at),
+                html! { @match one.ended_at { Some(at) => { (after(one.submitted_at, at)) } None => { "—" } } },
+                html! {
+                    @match one.outcome {
+                        Some(outcome) => { (outcome_badge(outcome)) }
+                        None => { span.muted { "awaited" } }
+                    }
+                    @if let Some(detail) = &one.detail { " " code { (detail) } }
+                },
+                html! { @match one.dlr_at { Some(at) => { (after(one.submitted_at, at)) } None => { "—" } } },
+                html! { (one.dlr.as_deref().unwrap_or("—")) },
+            ]
+        })
+        .collect();
+    let columns = [
+        Column::Number("Attempt"),
+        Column::Text("Peer"),
+        Column::Text("Submitted"),
+        Column::Number("Answer after"),
+        Column::Text("Answer"),
+        Column::Number("DLR after"),
+        Column::Text("DLR"),
+    ];
+    html! {
+        div.heading {
+            h2 { "Attempts" }
+            p.muted { (plural(trace.segments.into(), "segment", "segments")) " for each attempt" }
+        }
+        (numeric_table("Submit attempts, oldest first", &columns, &rows, &html! { p { "The message was not submitted to a peer yet." } }))
+    }
+}
+
+fn outcome_badge(outcome: AttemptOutcome) -> Markup {
+    let class = match outcome {
+        AttemptOutcome::Accepted => "good",
+        AttemptOutcome::Refused => "bad",
+        AttemptOutcome::Unanswered | AttemptOutcome::NotSent => "warn",
+    };
+    html! { span.badge.(class) { (outcome.name().replace('-', " ")) } }
+}
+
 /// A link to the subscriber, if the address is a number.
 fn subscriber(address: &str) -> Markup {
     let digits = address.strip_prefix('+').unwrap_or(address);
@@ -222,8 +280,10 @@ pub(crate) async fn act(
     Path((id, act)): Path<(String, String)>,
     form: Form,
 ) -> Response {
-    if act == "case" {
-        return message_cases::make(&context, &id, &form).await;
+    match act.as_str() {
+        "case" => return message_cases::make(&context, &id, &form).await,
+        "ask" => return message_cases::ask(&context, &id, &form).await,
+        _ => {}
     }
     let page_path = format!("/messages/{}", encode_segment(&id));
     let path = format!("/v1/messages/{}", encode_segment(&id));

@@ -454,6 +454,15 @@ async fn calls_of_plugins_about_a_message_are_made_cases() {
     // A case has the text.
     let masked = get(&console, "/messages/1", "viewer").await.text;
     assert!(!masked.contains("Make it a case"), "{masked}");
+    let asked = post_form(&console, "/messages/1/ask", "operator", "hook=router").await;
+    for words in ["At the time", "forward: north (rank 0, weight 1); harbour", "1 link, 7 queued", "13 µs"] {
+        assert!(asked.text.contains(words), "{words}: {}", asked.text);
+    }
+    let operators = get(&console, "/messages/1", "operator").await.text;
+    let playground = "href=\"/policies/router?try-id=1#playground\"";
+    assert!(operators.contains(playground) && !operators.contains("Make it a case"), "{operators}");
+    let policy = get(&console, "/policies/router?try-id=1", "operator").await.text;
+    assert!(policy.contains("name=\"try-id\" value=\"1\""), "{policy}");
     let made = post_form(&console, "/messages/1/case", "admin", "hook=router").await;
     assert!(made.text.contains("[[case]]\nname = &quot;acme to &lt;491&gt;&quot;"), "{}", made.text);
 }
@@ -866,4 +875,19 @@ async fn a_hook_shows_its_chains_side_by_side() {
     }
     let empty = get(&console, "/plugins/biller", "viewer").await.text;
     assert!(empty.contains("This hook has no plugins.") && !empty.contains("Time of a call"), "{empty}");
+}
+
+#[tokio::test]
+async fn the_attempts_of_a_message_are_side_by_side() {
+    let console = console::router(FakeApi::appliance(2, 2).router());
+    let page = get(&console, "/messages/1", "viewer").await.text;
+    for words in [
+        "1 segment for each attempt",
+        "0x58 &lt;throttled&gt;",
+        "49 ms",
+        "7fa90211",
+        "DLR: Delivered, error 0",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
 }

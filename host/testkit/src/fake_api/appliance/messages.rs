@@ -4,11 +4,11 @@ use super::access::role;
 use super::{now, peer_name, problem};
 use admin::ProblemKind;
 use api::{
-    ContentErasureView, ExplanationView, MessagePageView, MessageRowView, MessageStateView, OptOutView,
-    OptOutsView, PresenceSign, PriceView, QuarantinePageView, QuarantinedView, QueueActionKindView,
-    QueueActionPreview, QueueActionSample, QueueActionScopeView, QueueActionStateView, QueueActionView,
-    RoutingView, StepView, SubscriberQueueView, SubscriberStateView, SubscriberView, TraceView,
-    UncertainPageView, UncertainView,
+    AttemptOutcome, AttemptView, ContentErasureView, ExplanationView, MessagePageView, MessageRowView,
+    MessageStateView, OptOutView, OptOutsView, PresenceSign, PriceView, QuarantinePageView, QuarantinedView,
+    QueueActionKindView, QueueActionPreview, QueueActionSample, QueueActionScopeView, QueueActionStateView,
+    QueueActionView, RoutingView, StepView, SubscriberQueueView, SubscriberStateView, SubscriberView,
+    TraceView, UncertainPageView, UncertainView,
 };
 use axum::Json;
 use axum::extract::{Path, Request};
@@ -85,6 +85,29 @@ fn trace(id: &str, body: bool) -> TraceView {
             step(12_220, "DLR: Delivered, error 0"),
             step(12_221, "charged 42500"),
         ],
+        attempts: vec![
+            AttemptView {
+                number: 1,
+                peer: "north".to_owned(),
+                submitted_at: at + 12,
+                ended_at: Some(at + 61),
+                outcome: Some(AttemptOutcome::Refused),
+                detail: Some("0x58 <throttled>".to_owned()),
+                dlr_at: None,
+                dlr: None,
+            },
+            AttemptView {
+                number: 2,
+                peer: "north".to_owned(),
+                submitted_at: at + 10_064,
+                ended_at: Some(at + 10_102),
+                outcome: Some(AttemptOutcome::Accepted),
+                detail: Some("7fa90211".to_owned()),
+                dlr_at: Some(at + 12_220),
+                dlr: Some("DLR: Delivered, error 0".to_owned()),
+            },
+        ],
+        segments: 1,
         peer_ids: vec!["7fa90211".to_owned()],
         length: 61,
         body: body.then(|| "Your code is 1234. <b>Do not</b> tell it to anybody.\nACME".to_owned()),
