@@ -1,5 +1,6 @@
 use crate::client::{ANSWER_TIMEOUT, TXN, is_refusal, reason};
 use crate::cluster::{Cluster, LeaderRecord};
+use crate::log_copy::LogCopy;
 use crate::proto::{
     COMPARE_CREATE, COMPARE_VALUE, Compare, KeyValue, PutRequest, RangeRequest, TxnRequest, TxnResponse,
     compare, response_op,
@@ -7,7 +8,10 @@ use crate::proto::{
 use crate::ring::{DecodedSlot, decode_head, decode_slot, encode_head, encode_slot};
 use journal::clock::{Clock as _, SystemClock};
 use journal::record::{EntryRef, MAX_PAYLOAD, PayloadTooLong, decode_record, encode_record};
-use journal::{BootTime, Head, Journal, JournalError, JournalRecord, LeaderLease, NodeId, Seq, Term, Writer};
+use journal::{
+    BootTime, Head, Journal, JournalError, JournalReader, JournalRecord, LeaderLease, NodeId, Seq, Term,
+    Writer,
+};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -35,6 +39,8 @@ pub struct EtcdJournal {
     start: Seq,
     /// The last record that was read.
     previous: Option<Head>,
+    /// The records on the disk of this node, if somebody reads them from behind.
+    copy: Option<LogCopy>,
     /// Reused for each record.
     buffer: Vec<u8>,
 }
@@ -52,7 +58,19 @@ pub struct FollowedTail {
 
 impl EtcdJournal {
     pub(crate) const fn new(cluster: Arc<Cluster>, start: Seq) -> Self {
-        Self { cluster, start, previous: None, buffer: Vec::new() }
+        Self { cluster, start, previous: None, copy: None, buffer: Vec::new() }
+    }
+
+    /// Writes all records that are read or appended from now on to this copy, too. The next record that is read must be the one
+    /// after its last, or an earlier one.
+    pub fn set_copy(&mut self, copy: Option<LogCopy>) {
+        self.copy = copy;
+    }
+
+    /// The last record of the copy; `None` without one.
+    #[must_use]
+    pub fn copied(&self) -> Option<Seq> {
+        self.copy.as_ref().map(LogCopy::last)
     }
 
     /// What a majority of etcd has: the end of the log, and the records from `from` on, until they have `octets` octets
@@ -75,6 +93,9 @@ impl EtcdJournal {
             let Some(last) = part.records.last() else { return Ok(tail) };
             self.previous = Some(last.head());
             from = last.seq.next();
+            if let Some(copy) = &mut self.copy {
+                part.records.iter().try_for_each(|record| copy.push(record.clone()))?;
+            }
             tail.records.append(&mut part.records);
             let length: usize = tail.records.iter().map(JournalRecord::encoded_length).sum();
             if length >= octets || tail.head.is_some_and(|head| head.seq < from) {
@@ -332,6 +353,10 @@ impl Journal for EtcdJournal {
         let cluster = self.cluster.clone();
         cluster.runtime.block_on(self.write(Some(before), next, None))?;
         writer.advance(next.seq, next.crc);
+        if let Some(copy) = &mut self.copy {
+            let record = decode_record(&self.buffer).map_err(|_| JournalError::Unknown)?;
+            copy.push(record)?;
+        }
         Ok(next.seq)
     }
 
@@ -385,5 +410,9 @@ impl Journal for EtcdJournal {
 
     fn lease(&self) -> Arc<LeaderLease> {
         self.cluster.lease.clone()
+    }
+
+    fn reader(&self) -> Option<JournalReader> {
+        self.copy.as_ref().map(LogCopy::reader)
     }
 }

@@ -7,6 +7,7 @@
 //! | `PREFIX/leader` | who has claimed the log last, JSON |
 //! | `PREFIX/node/NAME` | what a node says of itself, JSON |
 //! | `PREFIX/shared/…`, `PREFIX/changed` | what the nodes share beside the log, see `shared_state` |
+//! | `PREFIX/position/NAME` | how far a reader of the log is, such as an event sink: what it stores |
 //! | `PREFIX/ring/0000` … | the record whose number modulo the number of slots is this |
 //! | `PREFIX/ring/0000/01` … | the rest of a long record, in pieces |
 //!
@@ -62,6 +63,11 @@ impl ClusterKeys {
     /// The prefix of what the nodes share beside the log.
     pub(crate) fn shared(&self) -> String {
         format!("{}/shared/", self.prefix)
+    }
+
+    /// The prefix of the positions of those who read the log from behind.
+    pub(crate) fn positions(&self) -> String {
+        format!("{}/position/", self.prefix)
     }
 
     pub(crate) fn slot(&self, slot: u64) -> String {

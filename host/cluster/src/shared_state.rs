@@ -13,8 +13,8 @@
 use crate::client::{ANSWER_TIMEOUT, RANGE, TXN};
 use crate::cluster::Cluster;
 use crate::proto::{
-    COMPARE_MOD, COMPARE_VALUE, Compare, DeleteRangeRequest, KeyValue, PutRequest, RangeRequest,
-    RangeResponse, RequestOp, TxnRequest, TxnResponse, compare,
+    COMPARE_CREATE, COMPARE_MOD, COMPARE_VALUE, Compare, DeleteRangeRequest, KeyValue, PutRequest,
+    RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse, compare,
 };
 use crate::{ClusterError, Exchange};
 use prost::Message;
@@ -263,13 +263,59 @@ impl Cluster {
         Ok(())
     }
 
-    /// One transaction on the condition that this node has claimed the log last. Its operations may be repeated.
+    /// How far a reader of the log is, as it was written last; `None` if it never was.
+    ///
+    /// # Errors
+    /// etcd does not answer for some seconds.
+    pub fn position(&self, reader: &str) -> Result<Option<Vec<u8>>, ClusterError> {
+        let key = format!("{}{reader}", self.keys.positions());
+        let answer: RangeResponse = self.ask(RANGE, &RangeRequest::of(key))?;
+        Ok(answer.kvs.into_iter().next().map(|found| found.value))
+    }
+
+    /// Writes how far a reader of the log is in place of `previous`, if this node leads still. It is no change of the shared
+    /// state, which the others would look for: whoever leads next reads it.
+    ///
+    /// # Errors
+    /// As [`write_shared`](Self::write_shared); also if `previous` is not what is there, because an earlier request whose answer
+    /// was lost arrived late.
+    pub fn write_position(
+        &self,
+        reader: &str,
+        previous: Option<&[u8]>,
+        position: &[u8],
+    ) -> Result<(), ClusterError> {
+        let key = format!("{}{reader}", self.keys.positions()).into_bytes();
+        let (target, condition) = match previous {
+            Some(previous) => (COMPARE_VALUE, compare::TargetUnion::Value(previous.to_vec())),
+            None => (COMPARE_CREATE, compare::TargetUnion::CreateRevision(0)),
+        };
+        let unchanged = Compare { result: 0, target, key: key.clone(), target_union: Some(condition) };
+        let put = PutRequest { key, value: position.to_vec() };
+        match self.write_as_leader(vec![put.into()], vec![unchanged]) {
+            // A repetition, of which the first request had come through.
+            Err(ClusterError::NotLeader) if self.position(reader)?.as_deref() == Some(position) => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    /// One transaction on the condition that this node has claimed the log last, which tells the others to look for changes. Its
+    /// operations may be repeated.
     fn change_as_leader(
         &self,
         mut operations: Vec<RequestOp>,
-        mut conditions: Vec<Compare>,
+        conditions: Vec<Compare>,
     ) -> Result<i64, ClusterError> {
         operations.push(PutRequest { key: self.keys.changed().into_bytes(), value: Vec::new() }.into());
+        self.write_as_leader(operations, conditions)
+    }
+
+    /// One transaction on the condition that this node has claimed the log last. Its operations may be repeated.
+    fn write_as_leader(
+        &self,
+        operations: Vec<RequestOp>,
+        mut conditions: Vec<Compare>,
+    ) -> Result<i64, ClusterError> {
         let claimed = self.claimed.lock().clone().ok_or(ClusterError::NotLeader)?;
         conditions.push(Compare {
             result: 0,

@@ -13,6 +13,6 @@ mod thread;
 mod writer;
 
 pub use options::{CdrFormat, CdrOptions};
-pub(crate) use state::{CdrState, CdrStateFile};
+pub(crate) use state::CdrState;
 pub(crate) use thread::CdrThread;
 pub(crate) use writer::{CdrWriter, first_number};

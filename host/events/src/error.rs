@@ -4,23 +4,37 @@ use std::path::PathBuf;
 /// An event sink cannot be started, or cannot read its events.
 #[derive(Debug, thiserror::Error)]
 pub enum EventsError {
-    /// The file with a cursor cannot be read or written.
+    /// The file with a position cannot be read or written.
     #[error("{path}: {source}. Check who owns the file, and whether the disk is full")]
-    CursorFile {
+    PositionFile {
         /// The file.
         path: PathBuf,
         /// The cause.
         source: std::io::Error,
     },
-    /// The file with a cursor is damaged.
+    /// In a cluster, a position cannot be read or written.
+    #[error("{place}: {source}")]
+    SharedPosition {
+        /// Where it is.
+        place: String,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// What is stored is no position.
     #[error(
-        "{path}: is no position in the journal ({what}). Remove the file to begin with new events; those before are not sent"
+        "{place}: is no position in the journal ({what}). Remove it to begin with new events; those before are not sent"
     )]
-    CursorDamaged {
-        /// The file.
-        path: PathBuf,
+    PositionDamaged {
+        /// Where it is.
+        place: String,
         /// What is wrong.
         what: String,
+    },
+    /// In a cluster, another node leads.
+    #[error("the CDR files are those of node {node:?} by now, which leads")]
+    OtherNode {
+        /// The node.
+        node: String,
     },
     /// The journal cannot be read.
     #[error("reading the journal failed: {0}")]

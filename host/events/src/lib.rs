@@ -6,6 +6,7 @@
 //! same then. See decision 66.
 #![forbid(unsafe_code)]
 
+mod amqp;
 mod cdr;
 mod cloud_event;
 mod cursor;
@@ -16,17 +17,23 @@ mod http;
 mod message_facts;
 mod nats;
 mod options;
+mod position_store;
 mod record_source;
+mod server_connection;
 mod sink_status;
+mod sink_storage;
 mod sink_thread;
 mod sinks;
 mod translator;
 mod transport;
 
+pub use amqp::{AmqpProtocolError, AmqpServerFrame, decode_amqp_frame};
 pub use cdr::{CdrFormat, CdrOptions};
 pub use cloud_event::EventType;
 pub use error::EventsError;
 pub use message_facts::{DirectoryError, MessageDirectory};
 pub use nats::{NatsProtocolError, NatsServerMessage, decode_nats_message};
 pub use options::{EventMode, EventNumbers, EventSinkOptions};
+pub use position_store::PositionStore;
+pub use sink_storage::SinkStorage;
 pub use sinks::{EventSinks, SinkCursors};

@@ -8,14 +8,12 @@ mod protocol;
 
 use crate::EventsError;
 use crate::options::EventSinkOptions;
+use crate::server_connection::{ServerAddress, ServerStream, tls_config};
 use crate::transport::{EncodedEvent, EventTransport, SendError};
 use protocol::encode_publish;
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use rustls::ClientConfig;
 use serde::Deserialize;
 use serde_json::json;
-use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,13 +25,9 @@ const PORT: u16 = 4222;
 /// Nobody answers the pings of the server meanwhile, so a connection that was idle for longer is replaced.
 const LONGEST_IDLE: Duration = Duration::from_secs(30);
 
-trait Stream: Read + Write + Send {}
-impl<T: Read + Write + Send> Stream for T {}
-
 /// Publishes events to the subjects `SUBJECT.TYPE`.
 pub(crate) struct NatsTransport {
-    host: String,
-    port: u16,
+    server: ServerAddress,
     /// For `tls://`.
     tls: Option<Arc<ClientConfig>>,
     token: String,
@@ -46,18 +40,12 @@ pub(crate) struct NatsTransport {
 impl NatsTransport {
     pub(crate) fn new(options: &EventSinkOptions) -> Result<Self, EventsError> {
         let is_tls = options.url.starts_with("tls://");
-        let authority = options.url.split_once("://").map_or("", |(_, rest)| rest).trim_end_matches('/');
-        let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !host.ends_with(':') => (host, port.parse().unwrap_or(PORT)),
-            _ => (authority, PORT),
-        };
         let tls = match is_tls {
             true => Some(Arc::new(tls_config(options)?)),
             false => None,
         };
         Ok(Self {
-            host: host.trim_matches(['[', ']']).to_owned(),
-            port,
+            server: ServerAddress::of_url(&options.url, PORT),
             tls,
             token: options.token.clone(),
             subject: options.subject.clone(),
@@ -68,22 +56,8 @@ impl NatsTransport {
     }
 
     fn connect(&self) -> Result<NatsConnection, SendError> {
-        let failed = |error: std::io::Error| SendError(format!("{}:{}: {error}", self.host, self.port));
-        let addresses = (self.host.as_str(), self.port).to_socket_addrs().map_err(failed)?;
-        let mut last = std::io::Error::other("the name has no address");
-        let mut socket = None;
-        for address in addresses {
-            match TcpStream::connect_timeout(&address, self.timeout) {
-                Ok(connected) => {
-                    socket = Some(connected);
-                    break;
-                }
-                Err(error) => last = error,
-            }
-        }
-        let socket = socket.ok_or(last).map_err(failed)?;
-        let prepared = socket.set_nodelay(true).and_then(|()| socket.set_read_timeout(Some(self.timeout)));
-        prepared.and_then(|()| socket.set_write_timeout(Some(self.timeout))).map_err(failed)?;
+        let failed = |error: std::io::Error| self.server.failed(&error);
+        let socket = self.server.connect(self.timeout)?;
         let mut connection = NatsConnection {
             stream: Box::new(socket.try_clone().map_err(failed)?),
             input: Vec::new(),
@@ -96,13 +70,7 @@ impl NatsTransport {
         };
         let info: ServerInfo = serde_json::from_slice(&info).unwrap_or_default();
         match &self.tls {
-            Some(config) => {
-                let name = ServerName::try_from(self.host.clone())
-                    .map_err(|error| SendError(format!("{}: {error}", self.host)))?;
-                let client = ClientConnection::new(config.clone(), name)
-                    .map_err(|error| SendError(format!("{}: {error}", self.host)))?;
-                connection.stream = Box::new(StreamOwned::new(client, socket));
-            }
+            Some(config) => connection.stream = self.server.secure(socket, config)?,
             None if info.tls_required => {
                 return Err(SendError("the server requires TLS: begin the URL with tls://".to_owned()));
             }
@@ -197,7 +165,7 @@ struct PublishError {
 }
 
 struct NatsConnection {
-    stream: Box<dyn Stream>,
+    stream: Box<dyn ServerStream>,
     /// Octets that are not decoded yet.
     input: Vec<u8>,
     /// The subject of answers, without its last part.
@@ -236,25 +204,4 @@ impl NatsConnection {
             }
         }
     }
-}
-
-/// TLS with the authority of the sink, or those of the system.
-fn tls_config(options: &EventSinkOptions) -> Result<ClientConfig, EventsError> {
-    use rustls::pki_types::CertificateDer;
-    use rustls::pki_types::pem::PemObject as _;
-    let path = options.ca.clone().unwrap_or_else(|| "/etc/ssl/certs/ca-certificates.crt".into());
-    let failed = |what: String| EventsError::Roots { sink: options.name.clone(), path: path.clone(), what };
-    let mut roots = rustls::RootCertStore::empty();
-    let certificates = CertificateDer::pem_file_iter(&path).map_err(|error| failed(error.to_string()))?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|error| failed(error.to_string()))?;
-        roots.add(certificate).map_err(|error| failed(error.to_string()))?;
-    }
-    if roots.is_empty() {
-        return Err(failed("has no certificate".to_owned()));
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| failed(error.to_string()))?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }

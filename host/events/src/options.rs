@@ -35,6 +35,34 @@ impl EventNumbers {
     }
 }
 
+/// How events get to a sink.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SinkProtocol {
+    Http,
+    Nats,
+    Amqp,
+}
+
+impl SinkProtocol {
+    fn of_scheme(scheme: &str) -> Option<Self> {
+        match scheme {
+            "http" | "https" => Some(Self::Http),
+            "nats" | "tls" => Some(Self::Nats),
+            "amqp" | "amqps" => Some(Self::Amqp),
+            _ => None,
+        }
+    }
+
+    /// The name in the API.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Nats => "nats",
+            Self::Amqp => "amqp",
+        }
+    }
+}
+
 /// `[[event-sink]]`: a system that gets events.
 #[derive(Clone, PartialEq, Keys)]
 #[keys(check = Self::check)]
@@ -42,23 +70,27 @@ pub struct EventSinkOptions {
     /// Its name. Its position in the journal is stored under it.
     #[key(example = "crm", length = 1..=64)]
     pub name: String,
-    /// Where events go: they are posted to `http://` or `https://`, and published to a stream of NATS JetStream at `nats://HOST[:PORT]` or
-    /// `tls://HOST[:PORT]`.
+    /// Where events go: they are posted to `http://` or `https://`, published to a stream of NATS JetStream at `nats://HOST[:PORT]` or
+    /// `tls://HOST[:PORT]`, or to an exchange of AMQP 0.9.1 at `amqp://HOST[:PORT][/VHOST]` or `amqps://HOST[:PORT][/VHOST]`.
     #[key(example = "https://crm.example/events")]
     pub url: String,
-    /// The certificate authority of an https or tls URL, PEM.
+    /// The certificate authority of an https, tls or amqps URL, PEM.
     #[key(existing, default_as = "the authorities that the system trusts")]
     pub ca: Option<PathBuf>,
-    /// By HTTP a token that is sent with each request: `Authorization: Bearer TOKEN`. By NATS a token, or `USER:PASSWORD`.
+    /// By HTTP a token that is sent with each request: `Authorization: Bearer TOKEN`. By NATS a token, or `USER:PASSWORD`. By
+    /// AMQP `USER:PASSWORD`.
     #[key(secret, or_file)]
     pub token: String,
-    /// By NATS, events are published to the subjects `SUBJECT.TYPE`, such as `switchyard.ended`.
+    /// By NATS, events are published to the subjects `SUBJECT.TYPE`, such as `switchyard.ended`; by AMQP, these are the routing keys.
     #[key(default = "switchyard", length = 1..=128)]
     pub subject: String,
+    /// By AMQP, the exchange that events are published to. It must exist.
+    #[key(default = "switchyard", length = 1..=255)]
+    pub exchange: String,
     /// By HTTP, one event or many in a request.
     #[key(default = "batch")]
     pub mode: EventMode,
-    /// Maximum number of events in a request, or that NATS has not acknowledged.
+    /// Maximum number of events in a request, or that NATS or AMQP has not acknowledged.
     #[key(range = 1..=1000, default = 100)]
     pub batch: usize,
     /// Maximum time for the answer to a request.
@@ -82,22 +114,27 @@ impl EventSinkOptions {
             section.error("name", "must be letters, digits, '-' and '_'");
         }
         let (scheme, rest) = self.url.split_once("://").unwrap_or_default();
-        let is_nats = matches!(scheme, "nats" | "tls");
-        let is_known = is_nats || matches!(scheme, "http" | "https");
+        let protocol = SinkProtocol::of_scheme(scheme);
         let authority = rest.split('/').next().unwrap_or_default();
         if authority.contains('@') {
             section.error("url", "must have no credentials: set token-file");
         } else if !self.url.is_empty()
-            && (!is_known || authority.is_empty() || self.url.contains(char::is_whitespace))
+            && (protocol.is_none() || authority.is_empty() || self.url.contains(char::is_whitespace))
         {
-            let what = "must be an http, https, nats or tls URL, such as \"https://crm.example/events\"";
+            let what = "must be an http, https, nats, tls, amqp or amqps URL, such as \"https://crm.example/events\"";
             section.error("url", what);
         }
-        if is_nats && section.has("mode") {
+        if protocol.is_some_and(|protocol| protocol != SinkProtocol::Http) && section.has("mode") {
             section.error("mode", "is for HTTP");
         }
-        if !is_nats && section.has("subject") {
-            section.error("subject", "is for NATS");
+        if protocol == Some(SinkProtocol::Http) && section.has("subject") {
+            section.error("subject", "is for NATS and AMQP");
+        }
+        if protocol.is_some_and(|protocol| protocol != SinkProtocol::Amqp) && section.has("exchange") {
+            section.error("exchange", "is for AMQP");
+        }
+        if protocol == Some(SinkProtocol::Amqp) && !self.token.is_empty() && !self.token.contains(':') {
+            section.error("token", "must be USER:PASSWORD");
         }
         if self.subject.contains(|c: char| c.is_whitespace() || matches!(c, '*' | '>'))
             || self.subject.split('.').any(str::is_empty)
@@ -119,9 +156,10 @@ impl EventSinkOptions {
         }
     }
 
-    /// The protocol, for the API.
-    pub(crate) fn kind(&self) -> &'static str {
-        if self.url.starts_with("http") { "http" } else { "nats" }
+    /// The protocol.
+    pub(crate) fn protocol(&self) -> SinkProtocol {
+        let scheme = self.url.split_once("://").map_or("", |(scheme, _)| scheme);
+        SinkProtocol::of_scheme(scheme).unwrap_or(SinkProtocol::Http)
     }
 
     /// The messages that its events tell of.

@@ -2,9 +2,10 @@
 
 use crate::EventsError;
 use crate::cloud_event::CloudEvent;
-use crate::cursor::{Cursor, CursorFile};
+use crate::cursor::Cursor;
 use crate::held_positions::HeldPositions;
 use crate::options::EventSinkOptions;
+use crate::position_store::StoredPosition;
 use crate::record_source::{RecordPart, RecordRead, RecordSource};
 use crate::sink_status::SinkMonitor;
 use crate::translator::{Translator, gap};
@@ -34,10 +35,10 @@ pub(crate) struct SinkThread {
     pub(crate) source: RecordSource,
     pub(crate) transport: Box<dyn EventTransport>,
     pub(crate) journal: u64,
-    pub(crate) cursor: CursorFile,
+    pub(crate) cursor: StoredPosition<Cursor>,
     /// All events up to this record are accepted.
     pub(crate) done: Seq,
-    /// The position in the file.
+    /// The position that is stored.
     pub(crate) saved: Seq,
     pub(crate) saved_at: Instant,
     pub(crate) held: Arc<HeldPositions>,
@@ -172,7 +173,7 @@ impl SinkThread {
     /// Stores the position, if it has changed.
     fn save(&mut self) -> Result<(), EventsError> {
         if self.done != self.saved {
-            self.cursor.save(Cursor { journal: self.journal, seq: self.done.0 })?;
+            self.cursor.save(&Cursor { journal: self.journal, seq: self.done.0 })?;
             self.saved = self.done;
             // Only what is stored may be given up: the next process begins there.
             self.held.set(self.index, self.done);

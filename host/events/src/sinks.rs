@@ -1,22 +1,25 @@
 //! All readers of the journal: event sinks and CDR files.
 
 use crate::EventsError;
-use crate::cdr::{CdrOptions, CdrState, CdrStateFile, CdrThread, CdrWriter, first_number};
-use crate::cursor::{Cursor, CursorFile};
+use crate::amqp::AmqpTransport;
+use crate::cdr::{CdrOptions, CdrState, CdrThread, CdrWriter, first_number};
+use crate::cursor::Cursor;
 use crate::held_positions::{HeldPositions, first_needed};
 use crate::http::HttpTransport;
 use crate::message_facts::MessageDirectory;
 use crate::nats::NatsTransport;
-use crate::options::EventSinkOptions;
+use crate::options::{EventSinkOptions, SinkProtocol};
+use crate::position_store::StoredPosition;
 use crate::record_source::RecordSource;
 use crate::sink_status::SinkMonitor;
+use crate::sink_storage::SinkStorage;
 use crate::sink_thread::SinkThread;
 use crate::transport::EventTransport;
 use api::EventSinkView;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use journal::{JournalHold, JournalReader, Seq};
 use model::Timestamp;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -24,7 +27,7 @@ use std::time::Instant;
 #[derive(Debug)]
 struct LoadedSink {
     options: EventSinkOptions,
-    file: CursorFile,
+    file: StoredPosition<Cursor>,
     cursor: Option<Cursor>,
 }
 
@@ -33,7 +36,7 @@ struct LoadedSink {
 struct LoadedCdr {
     options: CdrOptions,
     folder: PathBuf,
-    file: CdrStateFile,
+    file: StoredPosition<CdrState>,
     state: Option<CdrState>,
 }
 
@@ -42,41 +45,56 @@ struct LoadedCdr {
 pub struct SinkCursors {
     sinks: Vec<LoadedSink>,
     cdrs: Vec<LoadedCdr>,
+    storage: SinkStorage,
     hold: Arc<JournalHold>,
 }
 
 impl SinkCursors {
-    /// Reads the positions in the folder `events` of the data directory. The journal keeps at most `most_octets` for readers that are
-    /// behind.
+    /// Reads the positions, and tells `hold` which records are needed from now on.
     ///
     /// # Errors
-    /// If a file cannot be read.
+    /// If a position cannot be read.
     pub fn load(
-        data: &Path,
+        storage: &SinkStorage,
         sinks: &[EventSinkOptions],
         cdrs: &[CdrOptions],
-        most_octets: u64,
+        hold: Arc<JournalHold>,
     ) -> Result<Self, EventsError> {
-        let folder = data.join("events");
         let load_sink = |options: &EventSinkOptions| {
-            let file = CursorFile::new(&folder, &options.name);
+            let mut file = StoredPosition::new(storage.positions.clone(), format!("{}.cursor", options.name));
             let cursor = file.load()?;
             Ok::<_, EventsError>(LoadedSink { options: options.clone(), file, cursor })
         };
         let load_cdr = |options: &CdrOptions| {
-            let file = CdrStateFile::new(&folder, &options.name);
+            let mut file = StoredPosition::new(storage.positions.clone(), format!("{}.cdr", options.name));
             let state = file.load()?;
-            let own = || PathBuf::from("cdr").join(&options.name);
-            let folder = data.join(options.folder.clone().unwrap_or_else(own));
+            let folder = match &options.folder {
+                Some(folder) => PathBuf::from(folder),
+                None => storage.data.join("cdr").join(&options.name),
+            };
             Ok::<_, EventsError>(LoadedCdr { options: options.clone(), folder, file, state })
         };
         let sinks: Vec<_> = sinks.iter().map(load_sink).collect::<Result<_, _>>()?;
         let cdrs: Vec<_> = cdrs.iter().map(load_cdr).collect::<Result<_, _>>()?;
         let positions = sinks.iter().filter_map(|sink| sink.cursor.map(Cursor::seq));
         let positions: Vec<Seq> =
-            positions.chain(cdrs.iter().filter_map(|cdr| cdr.state.map(|state| state.seq()))).collect();
-        let hold = Arc::new(JournalHold::new(first_needed(&positions), most_octets));
-        Ok(Self { sinks, cdrs, hold })
+            positions.chain(cdrs.iter().filter_map(|cdr| cdr.state.as_ref().map(CdrState::seq))).collect();
+        hold.set(first_needed(&positions));
+        Ok(Self { sinks, cdrs, storage: storage.clone(), hold })
+    }
+
+    /// Completes the CDR files that this node has begun and another one has taken over, for a node that follows.
+    ///
+    /// # Errors
+    /// If a file cannot be written, or has lost octets.
+    pub fn finish_left_files(self) -> Result<(), EventsError> {
+        for cdr in self.cdrs {
+            if let Some(state) = cdr.state {
+                let names = ("", self.storage.node.as_str());
+                CdrWriter::new(cdr.options, cdr.folder, names, cdr.file, state).finish_left_files()?;
+            }
+        }
+        Ok(())
     }
 
     /// What the journal must keep; `None` without readers.
@@ -95,11 +113,19 @@ impl SinkCursors {
         directory: &Arc<dyn MessageDirectory>,
         name: &str,
     ) -> Result<EventSinks, EventsError> {
-        let journal = reader.created();
+        let journal = self.storage.journal.unwrap_or_else(|| reader.created());
         let held = HeldPositions::new(self.hold);
         let (stop, stopped) = bounded::<()>(0);
-        let mut starting =
-            Starting { reader, directory, name, journal, held: Arc::new(held), stopped, running: Vec::new() };
+        let mut starting = Starting {
+            reader,
+            directory,
+            name,
+            node: &self.storage.node,
+            journal,
+            held: Arc::new(held),
+            stopped,
+            running: Vec::new(),
+        };
         let mut threads: Vec<(String, Box<dyn FnOnce() + Send>)> = Vec::new();
         for sink in self.sinks {
             threads.push((sink.options.name.clone(), starting.sink(sink)?));
@@ -124,6 +150,8 @@ struct Starting<'a> {
     reader: &'a JournalReader,
     directory: &'a Arc<dyn MessageDirectory>,
     name: &'a str,
+    /// Empty without a cluster.
+    node: &'a str,
     journal: u64,
     held: Arc<HeldPositions>,
     stopped: Receiver<()>,
@@ -150,19 +178,20 @@ impl Starting<'_> {
     }
 
     fn sink(&mut self, sink: LoadedSink) -> Result<Box<dyn FnOnce() + Send>, EventsError> {
-        let LoadedSink { options, file, cursor } = sink;
+        let LoadedSink { options, mut file, cursor } = sink;
         let position = match cursor {
             Some(cursor) => self.begin(&options.name, cursor.journal, cursor.seq()),
             None => {
                 let head = self.reader.head().seq;
-                file.save(Cursor { journal: self.journal, seq: head.0 })?;
+                file.save(&Cursor { journal: self.journal, seq: head.0 })?;
                 head
             }
         };
-        let (index, monitor) = self.register(&options.name, options.kind(), position);
-        let transport: Box<dyn EventTransport> = match options.kind() {
-            "nats" => Box::new(NatsTransport::new(&options)?),
-            _ => Box::new(HttpTransport::new(&options)?),
+        let (index, monitor) = self.register(&options.name, options.protocol().name(), position);
+        let transport: Box<dyn EventTransport> = match options.protocol() {
+            SinkProtocol::Http => Box::new(HttpTransport::new(&options)?),
+            SinkProtocol::Nats => Box::new(NatsTransport::new(&options)?),
+            SinkProtocol::Amqp => Box::new(AmqpTransport::new(&options)?),
         };
         let named = options.named_messages();
         let thread = SinkThread {
@@ -184,11 +213,15 @@ impl Starting<'_> {
     }
 
     fn cdr(&mut self, cdr: LoadedCdr) -> Result<Box<dyn FnOnce() + Send>, EventsError> {
-        let LoadedCdr { options, folder, file, state } = cdr;
+        let LoadedCdr { options, folder, mut file, state } = cdr;
         let state = match state {
             Some(state) => {
                 let seq = self.begin(&options.name, state.journal, state.seq()).0;
-                CdrState { journal: self.journal, seq, ..state }
+                let next = CdrState { journal: self.journal, seq, ..state.clone() }.taken_over_by(self.node);
+                if next != state {
+                    file.save(&next)?;
+                }
+                next
             }
             None => {
                 let (seq, number) = (self.reader.head().seq.0, first_number(&folder, &options.name));
@@ -199,6 +232,8 @@ impl Starting<'_> {
                     octets: 0,
                     totals: Default::default(),
                     renaming: false,
+                    node: self.node.to_owned(),
+                    left: Vec::new(),
                 };
                 file.save(&state)?;
                 state
@@ -206,7 +241,7 @@ impl Starting<'_> {
         };
         let (index, monitor) = self.register(&options.name, "cdr-file", state.seq());
         let thread = CdrThread {
-            writer: CdrWriter::new(options.clone(), folder, self.name.to_owned(), file, state),
+            writer: CdrWriter::new(options.clone(), folder, (self.name, self.node), file, state),
             reader: self.reader.another(),
             directory: self.directory.clone(),
             held: self.held.clone(),

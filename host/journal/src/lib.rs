@@ -177,6 +177,11 @@ pub trait Journal: Send {
         Ok(())
     }
 
+    /// Reads the records in files of this machine, for another thread; `None` if there are none.
+    fn reader(&self) -> Option<JournalReader> {
+        None
+    }
+
     /// Until when the writer may hand messages to links; [`append`](Self::append) extends it.
     fn lease(&self) -> Arc<LeaderLease>;
 }

@@ -5,7 +5,7 @@ use crate::directory::{FileDirectory, JournalDirectory, JournalFile, read_full, 
 use crate::hold::JournalHold;
 use crate::preparer::{Preparation, Preparer, create_anew, create_segment};
 use crate::reader::{JournalReader, Shared, State};
-use crate::record::{EntryRef, PayloadTooLong, encode_record};
+use crate::record::{Entry, EntryRef, PayloadTooLong, encode_record};
 use crate::scan::{LastFrame, NextFile, Scan, Segment, generations, read_identity, scan};
 use crate::segment::{
     FRAME, HEADER, HeaderError, IDENTITY, JournalIdentity, NEW_IDENTITY, SegmentHeader, segment_name,
@@ -145,7 +145,21 @@ impl LocalJournal {
             }
             None => create(&*directory, &options, Seq(0))?,
         };
-        Self::start(directory, lock, identity, options, applied)
+        Self::start(directory, lock, identity, options, Some(applied))
+    }
+
+    /// Opens the copy of another journal in `path`, see [`append_copy`](Self::append_copy). No tables depend on it: only the
+    /// records of the last segment are checked, and what the hold of `options` does not need may be given up at once.
+    ///
+    /// # Errors
+    /// [`JournalError::NotFound`]; another process uses the directory; a newer daemon wrote it; records are damaged; the
+    /// disk is full or fails.
+    pub fn open_copy(path: &Path, options: JournalOptions) -> Result<Self, JournalError> {
+        let directory = FileDirectory::create_all(path)
+            .map_err(JournalError::io(path.to_owned(), "creating the directory"))?;
+        let lock = lock(&directory)?;
+        let identity = read_identity(&directory)?.ok_or_else(|| JournalError::NotFound(path.to_owned()))?;
+        Self::start(Arc::new(directory), lock, identity, options, None)
     }
 
     /// Creates an empty journal in `path` whose first record follows `after`, for tables that have applied that many
@@ -173,7 +187,7 @@ impl LocalJournal {
             return Err(JournalError::Exists(directory.path("")));
         }
         let identity = create(&*directory, &options, after)?;
-        Self::start(directory, lock, identity, options, after)
+        Self::start(directory, lock, identity, options, Some(after))
     }
 
     fn start(
@@ -181,12 +195,12 @@ impl LocalJournal {
         lock: Box<dyn Send>,
         identity: JournalIdentity,
         options: JournalOptions,
-        applied: Seq,
+        applied: Option<Seq>,
     ) -> Result<Self, JournalError> {
         // A process that was killed may have left names that are not durable yet.
         directory.sync().map_err(JournalError::io(directory.path(""), "syncing"))?;
         let Scan { segments, head, last, next_generation, next, torn } =
-            scan(&*directory, identity, Some(applied))?;
+            scan(&*directory, identity, applied)?;
         let preparer = Preparer::start(directory.clone(), identity.segment_octets, options.preparation)
             .map_err(JournalError::io(directory.path(""), "starting a thread"))?;
         if next == NextFile::Present {
@@ -229,7 +243,7 @@ impl LocalJournal {
             next: None,
             full,
             head,
-            applied,
+            applied: applied.unwrap_or(head.seq),
             poisoned: None,
             discarded,
             buffer: Vec::new(),
@@ -275,8 +289,25 @@ impl LocalJournal {
         JournalReader::new(self.shared.clone())
     }
 
-    /// Writes the record after `head` in `term`.
-    fn write(&mut self, term: Term, entry: EntryRef<'_>) -> Result<(), JournalError> {
+    /// Appends a record of another journal, with its number, term and time. The checksums are those of this one, so that a
+    /// copy may begin at any record.
+    ///
+    /// # Errors
+    /// [`JournalError::Poisoned`] if the record does not follow the last one; and as [`Journal::append`].
+    pub fn append_copy(&mut self, record: &JournalRecord) -> Result<(), JournalError> {
+        if record.seq != self.head.seq.next() {
+            let cause = format!("record {} does not follow record {}", record.seq, self.head.seq);
+            return Err(JournalError::Poisoned { cause });
+        }
+        let entry = match &record.entry {
+            Entry::Claim { node } => EntryRef::Claim(*node),
+            Entry::Payload(payload) => EntryRef::Payload(payload),
+        };
+        self.write(record.term.max(self.head.term), record.at, entry)
+    }
+
+    /// Writes the record after `head` in `term`, appended at this time.
+    fn write(&mut self, term: Term, at: u64, entry: EntryRef<'_>) -> Result<(), JournalError> {
         if let Some(cause) = &self.poisoned {
             return Err(JournalError::Poisoned { cause: cause.clone() });
         }
@@ -286,7 +317,6 @@ impl LocalJournal {
             return Err(JournalError::TooLarge { octets: entry.length(), limit });
         }
         let length = (FRAME + entry.length()) as u64;
-        let at = self.options.clock.wall_millis();
         let fits = |active: &&Active| active.offset + length <= identity.segment_octets;
         let (generation, file, offset, fresh) = match self.active.as_ref().filter(fits) {
             Some(active) => (active.generation, active.file.clone(), active.offset, false),
@@ -396,7 +426,8 @@ impl LocalJournal {
 
 impl Journal for LocalJournal {
     fn claim(&mut self, node: NodeId) -> Result<Writer, JournalError> {
-        self.write(self.head.term.next(), EntryRef::Claim(node))?;
+        let at = self.options.clock.wall_millis();
+        self.write(self.head.term.next(), at, EntryRef::Claim(node))?;
         Ok(Writer::new(self.head))
     }
 
@@ -404,7 +435,8 @@ impl Journal for LocalJournal {
         if writer.head() != self.head {
             return Err(JournalError::Fenced { by: self.head.term });
         }
-        self.write(self.head.term, EntryRef::Payload(payload))?;
+        let at = self.options.clock.wall_millis();
+        self.write(self.head.term, at, EntryRef::Payload(payload))?;
         writer.advance(self.head.seq, self.head.crc);
         Ok(self.head.seq)
     }
@@ -428,6 +460,10 @@ impl Journal for LocalJournal {
 
     fn lease(&self) -> Arc<LeaderLease> {
         Arc::new(LeaderLease::alone())
+    }
+
+    fn reader(&self) -> Option<JournalReader> {
+        Some(Self::reader(self))
     }
 }
 

@@ -69,7 +69,7 @@ pub struct Store {
     /// The format of the file between an orderly end and the next start.
     closed_format: u64,
     lease: Arc<LeaderLease>,
-    /// Reads the journal of this machine; `None` for another journal.
+    /// Reads the journal in files of this machine; `None` without one.
     reader: Option<JournalReader>,
     /// So many records may be missing from the durable tables, since the journal overwrites older ones.
     most_records: Option<u64>,
@@ -115,9 +115,7 @@ impl Store {
         } else {
             return Err(StoreError::JournalMissing { path: path.to_owned(), journal: directory });
         };
-        let reader = journal.reader();
-        let store = Self::claim_alone(database, path, Box::new(journal), applied)?;
-        Ok(Self { reader: Some(reader), ..store })
+        Self::claim_alone(database, path, Box::new(journal), applied)
     }
 
     /// Applies the records of another journal to a file that needs none: a restored backup gets what happened after it.
@@ -189,7 +187,7 @@ impl Store {
         let store = Self {
             closed_format: formats.closed,
             lease: journal.lease(),
-            reader: None,
+            reader: journal.reader(),
             most_records: journal.capacity().map(|capacity| capacity / 2),
             database,
             path: path.to_owned(),
@@ -286,7 +284,7 @@ impl Store {
         self.closed.load(Relaxed)
     }
 
-    /// A reader of the journal, for another thread; `None` if the journal is not in files of this machine.
+    /// A reader of the journal, for another thread; `None` if no files of this machine have its records.
     #[must_use]
     pub fn journal_reader(&self) -> Option<JournalReader> {
         self.reader.as_ref().map(JournalReader::another)

@@ -1,5 +1,6 @@
 //! A node of a cluster: it follows until it leads.
 
+use crate::cluster_sinks::ClusterSinks;
 use crate::config::{Config, HttpTlsMode};
 use crate::config_manager::StartupConfig;
 use crate::http_listeners::{PublicProbes, certificate};
@@ -43,8 +44,8 @@ pub(crate) const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What became of a node.
 pub(crate) enum Outcome {
-    /// It leads: these are its tables.
-    Leads(Arc<Store>, LeadingNode),
+    /// It leads: these are its tables, and the event sinks if there are any.
+    Leads(Arc<Store>, LeadingNode, Option<Arc<ClusterSinks>>),
     /// The cluster has another configuration: it follows on with that.
     Reconfigured(Box<Config>),
     /// It was stopped.
@@ -146,13 +147,22 @@ impl ClusterNode {
         tracing::info!(node = cluster.node(), record = tables.follower.applied().0, "following");
         service_manager::following();
         let mut journal = cluster.journal(tables.follower.applied());
+        let sinks = ClusterSinks::of(config, cluster)?.map(Arc::new);
+        let sink_watch = match &sinks {
+            Some(sinks) => {
+                journal.set_copy(Some(sinks.open_copy(tables.follower.applied())?));
+                Some(sinks.watch()?)
+            }
+            None => None,
+        };
         let watch =
             SharedStateWatch::start(self.replica.clone(), config.appliance.data.join("plugins"), hooks)?;
-        let ended = self.follow_log(&mut journal, &mut tables, (&watch, startup), runtime, signals);
-        drop(watch);
+        let sides = (&watch, startup, sinks.as_deref());
+        let ended = self.follow_log(&mut journal, &mut tables, sides, runtime, signals);
+        drop((watch, sink_watch));
         listening.shutdown_timeout(Duration::from_secs(1));
         match ended? {
-            FollowEnd::Claimed(writer) => self.lead(tables.follower, journal, writer),
+            FollowEnd::Claimed(writer) => self.lead(tables.follower, (journal, writer), sinks),
             FollowEnd::Reconfigured(config) => {
                 tables.follower.checkpoint()?;
                 Ok(Outcome::Reconfigured(config))
@@ -164,7 +174,12 @@ impl ClusterNode {
         }
     }
 
-    fn lead(&self, follower: Follower, journal: EtcdJournal, writer: Writer) -> Result<Outcome> {
+    fn lead(
+        &self,
+        follower: Follower,
+        (journal, writer): (EtcdJournal, Writer),
+        sinks: Option<Arc<ClusterSinks>>,
+    ) -> Result<Outcome> {
         let (cluster, begun) = (self.cluster.clone(), Instant::now());
         let term = writer.term().0;
         let store = Arc::new(follower.lead(Box::new(journal), writer)?);
@@ -181,7 +196,7 @@ impl ClusterNode {
             (publisher, is_founded),
             self.listener.clone(),
         )?;
-        Ok(Outcome::Leads(store, node))
+        Ok(Outcome::Leads(store, node, sinks))
     }
 
     /// Takes over what was written of the shared state before this node has claimed the log: nothing is written any more.
@@ -199,7 +214,7 @@ impl ClusterNode {
         &self,
         journal: &mut EtcdJournal,
         tables: &mut FollowedTables,
-        (watch, startup): (&SharedStateWatch, &StartupConfig),
+        (watch, startup, sinks): (&SharedStateWatch, &StartupConfig, Option<&ClusterSinks>),
         runtime: &Runtime,
         signals: &mut StopSignals,
     ) -> Result<FollowEnd> {
@@ -211,9 +226,13 @@ impl ClusterNode {
         loop {
             let mut has_more = false;
             let follower = &mut tables.follower;
-            match journal.follow(follower.applied().next(), PART) {
+            let applied = follower.applied();
+            // After a crash, the copy of the log may lack what the tables have.
+            let reached = journal.copied().map_or(applied, |copied| copied.min(applied));
+            match journal.follow(reached.next(), PART) {
                 Ok(tail) => {
-                    follower.apply(&tail.records)?;
+                    let known = tail.records.partition_point(|record| record.seq <= applied);
+                    follower.apply(tail.records.get(known..).unwrap_or_default())?;
                     if let Some(head) = tail.head.filter(|head| head.seq < follower.applied()) {
                         bail!(
                             "the log in etcd ends at record {}, and the tables of this node have record {}: etcd has lost records, \
@@ -225,7 +244,8 @@ impl ClusterNode {
                     }
                     leader_time = tail.records.last().map_or(leader_time, |record| record.at);
                     suspicion.observe(Instant::now(), tail.head);
-                    has_more = tail.head.is_some_and(|head| head.seq > follower.applied());
+                    let reached = tail.records.last().map_or(reached, |last| last.seq);
+                    has_more = tail.head.is_some_and(|head| head.seq > reached);
                     if !has_more && let Some(reason) = reason_to_claim(&tail, &suspicion) {
                         if let Some(writer) = self.claim(journal, reason, &mut told)? {
                             return Ok(FollowEnd::Claimed(writer));
@@ -236,6 +256,11 @@ impl ClusterNode {
                 Err(JournalError::Unavailable { reason }) => {
                     tracing::debug!(reason, "etcd does not answer");
                     suspicion.forget();
+                }
+                Err(JournalError::Behind { .. }) if reached < applied => {
+                    // One copy at a time may use the folder.
+                    journal.set_copy(None);
+                    journal.set_copy(sinks.map(|sinks| sinks.replace_copy(applied)).transpose()?);
                 }
                 Err(JournalError::Behind { oldest }) => {
                     tracing::info!(
@@ -248,7 +273,11 @@ impl ClusterNode {
                     cluster.set_applied(tables.follower.durable());
                     cluster.set_joining(false);
                     match replaced {
-                        Ok(()) => *journal = cluster.journal(tables.follower.applied()),
+                        Ok(()) => {
+                            let applied = tables.follower.applied();
+                            *journal = cluster.journal(applied);
+                            journal.set_copy(sinks.map(|sinks| sinks.replace_copy(applied)).transpose()?);
+                        }
                         Err(error) => {
                             tracing::warn!(
                                 error = format!("{error:#}"),

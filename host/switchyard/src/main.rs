@@ -12,6 +12,7 @@ mod blocked_by;
 #[cfg(test)]
 mod cli_reference;
 mod cluster_node;
+mod cluster_sinks;
 mod config;
 mod config_manager;
 mod conversion_log;

@@ -73,14 +73,8 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
     let access = Arc::new(open_access(&config)?);
     let runtimes = Runtimes::start(&config)?;
     let values = values(&config)?;
-    let sink_cursors = SinkCursors::load(
-        &config.appliance.data,
-        &config.event_sinks,
-        &config.cdrs,
-        config.engine.journal_hold,
-    )?;
     let opened = match config.cluster.clone() {
-        None => Some(store_setup::open_local(config, startup, sink_cursors.hold())?),
+        None => Some(store_setup::open_local(config, startup)?),
         Some(options) => {
             let (versions, values) = (startup.shared_versions(), values.clone());
             let stores = NodeStores { access: access.clone(), versions, values };
@@ -88,9 +82,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         }
     };
     match opened {
-        Some(opened) => {
-            Daemon::start(opened, (access, values, sink_cursors), logging, runtimes, started)?.run()
-        }
+        Some(opened) => Daemon::start(opened, (access, values), logging, runtimes, started)?.run(),
         None => Ok(()),
     }
 }
@@ -144,12 +136,12 @@ impl Daemon {
     /// Recovers all messages, and starts everything but the listeners.
     fn start(
         opened: OpenedStore,
-        (access, values, sink_cursors): (Arc<access::Access>, Arc<RedbKvStore>, SinkCursors),
+        (access, values): (Arc<access::Access>, Arc<RedbKvStore>),
         logging: Arc<LogControl>,
         runtimes: Runtimes,
         started: Instant,
     ) -> Result<Self> {
-        let OpenedStore { mut config, startup, store, cluster } = opened;
+        let OpenedStore { mut config, startup, store, sink_cursors, cluster } = opened;
         let leading = cluster.as_ref().map(|cluster| cluster.leading.clone());
         let _inside = runtimes.network.enter();
         let directory = Arc::new(ArcSwap::from_pointee(config.assign_peer_ids(&store)?));
@@ -562,13 +554,15 @@ fn open_access(config: &Config) -> Result<access::Access> {
 
 /// Starts the event sinks, before the first record of this process that has events.
 fn start_event_sinks(
-    cursors: SinkCursors,
+    cursors: Option<SinkCursors>,
     store: &Store,
     messages: &Arc<dyn MessageDirectory>,
     name: &str,
 ) -> Result<Option<EventSinks>> {
-    match (store.journal_reader(), cursors.hold()) {
-        (Some(reader), Some(_)) => Ok(Some(cursors.start(&reader, messages, name)?)),
+    match (store.journal_reader(), cursors) {
+        (Some(reader), Some(cursors)) if cursors.hold().is_some() => {
+            Ok(Some(cursors.start(&reader, messages, name)?))
+        }
         _ => Ok(None),
     }
 }

@@ -11,7 +11,8 @@ use crate::stop_signals::StopSignals;
 use anyhow::Result;
 use archive::Archive;
 use cluster::ClusterOptions;
-use journal::JournalHold;
+use events::{SinkCursors, SinkStorage};
+use journal::{JournalHold, Seq};
 use std::sync::Arc;
 use store::{Store, StoreOptions};
 use tokio::runtime::Runtime;
@@ -22,6 +23,8 @@ pub(crate) struct OpenedStore {
     pub(crate) config: Config,
     pub(crate) startup: StartupConfig,
     pub(crate) store: Arc<Store>,
+    /// How far the event sinks and CDR files are; `None` if a cluster has none.
+    pub(crate) sink_cursors: Option<SinkCursors>,
     pub(crate) cluster: Option<ClusterMembership>,
 }
 
@@ -35,16 +38,15 @@ pub(crate) struct ClusterMembership {
 }
 
 /// Opens the store of this machine.
-pub(crate) fn open_local(
-    config: Config,
-    startup: StartupConfig,
-    hold: Option<Arc<JournalHold>>,
-) -> Result<OpenedStore> {
+pub(crate) fn open_local(config: Config, startup: StartupConfig) -> Result<OpenedStore> {
+    let hold = Arc::new(JournalHold::new(Seq(0), config.engine.journal_hold));
+    let storage = SinkStorage::alone(&config.appliance.data);
+    let cursors = SinkCursors::load(&storage, &config.event_sinks, &config.cdrs, hold)?;
     let mut options = StoreOptions { cache: config.engine.store_cache, ..StoreOptions::default() };
     options.journal.keep_for = config.engine.journal_retention;
-    options.journal.hold = hold;
+    options.journal.hold = cursors.hold();
     let store = Arc::new(Store::open(&config.appliance.data.join("switchyard.redb"), options)?);
-    Ok(OpenedStore { config, startup, store, cluster: None })
+    Ok(OpenedStore { config, startup, store, sink_cursors: Some(cursors), cluster: None })
 }
 
 /// Follows the cluster's leader until this node leads. Returns `None` if the daemon is stopped meanwhile.
@@ -74,11 +76,18 @@ pub(crate) fn lead_cluster(
     loop {
         let hooks_options = hooks_options(&config, None);
         match node.follow((&config, &startup), &hooks_options, runtime, &mut signals)? {
-            Outcome::Leads(store, node) => {
+            Outcome::Leads(store, node, sinks) => {
                 node.give_snapshots(store.clone(), config.appliance.data.clone());
                 let (config, startup) = startup.select_again(config)?;
                 let cluster = ClusterMembership { leading: Arc::new(node), signals, audit_collector };
-                return Ok(Some(OpenedStore { config, startup, store, cluster: Some(cluster) }));
+                let sink_cursors = sinks.map(|sinks| sinks.load(&config)).transpose()?;
+                return Ok(Some(OpenedStore {
+                    config,
+                    startup,
+                    store,
+                    sink_cursors,
+                    cluster: Some(cluster),
+                }));
             }
             Outcome::Reconfigured(newer) => {
                 tracing::info!("the cluster has another configuration");

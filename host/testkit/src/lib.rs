@@ -15,6 +15,7 @@ pub mod namespace;
 pub mod nats;
 pub mod osmocom;
 pub mod program;
+pub mod rabbitmq;
 pub mod redis;
 pub mod reference_page;
 pub mod sample;

@@ -45,7 +45,12 @@ impl Program {
 
     /// Waits until it listens.
     pub fn wait_for(&mut self, listens: &[SocketAddr]) -> Result<()> {
-        let (pause, deadline) = (StopFlag::default(), Instant::now() + crate::osmocom::TIMEOUT);
+        self.wait_within(listens, crate::osmocom::TIMEOUT)
+    }
+
+    /// Like [`Program::wait_for`], for a program that takes its time.
+    pub fn wait_within(&mut self, listens: &[SocketAddr], timeout: Duration) -> Result<()> {
+        let (pause, deadline) = (StopFlag::default(), Instant::now() + timeout);
         for address in listens {
             while TcpStream::connect(address).is_err() {
                 let name = &self.name;

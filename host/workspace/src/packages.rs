@@ -170,6 +170,11 @@ const PREREQUISITES: &[Prerequisite] = &[
         is_installed: || exists("/usr/sbin/nats-server"),
     },
     Prerequisite {
+        package: "rabbitmq-server",
+        reason: "takes events in the tests, on private ports; the service that the package may start is not needed",
+        is_installed: || exists("/usr/sbin/rabbitmq-server"),
+    },
+    Prerequisite {
         package: "etcd-client",
         reason: "etcdctl, which sets up users of etcd for the tests",
         is_installed: || exists("/usr/bin/etcdctl"),

@@ -37,6 +37,7 @@ const TARGETS: &[FuzzTarget] = &[
     ("oci_artifact", "seeds-oci", 2048),
     ("resp", "", 4096),
     ("nats", "", 4096),
+    ("amqp", "", 4096),
     ("tpdu", "seeds-tpdu", 2048),
 ];
 

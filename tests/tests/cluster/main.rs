@@ -4,5 +4,6 @@ mod addresses;
 mod nodes;
 mod pulled_plugins;
 mod shared_state;
+mod sinks;
 mod take_over;
 mod three_machines;

@@ -5,7 +5,7 @@ use api::EventSinkView;
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
 use behaviour_tests::{Fixture, bind, shipped, until};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -161,6 +161,10 @@ fn an_orderly_restart_goes_on_with_the_open_file() -> Result<()> {
          trailer = \"T{records:0>8}\"\n[[cdr]]\nname = \"lines\"\nformat = \"json-lines\"\nfolder = \"ELSEWHERE\"\n\
          columns = [\"message\", \"state\"]\nnumbers = \"masked\"\n";
     config.tables(&tables.replace("ELSEWHERE", &elsewhere.display().to_string()));
+    let (valid, words) = config.check()?;
+    ensure!(!valid && words.contains("folder: must be below") && words.contains("cdr-root"), "{words}");
+    let root = fixture.folder().canonicalize()?.display().to_string();
+    config.tables(&format!("[configuration]\nmode = \"file\"\ncdr-root = \"{root}\"\n"));
     let submit = |appliance: &TestDaemon, count| -> Result<()> {
         let options =
             SourceOptions { count: Some(count), ..SourceOptions::new(appliance.smpp(), "acme", PASSWORD) };
@@ -183,5 +187,28 @@ fn an_orderly_restart_goes_on_with_the_open_file() -> Result<()> {
     ensure!(lines[1..].iter().all(|line| line.len() == 21 && line.ends_with("acme    ")), "{fixed}");
     let json = std::fs::read_to_string(fixture.folder().join("elsewhere/lines-00000001.jsonl.part"))?;
     ensure!(json.lines().filter(|line| line.contains(r#""state":"relayed""#)).count() == messages, "{json}");
+    Ok(())
+}
+
+#[test]
+fn the_api_sends_no_files_to_other_places() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let appliance = fixture.config()?.start()?;
+    let refused = |change: Value, key: &str| -> Result<()> {
+        let headers = [("if-match", "\"1\""), ("content-type", "application/json")];
+        let body = change.to_string();
+        let (status, text) = appliance.send("PATCH", "/v1/configuration", body.as_bytes(), &headers)?;
+        ensure!((400..500).contains(&status) && text.contains(key), "{change}: {status} {text}");
+        Ok(())
+    };
+    let outside = fixture.folder().canonicalize()?;
+    for folder in [outside.display().to_string(), "/etc".to_owned(), "a/../../b".to_owned()] {
+        refused(json!({ "cdr": [{ "name": "billing", "folder": folder }] }), "cdr-root")?;
+    }
+    refused(json!({ "configuration": { "cdr-root": outside } }), "can only be changed in the file")?;
+    let headers = [("if-match", "\"1\""), ("content-type", "application/json")];
+    let change = json!({ "cdr": [{ "name": "billing", "folder": "daily/north" }] }).to_string();
+    let (status, text) = appliance.send("PATCH", "/v1/configuration", change.as_bytes(), &headers)?;
+    ensure!(status == 200, "{text}");
     Ok(())
 }

@@ -2,7 +2,6 @@ use super::fields::{HEADER_FIELDS, RECORD_FIELDS, TRAILER_FIELDS};
 use super::template::Template;
 use crate::options::EventNumbers;
 use configuration::{Keys, Section, Word};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// The form of CDR files.
@@ -24,9 +23,10 @@ pub struct CdrOptions {
     /// Its name, with which the names of its files begin.
     #[key(example = "billing", length = 1..=64)]
     pub name: String,
-    /// The folder of the files.
+    /// The folder of the files: below `cdr` in the data directory, or below `cdr-root` of `[configuration]`. A relative path is below the
+    /// latter.
     #[key(default_as = "`cdr/NAME` in the data directory")]
-    pub folder: Option<PathBuf>,
+    pub folder: Option<String>,
     /// The form of the files.
     #[key(default = "csv")]
     pub format: CdrFormat,

@@ -1,12 +1,8 @@
 //! The durable position of CDR files.
 
-use crate::EventsError;
-use crate::cursor::write_whole;
 use journal::Seq;
 use model::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
 
 /// The sums of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -25,10 +21,10 @@ pub(crate) struct FileTotals {
 /// How far the files go.
 ///
 /// On disk, `events/NAME.cdr` in the data directory: one line of JSON with these fields, replaced as a whole after the octets are
-/// synced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+/// synced. In a cluster it is in etcd.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct CdrState {
-    /// Which journal it is: [`journal::JournalReader::created`].
+    /// Which journal it is: [`journal::JournalReader::created`], or the number of the cluster.
     pub(crate) journal: u64,
     /// The ends in all records up to this one are in the files.
     pub(crate) seq: u64,
@@ -39,43 +35,92 @@ pub(crate) struct CdrState {
     pub(crate) totals: FileTotals,
     /// The file before is complete, and may not have its final name yet.
     pub(crate) renaming: bool,
+    /// In a cluster, the node that writes the files into its folder.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) node: String,
+    /// In a cluster, files of leaders that were replaced. Each node has two at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left: Vec<LeftFile>,
+}
+
+/// A file in the folder of a node that was replaced before the file had its final name. The node completes it when it is back.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct LeftFile {
+    pub(crate) node: String,
+    /// Its number.
+    pub(crate) file: u64,
+    /// What is behind this length is in files of other nodes.
+    pub(crate) octets: u64,
+    pub(crate) totals: FileTotals,
+    /// It has its trailer, and lacks its name.
+    pub(crate) is_closed: bool,
 }
 
 impl CdrState {
     pub(crate) const fn seq(&self) -> Seq {
         Seq(self.seq)
     }
+
+    /// The state with which this node goes on. What another one has begun stays on its disk, and ends there with what is stored; the
+    /// next number follows in the folder of this one.
+    pub(crate) fn taken_over_by(mut self, node: &str) -> Self {
+        if self.node == node {
+            return self;
+        }
+        if self.renaming {
+            self.left.push(LeftFile {
+                node: self.node.clone(),
+                file: self.file.saturating_sub(1),
+                octets: 0,
+                totals: FileTotals::default(),
+                is_closed: true,
+            });
+        }
+        if self.octets > 0 {
+            self.left.push(LeftFile {
+                node: self.node.clone(),
+                file: self.file,
+                octets: self.octets,
+                totals: self.totals,
+                is_closed: false,
+            });
+            (self.file, self.octets, self.totals) = (self.file + 1, 0, FileTotals::default());
+        }
+        node.clone_into(&mut self.node);
+        self.renaming = false;
+        self
+    }
 }
 
-/// The file with the state.
-#[derive(Debug, Clone)]
-pub(crate) struct CdrStateFile {
-    path: PathBuf,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl CdrStateFile {
-    pub(crate) fn new(folder: &Path, name: &str) -> Self {
-        Self { path: folder.join(format!("{name}.cdr")) }
-    }
-
-    /// The state; `None` if there is none yet.
-    pub(crate) fn load(&self) -> Result<Option<CdrState>, EventsError> {
-        let text = match std::fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(EventsError::CursorFile { path: self.path.clone(), source }),
+    #[test]
+    fn another_node_goes_on_with_the_next_number() {
+        let totals = FileTotals { records: 3, ..FileTotals::default() };
+        let first = CdrState {
+            journal: 1,
+            seq: 70,
+            file: 5,
+            octets: 90,
+            totals,
+            renaming: true,
+            node: "a".to_owned(),
+            left: Vec::new(),
         };
-        let damaged = |error: serde_json::Error| EventsError::CursorDamaged {
-            path: self.path.clone(),
-            what: error.to_string(),
-        };
-        serde_json::from_str(&text).map(Some).map_err(damaged)
-    }
-
-    /// Stores the state, durable on return.
-    pub(crate) fn save(&self, state: &CdrState) -> Result<(), EventsError> {
-        let text = serde_json::to_vec(state).unwrap_or_default();
-        let failed = |source| EventsError::CursorFile { path: self.path.clone(), source };
-        write_whole(&self.path, &text).map_err(failed)
+        assert_eq!(first.clone().taken_over_by("a"), first);
+        let second = first.taken_over_by("b");
+        assert_eq!((second.seq, second.file, second.octets, second.renaming), (70, 6, 0, false));
+        assert_eq!(second.totals, FileTotals::default());
+        let left: Vec<_> = second.left.iter().map(|left| (&*left.node, left.file, left.is_closed)).collect();
+        assert_eq!(left, [("a", 4, true), ("a", 5, false)]);
+        // Nothing is begun, so the number is not used up.
+        let third = second.taken_over_by("c");
+        assert_eq!((&*third.node, third.file, third.left.len()), ("c", 6, 2));
+        // A file of the state before has no node.
+        let text = r#"{"journal":1,"seq":2,"file":3,"octets":0,"totals":{"opened_at":0,"records":0,"segments":0,"captured":0,"refunded":0,"lost_records":0},"renaming":false}"#;
+        let alone: CdrState = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&alone).unwrap(), text);
     }
 }

@@ -3,8 +3,9 @@
 use super::fields::{CdrRecord, header, trailer};
 use super::format::LineFormat;
 use super::options::CdrOptions;
-use super::state::{CdrState, CdrStateFile, FileTotals};
+use super::state::{CdrState, FileTotals, LeftFile};
 use crate::EventsError;
+use crate::position_store::StoredPosition;
 use journal::Seq;
 use model::Timestamp;
 use std::fs::{File, OpenOptions};
@@ -21,8 +22,10 @@ pub(crate) struct CdrWriter {
     options: CdrOptions,
     folder: PathBuf,
     appliance: String,
+    /// The name of this node; empty without a cluster.
+    node: String,
     format: LineFormat,
-    state_file: CdrStateFile,
+    state_file: StoredPosition<CdrState>,
     /// What is stored.
     stored: CdrState,
     /// What is stored, with the lines in `lines`.
@@ -36,19 +39,20 @@ impl CdrWriter {
     pub(crate) fn new(
         options: CdrOptions,
         folder: PathBuf,
-        appliance: String,
-        state_file: CdrStateFile,
+        (appliance, node): (&str, &str),
+        state_file: StoredPosition<CdrState>,
         stored: CdrState,
     ) -> Self {
         let format = LineFormat::new(&options);
         Self {
             options,
             folder,
-            appliance,
+            appliance: appliance.to_owned(),
+            node: node.to_owned(),
             format,
             state_file,
+            next: stored.clone(),
             stored,
-            next: stored,
             lines: Vec::new(),
             file: None,
         }
@@ -70,9 +74,18 @@ impl CdrWriter {
 
     /// Forgets what is not stored, gives a complete file its name, and cuts the open one at its stored length.
     pub(crate) fn resume(&mut self) -> Result<(), EventsError> {
-        (self.next, self.file) = (self.stored, None);
+        // After a failure, it is not known what is stored.
+        if let Some(stored) = self.state_file.load()? {
+            if stored.node != self.node {
+                return Err(EventsError::OtherNode { node: stored.node });
+            }
+            self.stored = stored;
+        }
+        (self.next, self.file) = (self.stored.clone(), None);
         self.lines.clear();
         std::fs::create_dir_all(&self.folder).map_err(self.failed(&self.folder))?;
+        self.finish_left_files()?;
+        self.next.left.retain(|left| left.node != self.node);
         if self.stored.renaming {
             self.finish(self.stored.file.saturating_sub(1))?;
             (self.stored.renaming, self.next.renaming) = (false, false);
@@ -142,7 +155,7 @@ impl CdrWriter {
             return Ok(());
         }
         self.state_file.save(&self.next)?;
-        self.stored = self.next;
+        self.stored = self.next.clone();
         if is_due {
             self.finish(self.stored.file.saturating_sub(1))?;
             // Stored with the next change: a start looks for the file, and finds that it has its name.
@@ -185,6 +198,37 @@ impl CdrWriter {
         }
     }
 
+    /// Completes the files that this node left behind when another one took its place.
+    pub(crate) fn finish_left_files(&self) -> Result<(), EventsError> {
+        let mut own = self.stored.left.iter().filter(|left| left.node == self.node);
+        own.try_for_each(|left| self.finish_left_file(left))
+    }
+
+    fn finish_left_file(&self, left: &LeftFile) -> Result<(), EventsError> {
+        let path = self.part(left.file);
+        if !left.is_closed {
+            let mut file = match OpenOptions::new().write(true).open(&path) {
+                // It has its name already.
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+                opened => opened.map_err(self.failed(&path))?,
+            };
+            let octets = file.metadata().map_err(self.failed(&path))?.len();
+            if octets < left.octets {
+                return Err(EventsError::CdrShort { path, octets, expected: left.octets });
+            }
+            let mut line = Vec::new();
+            let fields = trailer(&self.options.name, left.file, &left.totals, Timestamp::now());
+            self.format.trailer(&mut line, &fields);
+            let written = file
+                .set_len(left.octets)
+                .and_then(|()| file.seek(SeekFrom::End(0)))
+                .and_then(|_| file.write_all(&line))
+                .and_then(|()| file.sync_data());
+            written.map_err(self.failed(&path))?;
+        }
+        self.finish(left.file)
+    }
+
     fn name(&self, number: u64) -> String {
         format!("{}-{number:08}.{}", self.options.name, self.options.extension())
     }
@@ -217,10 +261,25 @@ pub(crate) fn first_number(folder: &Path, name: &str) -> u64 {
 mod tests {
     use super::super::fields::{FieldValue, Fields};
     use super::*;
+    use crate::position_store::PositionFiles;
     use configuration::Keys;
+    use std::sync::Arc;
     use std::time::Duration;
 
     fn writer(folder: &Path) -> CdrWriter {
+        node_writer(folder, "", "cdr")
+    }
+
+    /// The writer of a node of a cluster, with a folder of its own, which begins to lead.
+    fn node_writer(folder: &Path, node: &str, files: &str) -> CdrWriter {
+        let mut writer = unstarted_writer(folder, node, files);
+        let stored = writer.stored.clone().taken_over_by(node);
+        writer.state_file.save(&stored).unwrap();
+        writer.resume().unwrap();
+        writer
+    }
+
+    fn unstarted_writer(folder: &Path, node: &str, files: &str) -> CdrWriter {
         let options = CdrOptions {
             name: "b".to_owned(),
             columns: vec!["message".to_owned()],
@@ -228,20 +287,19 @@ mod tests {
             max_age: Duration::from_secs(60),
             ..CdrOptions::defaults()
         };
-        let file = CdrStateFile::new(&folder.join("events"), "b");
+        let store = Arc::new(PositionFiles::new(folder.join("events")));
+        let mut file = StoredPosition::<CdrState>::new(store, "b.cdr".to_owned());
         let stored = file.load().unwrap().unwrap_or(CdrState {
             journal: 1,
             seq: 0,
-            file: first_number(&folder.join("cdr"), "b"),
+            file: first_number(&folder.join(files), "b"),
             octets: 0,
             totals: FileTotals::default(),
             renaming: false,
+            node: node.to_owned(),
+            left: Vec::new(),
         });
-        // As at the first start.
-        file.save(&stored).unwrap();
-        let mut writer = CdrWriter::new(options, folder.join("cdr"), "A".to_owned(), file, stored);
-        writer.resume().unwrap();
-        writer
+        CdrWriter::new(options, folder.join(files), ("A", node), file, stored)
     }
 
     fn record(message: u64) -> CdrRecord {
@@ -251,12 +309,16 @@ mod tests {
 
     /// The messages in all files, and the names of these.
     fn content(folder: &Path) -> (Vec<u64>, Vec<String>) {
-        let mut names: Vec<String> = std::fs::read_dir(folder.join("cdr"))
+        content_of(&folder.join("cdr"))
+    }
+
+    fn content_of(folder: &Path) -> (Vec<u64>, Vec<String>) {
+        let mut names: Vec<String> = std::fs::read_dir(folder)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         names.sort();
-        let texts = names.iter().map(|name| std::fs::read_to_string(folder.join("cdr").join(name)).unwrap());
+        let texts = names.iter().map(|name| std::fs::read_to_string(folder.join(name)).unwrap());
         let messages = texts
             .flat_map(|text| {
                 let lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -331,10 +393,58 @@ mod tests {
         let mut first = writer(folder.path());
         first.add(&record(1), Timestamp(1_000));
         first.commit(Seq(1), Timestamp(1_000)).unwrap();
-        let stored = first.stored;
         std::fs::write(folder.path().join("cdr/b-00000001.csv.part"), "H").unwrap();
-        let mut again = CdrWriter { stored, ..first };
-        let error = again.resume().unwrap_err().to_string();
+        let error = first.resume().unwrap_err().to_string();
         assert!(error.contains("has 1 octets"), "{error}");
+    }
+
+    #[test]
+    fn nodes_write_each_record_once_in_files_with_consecutive_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let nodes = [("a", "on-a"), ("b", "on-b")];
+        let mut next = 1;
+        // Each of them leads in turn, and dies with octets that are not stored.
+        for (node, files) in nodes.into_iter().cycle().take(6) {
+            let mut leader = node_writer(folder.path(), node, files);
+            assert_eq!(leader.position(), Seq(next - 1));
+            for _ in 0..7 {
+                leader.add(&record(next), Timestamp(1_000));
+                leader.commit(Seq(next), Timestamp(1_001)).unwrap();
+                next += 1;
+            }
+            leader.add(&record(next), Timestamp(1_000));
+            leader.write().unwrap();
+        }
+        // Whoever is back follows, and completes what it has left.
+        let (mut messages, mut names) = (Vec::new(), Vec::new());
+        for (node, files) in nodes {
+            let follower = unstarted_writer(folder.path(), node, files);
+            assert_eq!(follower.stored.node, "b");
+            follower.finish_left_files().unwrap();
+            follower.finish_left_files().unwrap();
+            let (found, mut found_names) = content_of(&folder.path().join(files));
+            messages.extend(found);
+            names.append(&mut found_names);
+        }
+        messages.sort_unstable();
+        names.sort();
+        // The last leader has written one that is not stored.
+        assert_eq!(messages, (1..=next).collect::<Vec<_>>());
+        let last = names.pop().unwrap();
+        assert!(last.ends_with(".csv.part"), "{last}");
+        for (number, name) in (1..).zip(&names) {
+            assert_eq!(*name, format!("b-{number:08}.csv"));
+        }
+    }
+
+    #[test]
+    fn a_node_that_was_replaced_writes_nothing_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut first = node_writer(folder.path(), "a", "on-a");
+        first.add(&record(1), Timestamp(1_000));
+        first.commit(Seq(1), Timestamp(1_001)).unwrap();
+        let _second = node_writer(folder.path(), "b", "on-b");
+        let error = first.resume().unwrap_err().to_string();
+        assert!(error.contains("node \"b\""), "{error}");
     }
 }

@@ -40,6 +40,9 @@ pub(crate) struct ManagementKeys {
     /// Who manages the configuration.
     #[key(default = "api")]
     pub(crate) mode: ManagementMode,
+    /// The folder below which `folder` of `[[cdr]]` must be. It bounds where a change over the API can let the daemon write.
+    #[key(default_as = "`cdr` in the data directory")]
+    pub(crate) cdr_root: Option<PathBuf>,
 }
 
 /// How the configuration is managed.

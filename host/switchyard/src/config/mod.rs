@@ -47,7 +47,7 @@ use numbering::NumberPlan;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 use store::{Store, StoreError};
@@ -290,6 +290,7 @@ impl Config {
             network.find_plan(section, plans);
         }
         self.archive.resolve(&root.section("archive"), &self.appliance.data);
+        self.bound_cdr_folders(root);
         if self.cluster.is_some() && self.archive.url.as_deref().is_some_and(|url| url.starts_with("sqlite:"))
         {
             let what = "is a file of this machine: in a cluster, name a mysql:// or postgres:// server that all nodes reach, or \"none\"";
@@ -431,10 +432,28 @@ impl Config {
                 let list = known_accounts.join(", ");
                 section.error("accounts", format!("{account:?} is not an [[account]]; known are: {list}"));
             }
-            if self.cluster.is_some() {
-                let what = "cannot be used in a cluster yet: the cluster's log in etcd keeps too little";
-                section.error("name", what);
+        }
+    }
+
+    /// Checks that CDR files are written where the file of the configuration allows it.
+    fn bound_cdr_folders(&mut self, root: &Section<'_>) {
+        let own = self.appliance.data.join("cdr");
+        let allowed = self.configuration.cdr_root.clone().unwrap_or_else(|| own.clone());
+        for (section, cdr) in root.sections("cdr").iter().zip(&mut self.cdrs) {
+            let Some(folder) = &mut cdr.folder else { continue };
+            let full = allowed.join(&*folder);
+            if full.components().all(|part| part != Component::ParentDir)
+                && (full.starts_with(&allowed) || full.starts_with(&own))
+            {
+                *folder = full.to_string_lossy().into_owned();
+                continue;
             }
+            let what = format!(
+                "must be below {}, without `..`; to allow another place, set `cdr-root` of [configuration] in the file of the \
+                 configuration, and restart",
+                allowed.display()
+            );
+            section.error("folder", what);
         }
     }
 

@@ -1,13 +1,16 @@
-//! Events in a stream of NATS JetStream: Debian's server, killed and started again.
+//! Events in a stream of NATS JetStream and in queues of RabbitMQ: Debian's servers, killed and started again.
 
 use anyhow::{Context as _, Result, ensure};
 use api::{EventSinkView, PumpState};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemonConfig};
 use behaviour_tests::{Fixture, until};
-use std::collections::BTreeSet;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use testkit::nats::NatsServer;
+use testkit::rabbitmq::{RabbitMqServer, RabbitMqTls};
 
 #[test]
 fn a_stream_has_each_event_once_over_kills_of_both_sides() -> Result<()> {
@@ -68,5 +71,128 @@ fn a_stream_has_each_event_once_over_kills_of_both_sides() -> Result<()> {
     let first = messages.first().context("no message")?;
     let id = first.payload["id"].as_str().context("no id")?;
     ensure!(first.headers.contains(&format!("Nats-Msg-Id: {id}\r\n")), "{first:?}");
+    Ok(())
+}
+
+/// A certificate authority and a certificate for 127.0.0.1.
+fn certificates(folder: &Path) -> Result<RabbitMqTls> {
+    let mut authority = CertificateParams::new(Vec::new())?;
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
+    let key = KeyPair::generate()?;
+    let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.signed_by(&key, &authority)?;
+    let tls = RabbitMqTls {
+        ca: folder.join("ca.pem"),
+        certificate: folder.join("broker.pem"),
+        key: folder.join("broker.key"),
+    };
+    std::fs::write(&tls.ca, authority.pem())?;
+    std::fs::write(&tls.certificate, leaf.pem())?;
+    std::fs::write(&tls.key, key.serialize_pem())?;
+    Ok(tls)
+}
+
+#[test]
+fn queues_have_each_event_over_kills_of_both_sides() -> Result<()> {
+    const MESSAGES: u64 = 60;
+    let fixture = Fixture::new()?;
+    let peer = Sink::start(SinkOptions::default(), &Arc::new(Tally::new(1_000)))?;
+    let tls = certificates(fixture.folder())?;
+    let mut broker = RabbitMqServer::start(&fixture.folder().join("rabbitmq"), &tls)?;
+    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
+    config.account("acme", "").peer("upstream", peer.address(), "dlrs = false\nuncertain = \"send-again\"");
+    config.native("upstream");
+    let types = "token = \"guest:guest\"\nbatch = 8\ntypes = [\"accepted\", \"ended\"]\n";
+    config.tables(&format!(
+        "[[event-sink]]\nname = \"bus\"\nurl = \"{}\"\n{types}\
+         [[event-sink]]\nname = \"secure\"\nurl = \"{}\"\nca = \"{}\"\nexchange = \"audit\"\nsubject = \"sms.a\"\n{types}",
+        broker.url(),
+        broker.secure_url(),
+        tls.ca.display()
+    ));
+    let mut appliance = config.start()?;
+    let states = |appliance: &behaviour_tests::test_daemon::TestDaemon| -> Result<Vec<EventSinkView>> {
+        appliance.read("/v1/event-sinks")
+    };
+    let complaint = |appliance: &behaviour_tests::test_daemon::TestDaemon, words: &str| {
+        until("the sinks are down", || {
+            let is_down = |sink: &EventSinkView| {
+                sink.state == PumpState::Down && sink.error.as_deref().is_some_and(|why| why.contains(words))
+            };
+            Ok(states(appliance)?.iter().all(is_down))
+        })
+    };
+    let mut accepted = BTreeSet::new();
+    for round in 0..3 {
+        let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
+        for number in 0..MESSAGES / 3 {
+            let id = esme.submit(round * 100 + number)?;
+            accepted.insert(id.map_err(|status| anyhow::anyhow!("refused with {status:#x}"))?);
+        }
+        match round {
+            0 => {
+                complaint(&appliance, "404 NOT_FOUND - no exchange")?;
+                broker.make_exchange("switchyard")?;
+                broker.make_exchange("audit")?;
+                complaint(&appliance, "has no queue for the routing key")?;
+                broker.make_queue("events", "switchyard", "switchyard.accepted")?;
+                broker.make_queue("audit", "audit", "sms.a.#")?;
+                until("one sink is up", || Ok(states(&appliance)?[1].state == PumpState::Up))?;
+                // The queue has what comes before the first end, and does not get it with each attempt.
+                until("the other sink waits for a queue", || {
+                    let why = states(&appliance)?[0].error.clone().unwrap_or_default();
+                    Ok(why.contains("switchyard.ended"))
+                })?;
+                let (queued, failed) = (broker.messages("events")?.len(), states(&appliance)?[0].failed);
+                until("other attempts", || Ok(states(&appliance)?[0].failed > failed + 1))?;
+                ensure!(broker.messages("events")?.len() == queued, "more than {queued} events");
+                broker.make_queue("events", "switchyard", "switchyard.ended")?;
+                until("both sinks are up", || {
+                    Ok(states(&appliance)?.iter().all(|sink| sink.state == PumpState::Up))
+                })?;
+            }
+            1 => {
+                broker.kill();
+                appliance = appliance.kill()?.start()?;
+                broker.restart()?;
+            }
+            _ => {}
+        }
+    }
+    until("all events are confirmed", || {
+        let waiting = appliance.get("/v1/status")?["waiting"] == 0;
+        let is_done = |sink: &EventSinkView| {
+            sink.kind == "amqp" && sink.state == PumpState::Up && sink.lag_records == 0
+        };
+        Ok(waiting && states(&appliance)?.iter().all(is_done))
+    })?;
+    for (queue, subject) in [("events", "switchyard"), ("audit", "sms.a")] {
+        let messages = broker.messages(queue)?;
+        for kind in ["accepted", "ended"] {
+            let key = format!("{subject}.{kind}");
+            let of_kind: Vec<_> = messages.iter().filter(|message| message.routing_key == key).collect();
+            // Repetitions have the id of the first, and the same octets.
+            let mut by_id = BTreeMap::new();
+            for message in &of_kind {
+                let id = message.properties["message_id"].as_str().context("no id")?;
+                let first = by_id.entry(id).or_insert(&message.payload);
+                ensure!(**first == message.payload && message.payload["id"] == id, "{message:?}");
+            }
+            let ids: BTreeSet<_> = by_id
+                .values()
+                .filter_map(|event| Some(event["data"]["message"].as_str()?.to_owned()))
+                .collect();
+            ensure!(ids == accepted && by_id.len() == accepted.len(), "{queue} {kind}: {ids:?}");
+        }
+        let first = messages.first().context("no message")?;
+        ensure!(first.properties["delivery_mode"] == 2, "{first:?}");
+        // For each message, its acceptance comes first.
+        let mut known = BTreeSet::new();
+        for message in &messages {
+            let id = message.payload["data"]["message"].as_str().context("no message")?;
+            let is_first = known.insert(id);
+            ensure!(!is_first || message.routing_key.ends_with(".accepted"), "{message:?}");
+        }
+    }
     Ok(())
 }

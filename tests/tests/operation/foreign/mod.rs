@@ -3,3 +3,4 @@
 mod archive;
 mod events;
 mod guide;
+mod metrics;

@@ -1,0 +1,263 @@
+//! The log on the disk of a node, for those who read it from behind: event sinks and CDR files.
+//!
+//! etcd keeps only the last records. Each node writes those that it has appended or followed into a journal of its own, with
+//! the numbers of the log, so that whoever leads next has what the readers of the last leader had not read. The copy follows
+//! the log a moment later, in a thread of its own; what it lacks after a crash is read from etcd again. Only records that a
+//! majority of etcd has get there.
+
+use journal::{Journal as _, JournalError, JournalHold, JournalOptions, JournalReader, JournalRecord};
+use journal::{LocalJournal, Seq};
+use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// So many records may wait for the disk. Then the log waits, too.
+const MOST_WAITING: usize = 1024;
+/// After so many records at the latest, segments that nobody needs are given up.
+const RETIRE_INTERVAL: usize = 64;
+
+/// The records of the log on the disk of this node.
+///
+/// In a folder of the data directory, a journal in a folder with the number of the cluster.
+pub struct LogCopy {
+    queue: Option<SyncSender<JournalRecord>>,
+    thread: Option<JoinHandle<()>>,
+    failure: Arc<Mutex<Option<String>>>,
+    reader: JournalReader,
+    /// The last record that is written, or waits for it.
+    last: Seq,
+}
+
+impl std::fmt::Debug for LogCopy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogCopy").field("last", &self.last).finish_non_exhaustive()
+    }
+}
+
+impl LogCopy {
+    /// Opens the copy of the log of this cluster; a new one begins after record `applied`. `hold` tells which records are needed.
+    ///
+    /// A damaged copy is begun anew: the log is in etcd and in the tables.
+    ///
+    /// # Errors
+    /// Another process uses it, a newer version wrote it, or the disk fails.
+    pub fn open(
+        folder: &Path,
+        cluster: u64,
+        hold: Arc<JournalHold>,
+        applied: Seq,
+    ) -> Result<Self, JournalError> {
+        let path = remove_others(folder, cluster)?;
+        let options = JournalOptions { hold: Some(hold), ..JournalOptions::default() };
+        let journal = match LocalJournal::open_copy(&path, options.clone()) {
+            Err(JournalError::NotFound(_)) => LocalJournal::create(&path, options, applied)?,
+            Err(error @ JournalError::Damaged { .. }) => {
+                tracing::error!(%error, "the copy of the log is damaged and begins anew, sinks may lose older records");
+                return Self::begin_anew(folder, cluster, options, applied);
+            }
+            other => other?,
+        };
+        Self::start(journal)
+    }
+
+    /// Replaces the copy of the log by one that begins after record `applied`: the log has no longer those before.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn replace(
+        folder: &Path,
+        cluster: u64,
+        hold: Arc<JournalHold>,
+        applied: Seq,
+    ) -> Result<Self, JournalError> {
+        let options = JournalOptions { hold: Some(hold), ..JournalOptions::default() };
+        Self::begin_anew(folder, cluster, options, applied)
+    }
+
+    fn begin_anew(
+        folder: &Path,
+        cluster: u64,
+        options: JournalOptions,
+        applied: Seq,
+    ) -> Result<Self, JournalError> {
+        let path = folder.join(folder_name(cluster));
+        match std::fs::remove_dir_all(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(JournalError::Io { path, what: "removing", source });
+            }
+            _ => {}
+        }
+        Self::start(LocalJournal::create(&path, options, applied)?)
+    }
+
+    fn start(journal: LocalJournal) -> Result<Self, JournalError> {
+        let (queue, records) = sync_channel(MOST_WAITING);
+        let failure = Arc::new(Mutex::new(None));
+        let (reader, last) = (journal.reader(), journal.head().seq);
+        let failed = failure.clone();
+        let thread = std::thread::Builder::new()
+            .name("log-copy".to_owned())
+            .spawn(move || write(journal, &records, &failed))
+            .map_err(|source| JournalError::Io {
+                path: PathBuf::from("log-copy"),
+                what: "starting a thread",
+                source,
+            })?;
+        Ok(Self { queue: Some(queue), thread: Some(thread), failure, reader, last })
+    }
+
+    /// The last record that is written, or waits for it.
+    #[must_use]
+    pub const fn last(&self) -> Seq {
+        self.last
+    }
+
+    /// A reader of the copy.
+    #[must_use]
+    pub fn reader(&self) -> JournalReader {
+        self.reader.another()
+    }
+
+    /// Writes the next record of the log; one that it has is left out. Waits while too many are waiting for the disk.
+    ///
+    /// # Errors
+    /// The disk has failed, or the record does not follow the last one. The process must stop then.
+    pub(crate) fn push(&mut self, record: JournalRecord) -> Result<(), JournalError> {
+        if record.seq <= self.last {
+            return Ok(());
+        }
+        let poisoned = |cause| JournalError::Poisoned { cause };
+        if record.seq != self.last.next() {
+            return Err(poisoned(format!("the copy of the log ends at record {}", self.last)));
+        }
+        self.last = record.seq;
+        let sent = self.queue.as_ref().is_some_and(|queue| queue.send(record).is_ok());
+        if sent {
+            return Ok(());
+        }
+        let cause = self.failure.lock().clone();
+        Err(poisoned(cause.unwrap_or_else(|| "the thread of the copy of the log has ended".to_owned())))
+    }
+}
+
+impl Drop for LogCopy {
+    fn drop(&mut self) {
+        // Ends the thread, which gives the folder free.
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Writes records until nobody sends any, or one cannot be written.
+fn write(mut journal: LocalJournal, records: &Receiver<JournalRecord>, failed: &Mutex<Option<String>>) {
+    while let Ok(first) = records.recv() {
+        let more = records.try_iter().take(RETIRE_INTERVAL);
+        for record in std::iter::once(first).chain(more) {
+            if let Err(error) = journal.append_copy(&record) {
+                tracing::error!(%error, "the copy of the log is not written");
+                *failed.lock() = Some(error.to_string());
+                return;
+            }
+        }
+        let head = journal.head().seq;
+        // Nobody but the readers needs them, which the hold knows. On the disk of this node, it cannot fail.
+        let _ = journal.applied(head);
+    }
+}
+
+fn folder_name(cluster: u64) -> String {
+    format!("{cluster:016x}")
+}
+
+/// Removes copies of the logs of other clusters. Returns the path of that of this one.
+fn remove_others(folder: &Path, cluster: u64) -> Result<PathBuf, JournalError> {
+    let failed = |what| move |source| JournalError::Io { path: folder.to_owned(), what, source };
+    std::fs::create_dir_all(folder).map_err(failed("creating"))?;
+    let own = folder.join(folder_name(cluster));
+    for entry in std::fs::read_dir(folder).map_err(failed("listing"))?.flatten() {
+        if entry.path() != own && entry.path().is_dir() {
+            std::fs::remove_dir_all(entry.path()).map_err(failed("removing the copy of another log in"))?;
+        }
+    }
+    Ok(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use journal::{Entry, Term};
+    use std::time::Duration;
+
+    fn record(seq: u64) -> JournalRecord {
+        let entry = Entry::Payload(vec![seq as u8; 9]);
+        // The log has checksums of its own.
+        JournalRecord { term: Term(7), seq: Seq(seq), predecessor: 1, crc: 2, at: 1_000 + seq, entry }
+    }
+
+    fn hold() -> Arc<JournalHold> {
+        Arc::new(JournalHold::new(Seq(0), 1 << 30))
+    }
+
+    fn read(copy: &LogCopy, from: u64, count: usize) -> Vec<(u64, u64)> {
+        let mut reader = copy.reader();
+        let mut found = Vec::new();
+        while found.len() < count {
+            let from = Seq(from + found.len() as u64);
+            let records = reader.read(from, 1 << 20, Duration::from_secs(10)).unwrap();
+            found.extend(records.into_iter().map(|record| (record.seq.0, record.at)));
+        }
+        found
+    }
+
+    #[test]
+    fn a_copy_begins_in_the_middle_and_goes_on_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut copy = LogCopy::open(folder.path(), 5, hold(), Seq(100)).unwrap();
+        for seq in 101..=110 {
+            copy.push(record(seq)).unwrap();
+        }
+        assert_eq!(read(&copy, 101, 10), (101..=110).map(|seq| (seq, 1_000 + seq)).collect::<Vec<_>>());
+        drop(copy);
+        let mut copy = LogCopy::open(folder.path(), 5, hold(), Seq(300)).unwrap();
+        assert_eq!(copy.last(), Seq(110));
+        // What it has is left out, and a gap is refused.
+        for seq in 109..=112 {
+            copy.push(record(seq)).unwrap();
+        }
+        assert!(copy.push(record(114)).is_err());
+        assert_eq!(read(&copy, 109, 4).len(), 4);
+        drop(copy);
+        let copy = LogCopy::replace(folder.path(), 5, hold(), Seq(300)).unwrap();
+        assert_eq!((copy.last(), copy.reader().oldest()), (Seq(300), Seq(301)));
+        drop(copy);
+        // That of another cluster goes.
+        let copy = LogCopy::open(folder.path(), 6, hold(), Seq(0)).unwrap();
+        assert_eq!(copy.last(), Seq(0));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_damaged_copy_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut copy = LogCopy::open(folder.path(), 5, hold(), Seq(100)).unwrap();
+        for seq in 101..=110 {
+            copy.push(record(seq)).unwrap();
+        }
+        drop(copy);
+        let path = std::fs::read_dir(folder.path().join("0000000000000005"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "segment"))
+            .min();
+        let path = path.unwrap();
+        let mut octets = std::fs::read(&path).unwrap();
+        octets[200] ^= 1;
+        std::fs::write(&path, octets).unwrap();
+        let copy = LogCopy::open(folder.path(), 5, hold(), Seq(110)).unwrap();
+        assert_eq!(copy.last(), Seq(110));
+    }
+}

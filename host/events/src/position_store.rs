@@ -1,0 +1,144 @@
+//! Where the readers of the journal store how far they are.
+
+use crate::EventsError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Stores octets by names. The daemon of a node of a cluster implements it over etcd.
+pub trait PositionStore: Send + Sync {
+    /// What is stored; `None` if nothing was.
+    ///
+    /// # Errors
+    /// It cannot be read. The caller tries again.
+    fn load(&self, name: &str) -> Result<Option<Vec<u8>>, EventsError>;
+
+    /// Stores octets in place of `previous`, durable on return.
+    ///
+    /// # Errors
+    /// It is not known whether they are stored; or something else was stored meanwhile, or this node does not lead any more, where that
+    /// may happen.
+    fn save(&self, name: &str, previous: Option<&[u8]>, octets: &[u8]) -> Result<(), EventsError>;
+
+    /// Where it is, for errors.
+    fn place(&self, name: &str) -> String;
+}
+
+/// Files of a folder. Nobody else writes them.
+#[derive(Debug)]
+pub(crate) struct PositionFiles {
+    folder: PathBuf,
+}
+
+impl PositionFiles {
+    pub(crate) const fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    fn failed(&self, name: &str) -> impl FnOnce(std::io::Error) -> EventsError + use<> {
+        let path = self.folder.join(name);
+        move |source| EventsError::PositionFile { path, source }
+    }
+}
+
+impl PositionStore for PositionFiles {
+    fn load(&self, name: &str) -> Result<Option<Vec<u8>>, EventsError> {
+        match std::fs::read(self.folder.join(name)) {
+            Ok(octets) => Ok(Some(octets)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed(name)(error)),
+        }
+    }
+
+    fn save(&self, name: &str, _previous: Option<&[u8]>, octets: &[u8]) -> Result<(), EventsError> {
+        write_whole(&self.folder.join(name), octets).map_err(self.failed(name))
+    }
+
+    fn place(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+}
+
+/// Replaces a file as a whole: after a crash it has the old or the new octets.
+fn write_whole(path: &Path, octets: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let temporary = path.with_extension("new");
+    let mut file = File::create(&temporary)?;
+    file.write_all(octets)?;
+    file.sync_all()?;
+    drop(file);
+    std::fs::rename(&temporary, path)?;
+    File::open(folder)?.sync_all()
+}
+
+/// What one reader stores, as one line of JSON.
+pub(crate) struct StoredPosition<T> {
+    store: Arc<dyn PositionStore>,
+    name: String,
+    /// What is stored; `None` if it is not known.
+    stored: Option<Option<Vec<u8>>>,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned + Serialize> StoredPosition<T> {
+    pub(crate) fn new(store: Arc<dyn PositionStore>, name: String) -> Self {
+        Self { store, name, stored: None, value: PhantomData }
+    }
+
+    /// The position; `None` if there is none yet.
+    pub(crate) fn load(&mut self) -> Result<Option<T>, EventsError> {
+        let octets = self.store.load(&self.name)?;
+        self.stored = Some(octets.clone());
+        let damaged = |error: serde_json::Error| EventsError::PositionDamaged {
+            place: self.store.place(&self.name),
+            what: error.to_string(),
+        };
+        octets.as_deref().map(serde_json::from_slice).transpose().map_err(damaged)
+    }
+
+    /// Stores the position, durable on return. After an error, it may be stored or not.
+    pub(crate) fn save(&mut self, value: &T) -> Result<(), EventsError> {
+        let octets = serde_json::to_vec(value).unwrap_or_default();
+        let stored = match self.stored.take() {
+            Some(stored) => stored,
+            None => self.store.load(&self.name)?,
+        };
+        self.store.save(&self.name, stored.as_deref(), &octets)?;
+        self.stored = Some(Some(octets));
+        Ok(())
+    }
+}
+
+impl<T> std::fmt::Debug for StoredPosition<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoredPosition").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursor::Cursor;
+
+    #[test]
+    fn a_position_is_what_was_stored_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let events = folder.path().join("events");
+        let store: Arc<dyn PositionStore> = Arc::new(PositionFiles::new(events.clone()));
+        let stored = || StoredPosition::<Cursor>::new(store.clone(), "crm.cursor".to_owned());
+        let mut file = stored();
+        assert_eq!(file.load().unwrap(), None);
+        for seq in [1, 7] {
+            file.save(&Cursor { journal: 5, seq }).unwrap();
+            assert_eq!(stored().load().unwrap(), Some(Cursor { journal: 5, seq }));
+        }
+        std::fs::write(events.join("crm.cursor"), "{").unwrap();
+        let error = file.load().unwrap_err().to_string();
+        assert!(error.contains("crm.cursor") && error.contains("Remove it"), "{error}");
+    }
+}

@@ -1,0 +1,40 @@
+use crate::position_store::{PositionFiles, PositionStore};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where the readers of the journal keep their positions and files.
+#[derive(Clone)]
+pub struct SinkStorage {
+    pub(crate) positions: Arc<dyn PositionStore>,
+    /// The data directory of this appliance.
+    pub(crate) data: PathBuf,
+    /// The name of this node; empty without a cluster.
+    pub(crate) node: String,
+    /// What tells the journal from any other; `None` if its own files do.
+    pub(crate) journal: Option<u64>,
+}
+
+impl SinkStorage {
+    /// That of an appliance without a cluster: files in the folder `events` of the data directory.
+    #[must_use]
+    pub fn alone(data: &Path) -> Self {
+        Self {
+            positions: Arc::new(PositionFiles::new(data.join("events"))),
+            data: data.to_owned(),
+            node: String::new(),
+            journal: None,
+        }
+    }
+
+    /// That of a node of a cluster: `positions` are shared, `data` is its own. `cluster` is the number of the cluster.
+    #[must_use]
+    pub fn of_node(node: &str, cluster: u64, positions: Arc<dyn PositionStore>, data: &Path) -> Self {
+        Self { positions, data: data.to_owned(), node: node.to_owned(), journal: Some(cluster) }
+    }
+}
+
+impl std::fmt::Debug for SinkStorage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SinkStorage").field("node", &self.node).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,144 @@
+//! Event sinks and CDR files of a node of a cluster: their positions in etcd, and the log on the disk of this node.
+
+use crate::config::Config;
+use crate::critical_thread;
+use anyhow::{Context as _, Result};
+use cluster::{Cluster, LogCopy};
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use events::{CdrOptions, EventSinkOptions, EventsError, PositionStore, SinkCursors, SinkStorage};
+use journal::{JournalHold, Seq};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The folder with the copy of the log in the data directory.
+const FOLDER: &str = "cluster-log";
+/// How often a node that follows looks how far the readers of the leader are.
+const POLL: Duration = Duration::from_secs(1);
+
+/// The positions in etcd.
+struct EtcdPositions(Arc<Cluster>);
+
+impl EtcdPositions {
+    fn failed(&self, name: &str) -> impl FnOnce(cluster::ClusterError) -> EventsError + use<> {
+        let place = self.place(name);
+        move |error| EventsError::SharedPosition { place, source: error.into() }
+    }
+}
+
+impl PositionStore for EtcdPositions {
+    fn load(&self, name: &str) -> Result<Option<Vec<u8>>, EventsError> {
+        self.0.position(name).map_err(self.failed(name))
+    }
+
+    fn save(&self, name: &str, previous: Option<&[u8]>, octets: &[u8]) -> Result<(), EventsError> {
+        self.0.write_position(name, previous, octets).map_err(self.failed(name))
+    }
+
+    fn place(&self, name: &str) -> String {
+        format!("the position {name:?} in etcd")
+    }
+}
+
+/// The event sinks and CDR files of the cluster.
+pub(crate) struct ClusterSinks {
+    storage: SinkStorage,
+    sinks: Vec<EventSinkOptions>,
+    cdrs: Vec<CdrOptions>,
+    /// What the copy of the log keeps.
+    hold: Arc<JournalHold>,
+    folder: PathBuf,
+    cluster: u64,
+}
+
+impl ClusterSinks {
+    /// Those that are configured; `None` if there are none. Then this node needs no copy of the log.
+    pub(crate) fn of(config: &Config, cluster: &Arc<Cluster>) -> Result<Option<Self>> {
+        let data = &config.appliance.data;
+        let folder = data.join(FOLDER);
+        if config.event_sinks.is_empty() && config.cdrs.is_empty() {
+            match std::fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("removing {}", folder.display()));
+                }
+                _ => return Ok(None),
+            }
+        }
+        let positions = Arc::new(EtcdPositions(cluster.clone()));
+        Ok(Some(Self {
+            storage: SinkStorage::of_node(cluster.node(), cluster.number(), positions, data),
+            sinks: config.event_sinks.clone(),
+            cdrs: config.cdrs.clone(),
+            // Everything, until the positions are known.
+            hold: Arc::new(JournalHold::new(Seq(0), config.engine.journal_hold)),
+            folder,
+            cluster: cluster.number(),
+        }))
+    }
+
+    /// The copy of the log. A new one begins after record `applied`.
+    pub(crate) fn open_copy(&self, applied: Seq) -> Result<LogCopy> {
+        Ok(LogCopy::open(&self.folder, self.cluster, self.hold.clone(), applied)?)
+    }
+
+    /// A new copy that begins after record `applied`. The one before must be closed.
+    pub(crate) fn replace_copy(&self, applied: Seq) -> Result<LogCopy> {
+        tracing::warn!(
+            record = applied.0,
+            "etcd has no longer what the copy of the log lacks, it begins anew; sinks that are further behind lose events if \
+             this node leads"
+        );
+        Ok(LogCopy::replace(&self.folder, self.cluster, self.hold.clone(), applied)?)
+    }
+
+    /// The positions, for a node that leads from now on.
+    pub(crate) fn load(&self, config: &Config) -> Result<SinkCursors> {
+        Ok(SinkCursors::load(&self.storage, &config.event_sinks, &config.cdrs, self.hold.clone())?)
+    }
+
+    /// What a node that follows does for them, until the returned watch is dropped: it gives up records that no reader needs, and
+    /// completes CDR files that it has left behind as a leader.
+    pub(crate) fn watch(self: &Arc<Self>) -> Result<SinkWatch> {
+        let sinks = self.clone();
+        let (stop, stopped) = bounded::<()>(0);
+        let run = move || {
+            let mut has_failed = false;
+            loop {
+                match sinks.follow() {
+                    Ok(()) => has_failed = false,
+                    Err(error) => {
+                        if !has_failed {
+                            tracing::warn!(%error, "following the positions of event sinks failed, trying again");
+                        }
+                        has_failed = true;
+                    }
+                }
+                if stopped.recv_timeout(POLL) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        };
+        let thread = critical_thread::spawn("sink-positions", run)?;
+        Ok(SinkWatch { stop: Some(stop), thread: Some(thread) })
+    }
+
+    fn follow(&self) -> Result<(), EventsError> {
+        SinkCursors::load(&self.storage, &self.sinks, &self.cdrs, self.hold.clone())?.finish_left_files()
+    }
+}
+
+/// The thread of a node that follows. Dropping it waits for its end: a leader writes the same files.
+pub(crate) struct SinkWatch {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for SinkWatch {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Event sinks and CDR files over take-overs.
+
+use crate::nodes::Bed;
+use anyhow::{Context as _, Result, ensure};
+use behaviour_tests::load::Probe;
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemonConfig};
+use behaviour_tests::{SmsApi, until};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// The ids of the messages that have an event of this type.
+fn messages_with(sink: &SmsApi, kind: &str) -> BTreeSet<String> {
+    let requests = sink.requests();
+    let events = requests.iter().flat_map(|request| request.body.as_array().into_iter().flatten());
+    let of_kind = events.filter(|event: &&Value| event["type"] == kind);
+    of_kind.filter_map(|event| Some(event["data"]["message"].as_str()?.to_owned())).collect()
+}
+
+/// The messages in the CDR files of all nodes, in the order of the numbers of the files, and the names of these.
+fn records(folders: &[PathBuf]) -> Result<(Vec<String>, Vec<String>)> {
+    let mut files = Vec::new();
+    for folder in folders {
+        let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        files.extend(found.map(|entry| entry.path()));
+    }
+    files.sort_by_key(|path| path.file_name().map(ToOwned::to_owned));
+    let (mut messages, mut names) = (Vec::new(), Vec::new());
+    for path in files {
+        let text = std::fs::read_to_string(&path)?;
+        let ids: Vec<_> =
+            text.lines().filter_map(|line| line.strip_prefix("R,")).map(str::to_owned).collect();
+        if let Some(trailer) = text.lines().find_map(|line| line.strip_prefix("T,billing,")) {
+            let count = trailer.split(',').nth(1).context("no count")?;
+            ensure!(count == ids.len().to_string(), "{}: {trailer}, {} records", path.display(), ids.len());
+        }
+        messages.extend(ids);
+        names.push(path.file_name().context("no name")?.to_string_lossy().into_owned());
+    }
+    Ok((messages, names))
+}
+
+fn config(bed: &Bed, node: &str, sink: &SmsApi) -> Result<TestDaemonConfig> {
+    let mut config = bed.node(node, "")?;
+    config.tables(&format!(
+        "[[event-sink]]\nname = \"crm\"\nurl = \"{}\"\ntypes = [\"accepted\", \"ended\"]\n\
+         [[cdr]]\nname = \"billing\"\ncolumns = [\"message\"]\nmax-size = \"2KiB\"\n",
+        sink.base_url()
+    ));
+    Ok(config)
+}
+
+#[test]
+fn a_killed_leader_takes_no_event_along_and_repeats_no_cdr() -> Result<()> {
+    let (bed, sink) = (Bed::new()?, SmsApi::start()?);
+    let nodes = [config(&bed, "a", &sink)?, config(&bed, "b", &sink)?];
+    let folders: Vec<_> = nodes.iter().map(|node| node.data().join("cdr/billing")).collect();
+    let [first, second] = nodes;
+    let mut leader = first.start()?;
+    let mut follower = second.follow()?;
+    let source = bed.source()?;
+    let mut answered = BTreeSet::new();
+    for round in 0..4 {
+        bed.wait_for_traffic()?;
+        let mut esme = Probe::bind(leader.smpp(), "acme", PASSWORD, "861", false)?;
+        for number in 0..40 {
+            let id = esme.submit(round * 100 + number)?;
+            answered.insert(id.map_err(|status| anyhow::anyhow!("refused with {status:#x}"))?);
+        }
+        let dead = leader.kill()?;
+        leader = follower.ready()?;
+        follower = dead.follow()?;
+    }
+    bed.wait_for_traffic()?;
+    source.stop();
+    source.join()?;
+    until("all messages have ended", || {
+        Ok(bed.tally.summary().missing == 0 && leader.get("/v1/status")?["waiting"] == 0)
+    })?;
+    until("the sink has all events", || {
+        let accepted = messages_with(&sink, "switchyard.message.accepted");
+        let ended = messages_with(&sink, "switchyard.message.ended");
+        Ok(accepted.is_superset(&answered) && accepted == ended)
+    })?;
+    let accepted = messages_with(&sink, "switchyard.message.accepted");
+    let count = usize::try_from(bed.tally.accepted_count())? + answered.len();
+    ensure!(accepted.len() >= count, "{} of {count}", accepted.len());
+    until("all records are written, and the files of dead leaders are complete", || {
+        let (messages, names) = records(&folders)?;
+        let open = names.iter().filter(|name| name.ends_with(".part")).count();
+        Ok(messages.len() >= accepted.len() && open <= 1)
+    })?;
+    let (messages, names) = records(&folders)?;
+    let ids: BTreeSet<_> = messages.iter().cloned().collect();
+    ensure!(ids.len() == messages.len(), "{} records of {} messages", messages.len(), ids.len());
+    ensure!(ids == accepted, "{} records, {} messages", ids.len(), accepted.len());
+    for (number, name) in (1..).zip(&names) {
+        ensure!(name.starts_with(&format!("billing-{number:08}.csv")), "{number}: {name}");
+    }
+    for folder in &folders {
+        ensure!(std::fs::read_dir(folder)?.count() > 1, "{} has no files", folder.display());
+    }
+    Ok(())
+}
