@@ -23,6 +23,7 @@ mod pages;
 mod request_context;
 mod router;
 mod search;
+mod session_extractor;
 mod settings;
 mod table;
 mod traffic_map;

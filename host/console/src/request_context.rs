@@ -5,14 +5,11 @@ use crate::configuration_cache::ConfigurationCache;
 use crate::form::Form;
 use api::{Permission, WhoamiView};
 use axum::Router;
-use axum::extract::{ConnectInfo, FromRequestParts};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -62,37 +59,6 @@ pub(crate) fn local_path(path: &str) -> Option<&str> {
         && !path.starts_with("//")
         && path.bytes().all(|c| c.is_ascii_graphic() && c != b'\\');
     good.then_some(path)
-}
-
-impl FromRequestParts<ConsoleState> for RequestContext {
-    type Rejection = Response;
-
-    async fn from_request_parts(parts: &mut Parts, console: &ConsoleState) -> Result<Self, Response> {
-        let api_caller = api_caller(parts, console);
-        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        let principal = match api_caller.call(Method::GET, "/v1/whoami", ApiRequest::default()).await {
-            Ok(answer) => answer.read().map_err(|error| crate::layout::error_page(&parts.headers, &error))?,
-            Err(error) if error.status == StatusCode::UNAUTHORIZED => {
-                let next = if parts.method == Method::GET && path != "/" { path.as_str() } else { "" };
-                return Err(Redirect::to(&with_query("/login", &[("next", next)])).into_response());
-            }
-            Err(error) => return Err(crate::layout::error_page(&parts.headers, &error)),
-        };
-        let done = parts.uri.query().and_then(|query| {
-            query.split('&').find_map(|pair| pair.strip_prefix("done=")).map(str::to_owned)
-        });
-        Ok(Self { console: console.clone(), api_caller, principal, theme: theme(&parts.headers), path, done })
-    }
-}
-
-/// The API caller of a request.
-pub(crate) fn api_caller(parts: &Parts, console: &ConsoleState) -> ApiCaller {
-    ApiCaller {
-        api: console.api.clone(),
-        cookies: parts.headers.get_all(header::COOKIE).iter().cloned().collect(),
-        address: parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| *address),
-        is_live_update: parts.uri.path() == crate::live::PATH,
-    }
 }
 
 impl RequestContext {
