@@ -1,7 +1,8 @@
 //! The API of erasures.
 
 use crate::problem::Problem;
-use crate::request::PathParams;
+use crate::request::{JsonBody, PathParams};
+use crate::request_audit::{AuditedResult, with_audit_detail};
 use crate::service::{Provides, Service, call_json};
 
 use access::Caller;
@@ -17,10 +18,15 @@ pub trait Erasures: Send + Sync + 'static {
     /// # Errors
     /// If there is no such message, it has not ended, or the archive does not answer.
     fn erase_content(&self, id: &str, by: &str) -> Result<api::ContentErasureView, Problem>;
+    /// Erases all of one number in store and archive, in at most 10,000 messages; a repetition continues.
+    ///
+    /// # Errors
+    /// If it is no number, or the archive does not answer.
+    fn erase_number(&self, number: &str, by: &str) -> Result<api::NumberErasureView, Problem>;
 }
 
 pub(crate) fn routes<S: Provides<dyn Erasures>>() -> OpenApiRouter<S> {
-    OpenApiRouter::new().routes(routes!(erase_content))
+    OpenApiRouter::new().routes(routes!(erase_content)).routes(routes!(erase_number))
 }
 
 /// Erases the content of a finished message: its text, the text that a screen replaced, and what plugins asked on its behalf.
@@ -37,4 +43,27 @@ async fn erase_content(
     PathParams(id): PathParams<String>,
 ) -> Result<Json<api::ContentErasureView>, Problem> {
     call_json(backend, move |backend| backend.erase_content(&id, &caller.name)).await
+}
+
+/// Erases all of one number: the contents of finished messages that it sent or received, and the number in them. The receipt
+/// says what was done and what remains. A repetition continues.
+#[utoipa::path(
+    post,
+    path = "/v1/erasures",
+    request_body = api::NumberErasureRequest,
+    responses((status = 200, description = "The receipt.", body = api::NumberErasureView)),
+)]
+async fn erase_number(
+    backend: Service<dyn Erasures>,
+    Extension(caller): Extension<Caller>,
+    JsonBody(request): JsonBody<api::NumberErasureRequest>,
+) -> AuditedResult<api::NumberErasureView> {
+    let receipt =
+        call_json(backend, move |backend| backend.erase_number(&request.number, &caller.name)).await?;
+    with_audit_detail(receipt, |receipt| {
+        let api::NumberErasureView { id, number, rows, contents, in_flight, awaiting_archive, .. } = receipt;
+        format!(
+            "erasure {id} of {number}: {rows} rows, {contents} contents; {in_flight} in flight, {awaiting_archive} await the archive"
+        )
+    })
 }

@@ -21,6 +21,7 @@ const PERMISSIONS: &[(Method, &str, Permission)] = &[
     (Method::POST, "/v1/messages/{id}/cancel", Permission::Operate),
     (Method::POST, "/v1/messages/{id}/retry", Permission::Operate),
     (Method::DELETE, "/v1/messages/{id}/content", Permission::Erase),
+    (Method::POST, "/v1/erasures", Permission::Erase),
     (Method::GET, "/v1/subscribers/{subscriber}", Permission::Read),
     (Method::POST, "/v1/subscribers/{subscriber}/wake", Permission::Operate),
     (Method::POST, "/v1/subscribers/{subscriber}/silent-sms", Permission::Operate),

@@ -65,7 +65,7 @@ pub use configuration::{
 pub use core_networks::{
     CoreConnectionView, CoreNetworkFaultView, CoreNetworkMo, CoreNetworkMt, CoreNetworkView, HlrQuestions,
 };
-pub use erasures::ContentErasureView;
+pub use erasures::{ContentErasureView, NumberErasureRequest, NumberErasureView};
 pub use event_sinks::EventSinkView;
 pub use hook_calls::{CallSumView, HookCallsIntervalView, HookCallsView};
 pub use hooks::{

@@ -6,7 +6,7 @@ use crate::history::{self, ArchiveFilter, ArchivePage, RecordFields};
 use crate::retention::{self, TrimReport};
 use crate::statistics::{self, Period};
 use crate::text_retention::TextRetention;
-use crate::{ArchiveError, ArchiveOptions, AuditLog, Record};
+use crate::{ArchiveError, ArchiveOptions, ArchiveRedaction, AuditLog, Record};
 use api::{AuditEntry, StatisticsView};
 use configuration::Keys;
 use model::{MessageId, Timestamp};
@@ -25,6 +25,7 @@ pub struct Archive {
     pub(crate) pump_erasures: PumpErasures,
     pub(crate) overwriting: Overwriting,
     pub(crate) text_retention: TextRetention,
+    pub(crate) redaction: Arc<ArchiveRedaction>,
 }
 
 impl std::fmt::Debug for Archive {
@@ -48,7 +49,14 @@ impl Archive {
             pump_erasures: PumpErasures::default(),
             overwriting: Overwriting::default(),
             text_retention: TextRetention::default(),
+            redaction: Arc::default(),
         })
+    }
+
+    /// An archive whose pump applies these rules to the rows that it writes.
+    #[must_use]
+    pub fn with_redaction(self, redaction: ArchiveRedaction) -> Self {
+        Self { redaction: Arc::new(redaction), ..self }
     }
 
     pub(crate) fn options(&self) -> ArchiveOptions {
@@ -105,7 +113,15 @@ impl Archive {
         fields: RecordFields,
         timeout: Duration,
     ) -> Result<ArchivePage, ArchiveError> {
-        self.with_timeout(history::page(&*self.backend, filter, after, limit, fields, timeout)).await
+        self.with_timeout(history::page(
+            (&*self.backend, &self.redaction),
+            filter,
+            after,
+            limit,
+            fields,
+            timeout,
+        ))
+        .await
     }
 
     /// One message with all its columns.

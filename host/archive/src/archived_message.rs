@@ -76,7 +76,7 @@ impl ArchivedMessage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MissingData {
     /// An older version archived the message, without host calls and prices, and rewritten addresses without their
-    /// type.
+    /// type; or a rule redacted its numbers.
     Older,
     /// The content was erased.
     ContentErased,
@@ -88,7 +88,7 @@ impl MissingData {
     pub fn name(self) -> &'static str {
         match self {
             Self::ContentErased => "the content was erased",
-            Self::Older => "archived by a version that did not store host call results",
+            Self::Older => "archived without host call results, by an older version or with redacted numbers",
         }
     }
 }

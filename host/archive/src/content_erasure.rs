@@ -4,11 +4,11 @@
 //! that a screen replaced, and gets a step that says when and by whom.
 
 use crate::backend::Session;
+use crate::erased_trace::trace_without_content;
 use crate::error::Fault;
 use crate::sql::{ColumnType, Dialect, Statement};
 use crate::{Archive, ArchiveError};
-use model::{ContentErasure, MessageId, Step, StepKind, Timestamp};
-use serde_json::{Value, json};
+use model::{ContentErasure, MessageId};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -58,6 +58,11 @@ impl Archive {
         let erased = self.with_timeout(work).await;
         session.close().await;
         erased
+    }
+
+    /// Lets the pump's thread overwrite unused octets of the database.
+    pub(crate) fn begin_overwriting(&self) {
+        self.overwriting.begin();
     }
 
     /// Whether copies of erased values may still be in unused parts of the database's file, which the pump's thread is
@@ -164,37 +169,4 @@ pub(crate) async fn erase_rows(
 pub(crate) fn push_ids(statement: &mut Statement, ids: impl Iterator<Item = i64>) {
     let ids: Vec<_> = ids.map(|id| id.to_string()).collect();
     statement.push(if ids.is_empty() { "NULL" } else { "" }).push(&ids.join(","));
-}
-
-/// A trace without the text that a screen replaced, and with a step for the erasure. `None` if it is no trace.
-pub(crate) fn trace_without_content(trace: &str, at: Timestamp, by: &Arc<str>) -> Option<String> {
-    let mut trace: Value = serde_json::from_str(trace).ok()?;
-    if let Some(octets) = trace.pointer_mut("/screening/submitted/octets") {
-        *octets = json!("");
-    }
-    let step: Step = Step { at, kind: StepKind::ContentErased { by: by.clone() } };
-    trace.get_mut("steps")?.as_array_mut()?.push(serde_json::to_value(step).ok()?);
-    serde_json::to_string(&trace).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_trace_keeps_all_but_the_submitted_text() {
-        let trace = concat!(
-            r#"{"submission":{"expires_at":17},"route":{"legs":[{"peer":"a"}]},"#,
-            r#""screening":{"plugin":"p","version":"v","submitted":{"octets":"68656c6c6f","data_coding":8}},"#,
-            r#""steps":[{"at":1,"step":"accepted"}]}"#,
-        );
-        let erased = trace_without_content(trace, Timestamp(7), &"ada".into()).unwrap();
-        assert!(!erased.contains("68656c6c6f"), "{erased}");
-        let decoded = crate::trace::decode_trace(&erased).unwrap();
-        let submitted = decoded.screening.unwrap().submitted_text.unwrap();
-        assert!(submitted.octets.is_empty() && submitted.data_coding == 8);
-        assert_eq!(model::content_erased_at(&decoded.steps), Some(Timestamp(7)));
-        assert_eq!(decoded.steps.len(), 2);
-        assert_eq!(trace_without_content("no JSON", Timestamp(7), &"ada".into()), None);
-    }
 }

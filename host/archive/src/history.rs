@@ -3,7 +3,7 @@ use crate::error::Fault;
 use crate::measures::HOUR;
 use crate::record::{columns, record};
 use crate::sql::{ColumnType, Dialect, Statement};
-use crate::{ArchiveError, Record};
+use crate::{ArchiveError, ArchiveRedaction, Record};
 use model::{Direction, FinalState, MessageId, Timestamp, escape};
 use std::time::{Duration, Instant};
 
@@ -89,7 +89,7 @@ const QUICK_FRACTION: u32 = 8;
 pub(crate) const DEFAULT_SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) async fn page(
-    backend: &dyn Backend,
+    (backend, redaction): (&dyn Backend, &ArchiveRedaction),
     filter: &ArchiveFilter,
     after: Option<MessageId>,
     limit: usize,
@@ -111,7 +111,7 @@ pub(crate) async fn page(
         let low = first.max(last.saturating_sub(scan_size - 1));
         let most = limit + 1 - page.records.len();
         let this = Instant::now();
-        page.records.extend(scan_range(backend, filter, (low, last), most, fields).await?);
+        page.records.extend(scan_range((backend, redaction), filter, (low, last), most, fields).await?);
         if this.elapsed() < (timeout / QUICK_FRACTION).min(DEFAULT_SEARCH_TIMEOUT / (5 * QUICK_FRACTION)) {
             scan_size = scan_size.saturating_mul(2);
         }
@@ -131,7 +131,7 @@ pub(crate) async fn page(
 
 /// The newest matching messages of a range of ids.
 async fn scan_range(
-    backend: &dyn Backend,
+    (backend, redaction): (&dyn Backend, &ArchiveRedaction),
     filter: &ArchiveFilter,
     range: (i64, i64),
     most: usize,
@@ -142,7 +142,7 @@ async fn scan_range(
     match &filter.number {
         // With a number, find the ids first: both indexes return them in order without reading rows.
         Some(number) => {
-            let ids = find_ids_by_number(backend, filter, number, range, most).await?;
+            let ids = find_ids_by_number((backend, redaction), filter, number, range, most).await?;
             if ids.is_empty() {
                 return Ok(Vec::new());
             }
@@ -243,17 +243,16 @@ pub(crate) fn conditions(statement: &mut Statement, filter: &ArchiveFilter, (fir
 
 /// The newest ids with this number, newest first.
 async fn find_ids_by_number(
-    backend: &dyn Backend,
+    (backend, redaction): (&dyn Backend, &ArchiveRedaction),
     filter: &ArchiveFilter,
     number: &str,
     range: (i64, i64),
     most: usize,
 ) -> Result<Vec<i64>, Fault> {
-    let bare = escape(number.strip_prefix('+').unwrap_or(number).as_bytes());
-    let forms = [format!("+{bare}"), bare];
+    let number = escape(number.as_bytes());
     let mut ids = Vec::new();
     for column in filter.side.columns() {
-        for form in &forms {
+        for form in &redaction.forms(column, &number) {
             let mut statement = Statement::new(backend.dialect(), "SELECT id FROM messages");
             // The planner's statistics may be stale, and it might choose the primary key for a rare number.
             match backend.dialect() {

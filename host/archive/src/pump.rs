@@ -338,8 +338,9 @@ impl Pump {
         let (source, refused, most) =
             (self.source.clone(), self.refused.clone(), self.archive.options().batch.max(1));
         let again = self.archive.options().refused_retry_interval;
-        let status = self.status.clone();
+        let (status, redaction) = (self.status.clone(), self.archive.redaction.clone());
         spawn_blocking(move || {
+            let now = Timestamp::now();
             let messages = source.read(after, most)?;
             let mut read = ReadBatch {
                 rows: Vec::with_capacity(messages.len()),
@@ -354,7 +355,10 @@ impl Pump {
                     continue;
                 }
                 match Row::new(message, ended, &*source) {
-                    Ok(row) => read.rows.push(row),
+                    Ok(mut row) => {
+                        redaction.apply(&mut row, now);
+                        read.rows.push(row);
+                    }
                     Err(error) => {
                         tracing::error!(%error, "message cannot be archived, it stays in the store");
                         refused.insert(message.id, Instant::now() + again);

@@ -1,4 +1,4 @@
-use crate::redaction::redact_trace;
+use crate::shown_trace::redact_trace;
 use crate::sql::{COLUMNS, Cell, ColumnType};
 use crate::trace::{DecodedTrace, decode_trace};
 use api::{FinishedMessageView, FinishedPriceView};

@@ -3,8 +3,7 @@
 use crate::backend::Session;
 use crate::error::Fault;
 use crate::measures::HOUR;
-use crate::sql::{Dialect, Statement};
-use crate::text_retention::first_number;
+use crate::sql::{ColumnType, Dialect, Statement};
 use model::Timestamp;
 use std::time::{Duration, Instant};
 
@@ -18,6 +17,15 @@ pub struct TrimReport {
     pub messages: u64,
     /// Statements executed.
     pub steps: u64,
+}
+
+/// The number in the first column of the first row, if it is one.
+pub(crate) async fn first_number(
+    session: &mut dyn Session,
+    statement: &Statement,
+) -> Result<Option<i64>, Fault> {
+    let table = session.select(statement, &[ColumnType::Big]).await?;
+    Ok(table.first().and_then(|row| row.first()?.number()))
 }
 
 /// Deletes messages of hours that ended before `before`, by ranges of ids, oldest first.

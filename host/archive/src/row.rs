@@ -1,6 +1,6 @@
 use crate::PeerDirectory;
-use crate::content_erasure::trace_without_content;
 use crate::decision;
+use crate::erased_trace::trace_without_content;
 use crate::measures::{Measure, MeasureCounts};
 use crate::trace;
 use bytes::Bytes;

@@ -8,6 +8,7 @@ use crate::backend::Session;
 use crate::content_erasure::{STEP, erase_rows};
 use crate::error::Fault;
 use crate::measures::HOUR;
+use crate::retention::first_number;
 use crate::sql::{Cell, ColumnType, Dialect, Statement};
 use model::{ContentErasure, MessageId, Timestamp};
 use std::collections::BTreeMap;
@@ -227,12 +228,4 @@ impl Run {
         first.number(hour.saturating_sub(LATE_HOURS));
         Ok(first_number(session, &first).await?.map_or(from, |first| first.saturating_sub(1)))
     }
-}
-
-pub(crate) async fn first_number(
-    session: &mut dyn Session,
-    statement: &Statement,
-) -> Result<Option<i64>, Fault> {
-    let table = session.select(statement, &[ColumnType::Big]).await?;
-    Ok(table.first().and_then(|row| row.first()?.number()))
 }

@@ -46,6 +46,8 @@ pub enum CliCommand {
     Ledger(crate::ledger::LedgerCommand),
     /// Manage opt-outs: which subscribers receive nothing from which senders.
     OptOut(crate::opt_out::OptOutCommand),
+    /// Erase all of one number: the contents of its finished messages, and the number in them. This cannot be undone.
+    Erase(crate::erase::EraseCommand),
     /// Show refused submissions: counts since the start, and the most recent ones of each account.
     Refusals(crate::refusals::RefusalsCommand),
     /// Show or change the log level until the next start.
@@ -100,6 +102,7 @@ impl CliCommand {
             Self::Table(command) => command.run(streams),
             Self::Ledger(command) => command.run(streams),
             Self::OptOut(command) => command.run(streams),
+            Self::Erase(command) => command.run(streams),
             Self::Refusals(command) => command.run(streams),
             Self::LogLevel(command) => command.run(streams),
             Self::Backup(command) => command.run(streams),

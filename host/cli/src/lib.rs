@@ -14,6 +14,7 @@ mod config;
 mod context;
 mod doctor;
 mod drain;
+mod erase;
 mod explain;
 #[cfg(test)]
 mod fake_api;

@@ -43,6 +43,7 @@ const PAGES: &[ManualPage] = manual_pages![
     "guide/operation",
     "guide/plugin-sources",
     "guide/plugins",
+    "guide/privacy",
     "guide/queues",
     "guide/redis-clients",
     "guide/sgip",

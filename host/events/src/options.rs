@@ -2,6 +2,7 @@ use crate::cloud_event::EventType;
 use crate::record_source::NamedMessages;
 use configuration::{Keys, Section, Word};
 use model::NumberDisplay;
+use redaction::NumberRedaction;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -105,6 +106,8 @@ pub struct EventSinkOptions {
     /// How the numbers of subscribers are shown. Events have no texts of messages.
     #[key(default = "masked")]
     pub numbers: EventNumbers,
+    /// Rules for numbers, in place of `numbers`.
+    pub redact: NumberRedaction,
 }
 
 impl EventSinkOptions {

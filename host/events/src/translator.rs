@@ -81,8 +81,8 @@ impl Translator<'_> {
             submission: facts.submission.map(|id| id.to_string()),
             direction: direction.name(),
             account,
-            source: numbers.address(&facts.source),
-            destination: numbers.address(&facts.destination),
+            source: self.options.redact.source(&facts.source, numbers),
+            destination: self.options.redact.destination(&facts.destination, numbers),
         })
     }
 
@@ -103,7 +103,11 @@ impl Translator<'_> {
         let data = PoolData {
             pool: pool.clone(),
             entry: number,
-            number: self.options.numbers.display().text(entry.number.to_string()),
+            // It is the sender of messages.
+            number: self
+                .options
+                .redact
+                .source_text(&entry.number.to_string(), self.options.numbers.display()),
             change: entry.change,
             state: row.map(|row| row.state),
             by: entry.by.clone(),

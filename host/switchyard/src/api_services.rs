@@ -130,11 +130,13 @@ impl DaemonServices {
             source_readers: Default::default(),
             binding: Mutex::new(()),
         });
+        let event_sinks = Arc::new(EventSinkService(parts.event_sinks));
         let erasures = Arc::new(ErasureService {
             core: core.clone(),
             registry: registry.clone(),
             store: store.clone(),
             history: parts.history.clone(),
+            event_sinks: event_sinks.clone(),
         });
         let records = Arc::new(RecordService {
             core: core.clone(),
@@ -147,7 +149,6 @@ impl DaemonServices {
             peer_observer: parts.peer_observer,
             conversions: ConversionLog::default(),
         });
-        let event_sinks = Arc::new(EventSinkService(parts.event_sinks));
         let status = Arc::new(StatusService {
             name: parts.name.to_owned(),
             started: parts.started,

@@ -3,13 +3,14 @@
 use crate::archiving::ArchiveReader;
 use crate::arguments::parse_id;
 use crate::core_handle::{self, CoreHandle};
+use crate::event_sinks::EventSinkService;
 use crate::problems::shutting_down_problem;
 use admin::{Problem, ProblemKind};
 use engine::{EngineAnswer, Event};
-use model::{ContentErasure, Message, MessageId, Timestamp};
+use model::{Address, ContentErasure, Message, MessageId, NumberDisplay, Timestamp};
 use ports::LinkRegistry;
 use std::sync::Arc;
-use store::{Store, StoredMessage};
+use store::{ScanStep, Store, StoredMessage};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -20,6 +21,7 @@ pub(crate) struct ErasureService {
     pub(crate) store: Arc<Store>,
     /// `None`: there is no archive.
     pub(crate) history: Option<ArchiveReader>,
+    pub(crate) event_sinks: Arc<EventSinkService>,
 }
 
 impl ErasureService {
@@ -30,6 +32,77 @@ impl ErasureService {
             Some(EngineAnswer::Done) => Ok(()),
             _ => Err(shutting_down_problem()),
         }
+    }
+}
+
+/// Records of the store that are looked at in one step.
+const SCAN_STEP: usize = 20_000;
+
+/// Messages of a number in the store.
+#[derive(Default)]
+struct NumberInStore {
+    in_flight: u64,
+    finished: u64,
+    /// Those of the finished ones whose content was erased now.
+    erased: u64,
+}
+
+impl ErasureService {
+    /// Erases the contents of a number's finished messages in the store, and counts its messages.
+    fn erase_number_in_store(
+        &self,
+        digits: &str,
+        at: Timestamp,
+        by: &Arc<str>,
+    ) -> Result<NumberInStore, Problem> {
+        let is_it = |address: &Address| address.text().trim_start_matches('+') == digits;
+        let mut found = NumberInStore::default();
+        let mut before = MessageId(i64::MAX.unsigned_abs());
+        loop {
+            let scan = self.store.scan_backwards(before, SCAN_STEP, 1_000, |_, summary| {
+                if is_it(&summary.source) || is_it(&summary.destination) {
+                    ScanStep::Take
+                } else {
+                    ScanStep::Skip
+                }
+            });
+            let scan = scan.map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
+            let mut erasures = Vec::new();
+            for stored in scan.found {
+                match stored {
+                    StoredMessage::Waiting(..) => found.in_flight += 1,
+                    StoredMessage::Finished(message, ended) => {
+                        found.finished += 1;
+                        if ended.content_erased_at().is_none() {
+                            erasures.push(ContentErasure { id: message.id, at, by: by.clone() });
+                        }
+                    }
+                }
+            }
+            if !erasures.is_empty() {
+                found.erased += erasures.len() as u64;
+                self.erase_in_store(erasures)?;
+            }
+            match scan.edge {
+                Some(edge) => before = edge,
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// What has perhaps a number that was erased in store and archive.
+    fn not_reached(&self) -> Vec<String> {
+        let sinks = admin::EventSinkStates::event_sinks(&*self.event_sinks);
+        let mut places = vec![
+            "journal: its records are overwritten after keep-log of [engine]".to_owned(),
+            "backups that were taken before".to_owned(),
+            "the audit log, where the number is the subject of an admin's operation".to_owned(),
+        ];
+        places.extend(sinks.iter().map(|sink| match sink.kind.as_str() {
+            "cdr" => format!("CDR files of {}", sink.name),
+            _ => format!("what was sent to event sink {}", sink.name),
+        }));
+        places
     }
 }
 
@@ -74,5 +147,55 @@ impl admin::Erasures for ErasureService {
         })?;
         tracing::info!(id = id.0, by, "content of a message erased by admin");
         Ok(api::ContentErasureView { id: id.to_string(), content_erased_at: erased_at.0 })
+    }
+
+    fn erase_number(&self, number: &str, by: &str) -> Result<api::NumberErasureView, Problem> {
+        let digits = number.strip_prefix('+').unwrap_or(number);
+        if !(5..=20).contains(&digits.len()) || !digits.bytes().all(|octet| octet.is_ascii_digit()) {
+            let detail = "number: must be 5 to 20 digits, with or without a plus sign";
+            return Err(Problem::new(ProblemKind::BadRequest, detail));
+        }
+        let mut octets = [0; 8];
+        getrandom::fill(&mut octets)
+            .map_err(|error| Problem::new(ProblemKind::Internal, format!("no random numbers: {error}")))?;
+        let (id, at, by): (_, _, Arc<str>) = (model::hex(&octets), Timestamp::now(), by.into());
+        // The store before the archive: what is archived meanwhile is found there.
+        let stored = self.erase_number_in_store(digits, at, &by)?;
+        let archived = match &self.history {
+            Some(history) => {
+                let erased = history.runtime.block_on(history.archive.erase_number(digits, at, &by));
+                erased.map_err(|error| {
+                    let detail = format!("{error}; repeat the request: it continues");
+                    Problem::new(ProblemKind::Unavailable, detail)
+                })?
+            }
+            None => archive::NumberErasure { is_complete: true, ..Default::default() },
+        };
+        let wanted = digits.to_owned();
+        let opt_outs = self.core.query(move |engine, _| {
+            let all = engine.opt_outs(usize::MAX);
+            let is_it = |octets: &[u8]| octets.strip_prefix(b"+").unwrap_or(octets) == wanted.as_bytes();
+            all.iter().filter(|one| is_it(&one.subscriber) || is_it(&one.sender)).count()
+        });
+        let opt_outs = opt_outs.ok_or_else(shutting_down_problem)?;
+        tracing::info!(
+            id,
+            by = &*by,
+            rows = archived.rows,
+            in_flight = stored.in_flight,
+            "number erased by admin"
+        );
+        Ok(api::NumberErasureView {
+            id,
+            at: at.0,
+            number: NumberDisplay::Masked.text(number),
+            rows: archived.rows,
+            contents: archived.contents + stored.erased,
+            in_flight: stored.in_flight,
+            awaiting_archive: stored.finished,
+            opt_outs_kept: opt_outs as u64,
+            complete: archived.is_complete && stored.in_flight == 0 && stored.finished == 0,
+            not_reached: self.not_reached(),
+        })
     }
 }

@@ -192,7 +192,8 @@ impl Daemon {
         // Where finished messages and events go.
         let archive = match &config.archive.url {
             Some(url) => {
-                let archive = Archive::open(url, config.archive.options)?;
+                let archive =
+                    Archive::open(url, config.archive.options)?.with_redaction(config.archive.redact.clone());
                 archive.set_text_retention(config.text_retention());
                 Some(archive)
             }

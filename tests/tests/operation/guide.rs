@@ -21,7 +21,7 @@ pub(crate) const TUTORIAL: [&str; 5] = [
 ];
 
 /// The pages of the guide walk, in order. A page may need what an earlier one has created.
-pub(crate) const GUIDE: [&str; 20] = [
+pub(crate) const GUIDE: [&str; 21] = [
     "docs/guide/install.md",
     "docs/guide/command-line.md",
     "docs/guide/tls-and-users.md",
@@ -42,6 +42,7 @@ pub(crate) const GUIDE: [&str; 20] = [
     "docs/guide/moving-from-kannel-and-jasmin.md",
     "docs/guide/billing.md",
     "docs/guide/operation.md",
+    "docs/guide/privacy.md",
 ];
 
 /// Commands of the manual that no test runs as they are, with the reason.

@@ -36,9 +36,12 @@ fn the_pump_waits_for_the_database() {
 }
 
 /// All octets of the database's files: the file itself, the write-ahead log and its index.
-fn files(folder: &std::path::Path) -> Vec<u8> {
-    let files = std::fs::read_dir(folder).unwrap();
-    files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect()
+fn files(folder: &std::path::Path) -> std::io::Result<Vec<u8>> {
+    let mut octets = Vec::new();
+    for file in std::fs::read_dir(folder)? {
+        octets.extend(std::fs::read(file?.path())?);
+    }
+    Ok(octets)
 }
 
 fn count(octets: &[u8], text: &[u8]) -> usize {
@@ -54,11 +57,11 @@ fn erased_texts_are_in_none_of_the_files() {
     let pump = archive.pump(source.clone()).start().unwrap();
     let shuffled = |by: u64| (0..1200_u64).map(move |n| n * by % 1200);
     for some in shuffled(1009).collect::<Vec<_>>().chunks(37) {
-        source.put(some.iter().map(|n| scenarios::screened(*n)));
+        source.put(some.iter().map(|n| scenarios::erasures::screened(*n)));
         pump.wake();
         source.wait_for(0);
     }
-    let before = files(fixture.0.path());
+    let before = files(fixture.0.path()).unwrap();
     assert!(
         count(&before, b"Message number") >= 1200 && count(&before, b"5375626d697474656420617320") >= 1200
     );
@@ -68,11 +71,11 @@ fn erased_texts_are_in_none_of_the_files() {
             + count(octets, format!("{}\"", model::hex(format!("Submitted as {n}").as_bytes())).as_bytes())
     };
     for (round, some) in shuffled(701).collect::<Vec<_>>().chunks(300).enumerate() {
-        let erasures = some.iter().map(|n| scenarios::erasure(*n)).collect();
+        let erasures = some.iter().map(|n| scenarios::erasures::erasure(*n)).collect();
         assert_eq!(runtime.block_on(archive.erase_content(erasures)).unwrap(), 300);
         if round == 0 {
             scenarios::until("unused octets are overwritten", || !archive.is_overwriting());
-            let octets = files(fixture.0.path());
+            let octets = files(fixture.0.path()).unwrap();
             let found: Vec<_> = some.iter().filter(|n| left(&octets, **n) > 0).collect();
             assert!(found.is_empty(), "{} of 300 are still there: {found:?}", found.len());
         }
@@ -80,6 +83,6 @@ fn erased_texts_are_in_none_of_the_files() {
     scenarios::until("unused octets are overwritten", || !archive.is_overwriting());
     pump.stop();
     drop(archive);
-    let octets = files(fixture.0.path());
+    let octets = files(fixture.0.path()).unwrap();
     assert_eq!((count(&octets, b"Message number"), count(&octets, b"5375626d697474656420617320")), (0, 0));
 }

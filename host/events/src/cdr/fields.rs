@@ -4,6 +4,7 @@ use super::state::FileTotals;
 use crate::cloud_event::rfc3339;
 use crate::message_facts::{MessageDirectory, MessageFacts, attempts};
 use model::{FinalRecord, MessageId, NumberDisplay, PriceState};
+use redaction::NumberRedaction;
 use std::borrow::Cow;
 
 /// The fields of the first line.
@@ -92,7 +93,7 @@ impl CdrRecord {
         (id, facts): (MessageId, Option<&MessageFacts>),
         ended: &FinalRecord,
         directory: &dyn MessageDirectory,
-        numbers: NumberDisplay,
+        (numbers, redact): (NumberDisplay, &NumberRedaction),
     ) -> Self {
         let none = || FieldValue::Text(Cow::Borrowed(""));
         let number = |number: Option<u64>| number.map_or_else(none, FieldValue::Number);
@@ -125,8 +126,11 @@ impl CdrRecord {
             ("direction", direction),
             ("account", account),
             ("peer", peer),
-            ("source", facts.map_or_else(none, |facts| owned(numbers.address(&facts.source)))),
-            ("destination", facts.map_or_else(none, |facts| owned(numbers.address(&facts.destination)))),
+            ("source", facts.map_or_else(none, |facts| owned(redact.source(&facts.source, numbers)))),
+            (
+                "destination",
+                facts.map_or_else(none, |facts| owned(redact.destination(&facts.destination, numbers))),
+            ),
             ("accepted_at", facts.map_or_else(none, |facts| owned(rfc3339(facts.accepted_at)))),
             ("ended_at", owned(rfc3339(ended.at))),
             ("state", FieldValue::Text(Cow::Borrowed(ended.state.name()))),

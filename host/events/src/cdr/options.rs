@@ -2,6 +2,7 @@ use super::fields::{HEADER_FIELDS, RECORD_FIELDS, TRAILER_FIELDS};
 use super::template::Template;
 use crate::options::EventNumbers;
 use configuration::{Keys, Section, Word};
+use redaction::NumberRedaction;
 use std::time::Duration;
 
 /// The form of CDR files.
@@ -52,6 +53,8 @@ pub struct CdrOptions {
     /// How the numbers of subscribers are shown.
     #[key(default = "whole")]
     pub numbers: EventNumbers,
+    /// Rules for numbers, in place of `numbers`.
+    pub redact: NumberRedaction,
 }
 
 impl CdrOptions {

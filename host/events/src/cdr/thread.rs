@@ -130,8 +130,8 @@ impl CdrThread {
             let facts = window.get(*id);
             let account = facts.map(|facts| facts.account(directory, Some(ended)).1).unwrap_or_default();
             if self.options.has_account(&account) {
-                let numbers = self.options.numbers.display();
-                self.writer.add(&CdrRecord::new((*id, facts), ended, directory, numbers), record.at);
+                let shown = (self.options.numbers.display(), &self.options.redact);
+                self.writer.add(&CdrRecord::new((*id, facts), ended, directory, shown), record.at);
             }
             window.remove(*id);
         }

@@ -1,6 +1,6 @@
 //! Sections of the daemon itself: appliance, engine, number pools, number plans, archive.
 
-use archive::ArchiveOptions;
+use archive::{ArchiveOptions, ArchiveRedaction};
 use configuration::{Keys, Section, Word, files};
 use engine::{PoolLimits, Settings};
 use model::{PoolName, PoolSettings, Strategy};
@@ -210,6 +210,8 @@ pub(crate) struct ArchiveSettings {
     source: String,
     #[key(flatten)]
     pub(crate) options: ArchiveOptions,
+    /// Rules for numbers and texts of the messages that are archived from now on.
+    pub(crate) redact: ArchiveRedaction,
     /// The URL; `None` if finished messages stay in the store until they expire.
     #[key(skip)]
     pub(crate) url: Option<String>,

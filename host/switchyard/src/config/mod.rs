@@ -44,6 +44,7 @@ use hooks::OnFault;
 use links::ListenerKind;
 use model::{Directory, Hook, PeerId};
 use numbering::NumberPlan;
+use redaction::RedactionKeys;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -201,6 +202,9 @@ pub(crate) struct Config {
     /// The archive of finished messages.
     #[key(restart = "the archive is opened at the start, and its messages stay where they are")]
     pub(crate) archive: ArchiveSettings,
+    /// What the rules of `redact` share.
+    #[key(restart = "event sinks, CDR files and the archive have it from the start")]
+    redaction: RedactionKeys,
     /// The initial binding of the screen, which decides whether a message may pass.
     screen: BindingKeys,
     /// The initial binding of the lookup, which tells what is known of a message's number, and the settings of lookups.
@@ -315,6 +319,7 @@ impl Config {
             first
         }));
         self.check_names(root);
+        self.set_redaction_key(root);
     }
 
     /// The peers, gateways and so on of the document, by kind and section, with their names.
@@ -412,6 +417,22 @@ impl Config {
                     "{peer:?} is not a [[peer]], [[gateway]], [[plugin-peer]], [[gsm]] or [[account]]"
                 );
                 root.section(section).error(key, what);
+            }
+        }
+    }
+
+    /// Gives the key of hashes to the rules that need it.
+    fn set_redaction_key(&mut self, root: &Section<'_>) {
+        let key = self.redaction.hash_key();
+        let archive = std::iter::once((root.section("archive"), &mut self.archive.redact.numbers));
+        let sinks = self.event_sinks.iter_mut().map(|sink| &mut sink.redact);
+        let cdrs = self.cdrs.iter_mut().map(|cdr| &mut cdr.redact);
+        let places = archive
+            .chain(root.sections("event-sink").into_iter().zip(sinks))
+            .chain(root.sections("cdr").into_iter().zip(cdrs));
+        for (section, rules) in places {
+            if let Err(problem) = rules.set_key(key.clone()) {
+                section.error("redact", problem);
             }
         }
     }

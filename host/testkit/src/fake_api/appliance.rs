@@ -114,6 +114,7 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/messages/{id}", get(messages::show))
         .route("/v1/messages/{id}/{act}", post(nothing))
         .route("/v1/messages/{id}/content", delete(made(|| messages::content_erasure("1"))))
+        .route("/v1/erasures", post(made(messages::number_erasure)))
         .route("/v1/explain", post(made(messages::explanation)))
         .route("/v1/queue-actions", live(|| messages::queue_actions().to_vec()).post(created(|| messages::suspension(QueueActionStateView::Active))))
         .route("/v1/queue-actions/preview", post(made(messages::preview)))

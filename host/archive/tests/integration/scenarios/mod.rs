@@ -12,7 +12,7 @@
 
 mod audit_logs;
 mod decisions;
-mod erasures;
+pub mod erasures;
 pub mod messages;
 
 pub use audit_logs::audit_logs_of_nodes_are_kept_apart;
@@ -21,9 +21,7 @@ pub use decisions::{
     long_texts_survive_a_round_trip, rows_of_older_versions_stay_readable,
 };
 
-pub use erasures::{
-    a_content_erased_on_its_way_is_not_archived, erased_contents_are_gone, erasure, screened,
-};
+pub use erasures::{a_content_erased_on_its_way_is_not_archived, erased_contents_are_gone};
 
 use api::{PumpState, StatisticsView};
 use archive::{

@@ -5,10 +5,10 @@ use super::{now, peer_name, problem};
 use admin::ProblemKind;
 use api::{
     AttemptOutcome, AttemptView, ContentErasureView, ExplanationView, MessagePageView, MessageRowView,
-    MessageStateView, OptOutView, OptOutsView, PresenceSign, PriceView, QuarantinePageView, QuarantinedView,
-    QueueActionKindView, QueueActionPreview, QueueActionSample, QueueActionScopeView, QueueActionStateView,
-    QueueActionView, RoutingView, StepView, SubscriberQueueView, SubscriberStateView, SubscriberView,
-    TraceView, UncertainPageView, UncertainView,
+    MessageStateView, NumberErasureView, OptOutView, OptOutsView, PresenceSign, PriceView,
+    QuarantinePageView, QuarantinedView, QueueActionKindView, QueueActionPreview, QueueActionSample,
+    QueueActionScopeView, QueueActionStateView, QueueActionView, RoutingView, StepView, SubscriberQueueView,
+    SubscriberStateView, SubscriberView, TraceView, UncertainPageView, UncertainView,
 };
 use axum::Json;
 use axum::extract::{Path, Request};
@@ -117,6 +117,21 @@ fn trace(id: &str, body: bool) -> TraceView {
 
 pub(super) fn content_erasure(id: &str) -> ContentErasureView {
     ContentErasureView { id: id.to_owned(), content_erased_at: now() }
+}
+
+pub(super) fn number_erasure() -> NumberErasureView {
+    NumberErasureView {
+        id: "4f0c2d91aa17b001".to_owned(),
+        at: now(),
+        number: "4915******78".to_owned(),
+        rows: 17,
+        contents: 16,
+        in_flight: 1,
+        awaiting_archive: 0,
+        opt_outs_kept: 0,
+        complete: false,
+        not_reached: vec!["CDR files of billing".to_owned()],
+    }
 }
 
 pub(super) fn messages() -> MessagePageView {
