@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 pub struct EventSinkView {
     /// Its name.
     pub name: String,
-    /// The protocol: `http`, `nats` or `amqp`; `cdr-file` for CDR files.
+    /// The protocol: `http`, `nats`, `amqp` or `kafka`; `cdr-file` for CDR files.
     pub kind: String,
     /// `starting` until it has accepted an event, `up` or `down`.
     #[schema(inline)]

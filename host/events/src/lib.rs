@@ -14,6 +14,7 @@ mod error;
 mod event_data;
 mod held_positions;
 mod http;
+mod kafka;
 mod message_facts;
 mod nats;
 mod options;

@@ -42,6 +42,7 @@ pub(crate) enum SinkProtocol {
     Http,
     Nats,
     Amqp,
+    Kafka,
 }
 
 impl SinkProtocol {
@@ -50,6 +51,7 @@ impl SinkProtocol {
             "http" | "https" => Some(Self::Http),
             "nats" | "tls" => Some(Self::Nats),
             "amqp" | "amqps" => Some(Self::Amqp),
+            "kafka" | "kafkas" => Some(Self::Kafka),
             _ => None,
         }
     }
@@ -60,6 +62,7 @@ impl SinkProtocol {
             Self::Http => "http",
             Self::Nats => "nats",
             Self::Amqp => "amqp",
+            Self::Kafka => "kafka",
         }
     }
 }
@@ -72,14 +75,15 @@ pub struct EventSinkOptions {
     #[key(example = "crm", length = 1..=64)]
     pub name: String,
     /// Where events go: they are posted to `http://` or `https://`, published to a stream of NATS JetStream at `nats://HOST[:PORT]` or
-    /// `tls://HOST[:PORT]`, or to an exchange of AMQP 0.9.1 at `amqp://HOST[:PORT][/VHOST]` or `amqps://HOST[:PORT][/VHOST]`.
+    /// `tls://HOST[:PORT]`, to an exchange of AMQP 0.9.1 at `amqp://HOST[:PORT][/VHOST]` or `amqps://HOST[:PORT][/VHOST]`, or to a topic of
+    /// Kafka at `kafka://HOST[:PORT],…` or `kafkas://HOST[:PORT],…`.
     #[key(example = "https://crm.example/events")]
     pub url: String,
-    /// The certificate authority of an https, tls or amqps URL, PEM.
+    /// The certificate authority of an https, tls, amqps or kafkas URL, PEM.
     #[key(existing, default_as = "the authorities that the system trusts")]
     pub ca: Option<PathBuf>,
     /// By HTTP a token that is sent with each request: `Authorization: Bearer TOKEN`. By NATS a token, or `USER:PASSWORD`. By
-    /// AMQP `USER:PASSWORD`.
+    /// AMQP and Kafka (SASL PLAIN) `USER:PASSWORD`.
     #[key(secret, or_file)]
     pub token: String,
     /// By NATS, events are published to the subjects `SUBJECT.TYPE`, such as `switchyard.ended`; by AMQP, these are the routing keys.
@@ -88,10 +92,13 @@ pub struct EventSinkOptions {
     /// By AMQP, the exchange that events are published to. It must exist.
     #[key(default = "switchyard", length = 1..=255)]
     pub exchange: String,
+    /// By Kafka, the topic that events are produced to. It must exist.
+    #[key(default = "switchyard", length = 1..=249)]
+    pub topic: String,
     /// By HTTP, one event or many in a request.
     #[key(default = "batch")]
     pub mode: EventMode,
-    /// Maximum number of events in a request, or that NATS or AMQP has not acknowledged.
+    /// Maximum number of events in a request, or that a stream, exchange or topic has not acknowledged.
     #[key(range = 1..=1000, default = 100)]
     pub batch: usize,
     /// Maximum time for the answer to a request.
@@ -124,19 +131,24 @@ impl EventSinkOptions {
         } else if !self.url.is_empty()
             && (protocol.is_none() || authority.is_empty() || self.url.contains(char::is_whitespace))
         {
-            let what = "must be an http, https, nats, tls, amqp or amqps URL, such as \"https://crm.example/events\"";
+            let what = "must be an http, https, nats, tls, amqp, amqps, kafka or kafkas URL, such as \"https://crm.example/events\"";
             section.error("url", what);
         }
         if protocol.is_some_and(|protocol| protocol != SinkProtocol::Http) && section.has("mode") {
             section.error("mode", "is for HTTP");
         }
-        if protocol == Some(SinkProtocol::Http) && section.has("subject") {
+        let has_subjects = matches!(protocol, None | Some(SinkProtocol::Nats | SinkProtocol::Amqp));
+        if !has_subjects && section.has("subject") {
             section.error("subject", "is for NATS and AMQP");
+        }
+        if protocol.is_some_and(|protocol| protocol != SinkProtocol::Kafka) && section.has("topic") {
+            section.error("topic", "is for Kafka");
         }
         if protocol.is_some_and(|protocol| protocol != SinkProtocol::Amqp) && section.has("exchange") {
             section.error("exchange", "is for AMQP");
         }
-        if protocol == Some(SinkProtocol::Amqp) && !self.token.is_empty() && !self.token.contains(':') {
+        let has_user = matches!(protocol, Some(SinkProtocol::Amqp | SinkProtocol::Kafka));
+        if has_user && !self.token.is_empty() && !self.token.contains(':') {
             section.error("token", "must be USER:PASSWORD");
         }
         if self.subject.contains(|c: char| c.is_whitespace() || matches!(c, '*' | '>'))

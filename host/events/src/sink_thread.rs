@@ -140,7 +140,13 @@ impl SinkThread {
                 .map(|event| {
                     let mut json = Vec::with_capacity(512);
                     event.write_json(&mut json, &self.source_attribute);
-                    EncodedEvent { id: event.id.clone(), kind: event.kind, json }
+                    EncodedEvent {
+                        id: event.id.clone(),
+                        kind: event.kind,
+                        subject: event.subject.clone(),
+                        time: event.time,
+                        json,
+                    }
                 })
                 .collect();
             let mut delay = FIRST_DELAY;

@@ -6,6 +6,7 @@ use crate::cdr::{CdrOptions, CdrState, CdrThread, CdrWriter, first_number};
 use crate::cursor::Cursor;
 use crate::held_positions::{HeldPositions, first_needed};
 use crate::http::HttpTransport;
+use crate::kafka::KafkaTransport;
 use crate::message_facts::MessageDirectory;
 use crate::nats::NatsTransport;
 use crate::options::{EventSinkOptions, SinkProtocol};
@@ -16,12 +17,13 @@ use crate::sink_storage::SinkStorage;
 use crate::sink_thread::SinkThread;
 use crate::transport::EventTransport;
 use api::EventSinkView;
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use journal::{JournalHold, JournalReader, Seq};
 use model::Timestamp;
+use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A sink that has not started.
 #[derive(Debug)]
@@ -135,13 +137,20 @@ impl SinkCursors {
         }
         // With all positions, and before any of them moves.
         starting.held.apply();
+        let (running, ended) = bounded::<()>(0);
         for (sink, run) in threads {
+            let running = running.clone();
+            let run = move || {
+                run();
+                drop(running);
+            };
             std::thread::Builder::new()
                 .name("events".to_owned())
                 .spawn(run)
                 .map_err(|source| EventsError::Thread { sink, source })?;
         }
-        Ok(EventSinks { sinks: starting.running, reader: reader.another(), _stop: stop })
+        let stop = Mutex::new(Some(stop));
+        Ok(EventSinks { sinks: starting.running, reader: reader.another(), stop, ended })
     }
 }
 
@@ -192,6 +201,7 @@ impl Starting<'_> {
             SinkProtocol::Http => Box::new(HttpTransport::new(&options)?),
             SinkProtocol::Nats => Box::new(NatsTransport::new(&options)?),
             SinkProtocol::Amqp => Box::new(AmqpTransport::new(&options)?),
+            SinkProtocol::Kafka => Box::new(KafkaTransport::new(&options)?),
         };
         let named = options.named_messages();
         let thread = SinkThread {
@@ -266,10 +276,21 @@ struct RunningSink {
 pub struct EventSinks {
     sinks: Vec<RunningSink>,
     reader: JournalReader,
-    _stop: Sender<()>,
+    /// The readers stop when it is dropped.
+    stop: Mutex<Option<Sender<()>>>,
+    /// Disconnected when all have ended.
+    ended: Receiver<()>,
 }
 
 impl EventSinks {
+    /// Lets the readers store their positions and end. Waits so long for those that are sending.
+    pub fn stop(&self, timeout: Duration) {
+        *self.stop.lock() = None;
+        if self.ended.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
+            tracing::info!("an event sink does not answer, some of its events are sent again");
+        }
+    }
+
     /// The state of each reader, in the order of the configuration.
     #[must_use]
     pub fn status(&self) -> Vec<EventSinkView> {

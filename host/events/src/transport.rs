@@ -1,10 +1,14 @@
 use crate::cloud_event::EventType;
+use model::Timestamp;
 
 /// An event in the form in which it is sent.
 #[derive(Debug)]
 pub(crate) struct EncodedEvent {
     pub(crate) id: String,
     pub(crate) kind: EventType,
+    /// What it is about.
+    pub(crate) subject: Option<String>,
+    pub(crate) time: Timestamp,
     pub(crate) json: Vec<u8>,
 }
 

@@ -36,7 +36,7 @@ use model::Directory;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::Store;
 
 /// The environment variable with the path of the operator's socket. The systemd unit of the appliance image sets it; it
@@ -253,6 +253,13 @@ impl DaemonServices {
         let pump = self.records.pump.lock().take();
         if let Some(pump) = pump {
             pump.stop();
+        }
+    }
+
+    /// Stops the event sinks; those that are sending have this time.
+    pub(crate) fn stop_event_sinks(&self, within: Duration) {
+        if let Some(sinks) = &self.event_sinks.0 {
+            sinks.stop(within);
         }
     }
 }

@@ -15,7 +15,7 @@ use archive::AuditLog;
 use cluster::{Cluster, ClusterError, ClusterOptions, EtcdJournal, FollowedTail, Suspicion};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use hooks::HooksOptions;
-use journal::{Journal as _, JournalError, NodeId, Writer};
+use journal::{Journal as _, JournalError, NodeId, Seq, Writer};
 use model::Timestamp;
 use parking_lot::Mutex;
 use ports::{HttpListener, LoginLimiter};
@@ -257,7 +257,15 @@ impl ClusterNode {
                     tracing::debug!(reason, "etcd does not answer");
                     suspicion.forget();
                 }
-                Err(JournalError::Behind { .. }) if reached < applied => {
+                Err(error @ (JournalError::Behind { .. } | JournalError::Damaged { .. }))
+                    if reached < applied =>
+                {
+                    tracing::warn!(
+                        %error,
+                        record = applied.0,
+                        "etcd does not have what the copy of the log lacks, it begins anew; sinks that are further behind lose events \
+                         if this node leads"
+                    );
                     // One copy at a time may use the folder.
                     journal.set_copy(None);
                     journal.set_copy(sinks.map(|sinks| sinks.replace_copy(applied)).transpose()?);
@@ -276,7 +284,10 @@ impl ClusterNode {
                         Ok(()) => {
                             let applied = tables.follower.applied();
                             *journal = cluster.journal(applied);
-                            journal.set_copy(sinks.map(|sinks| sinks.replace_copy(applied)).transpose()?);
+                            // With what etcd has still: the readers of the leader are a little behind.
+                            let kept = journal.capacity().unwrap_or(0) / 2;
+                            let after = Seq(applied.0.saturating_sub(kept));
+                            journal.set_copy(sinks.map(|sinks| sinks.replace_copy(after)).transpose()?);
                         }
                         Err(error) => {
                             tracing::warn!(
@@ -376,7 +387,7 @@ struct FollowedTables {
 
 impl FollowedTables {
     /// Makes the tables durable, and removes what has expired.
-    fn checkpoint(&mut self, leader_time: u64) -> Result<journal::Seq> {
+    fn checkpoint(&mut self, leader_time: u64) -> Result<Seq> {
         if let Some(retention) = self.retention {
             let age = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
             self.follower.trim_finished(Timestamp(leader_time.saturating_sub(age)), TRIMMED_AT_ONCE)?;

@@ -82,14 +82,9 @@ impl ClusterSinks {
         Ok(LogCopy::open(&self.folder, self.cluster, self.hold.clone(), applied)?)
     }
 
-    /// A new copy that begins after record `applied`. The one before must be closed.
-    pub(crate) fn replace_copy(&self, applied: Seq) -> Result<LogCopy> {
-        tracing::warn!(
-            record = applied.0,
-            "etcd has no longer what the copy of the log lacks, it begins anew; sinks that are further behind lose events if \
-             this node leads"
-        );
-        Ok(LogCopy::replace(&self.folder, self.cluster, self.hold.clone(), applied)?)
+    /// A new copy that begins after this record. The one before must be closed.
+    pub(crate) fn replace_copy(&self, after: Seq) -> Result<LogCopy> {
+        Ok(LogCopy::replace(&self.folder, self.cluster, self.hold.clone(), after)?)
     }
 
     /// The positions, for a node that leads from now on.

@@ -51,12 +51,15 @@ use ports::{EventSink, LinkRegistry, LoginLimiter};
 use shell::{LiteralNumbers, MailboxIndex, NumberParser, ShellDeps, ShellServer};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::Store;
 use tokio::runtime::Runtime;
 
 /// Threads of the admin API: a page and a probe must not wait for each other.
 const ADMIN_THREADS: usize = 2;
+
+/// Maximum time for event sinks to answer when the daemon stops.
+const SINKS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Runs the daemon until it is stopped.
 pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<LogControl>) -> Result<()> {
@@ -408,6 +411,8 @@ impl Daemon {
         service_manager::stopping(shutdown_timeout);
         let leftover = runtimes.network.block_on(front_ends.shutdown(shutdown_timeout));
         services.stop_pump();
+        // Before the lead ends, with which the positions cannot be stored any more.
+        services.stop_event_sinks(shutdown_timeout.min(SINKS_TIMEOUT));
         let waiting = core.query(|engine, _| engine.live());
         if let Some(node) = &node {
             // The last record of this node makes another one lead.

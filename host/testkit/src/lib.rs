@@ -9,6 +9,7 @@ pub mod docker_registry;
 pub mod etcd;
 pub mod fake_api;
 pub mod guest;
+pub mod kafka;
 pub mod load;
 pub mod manual_page;
 pub mod namespace;

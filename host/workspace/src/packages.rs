@@ -175,6 +175,11 @@ const PREREQUISITES: &[Prerequisite] = &[
         is_installed: || exists("/usr/sbin/rabbitmq-server"),
     },
     Prerequisite {
+        package: "kcat",
+        reason: "librdkafka's own broker and a consumer of Kafka, which take events in the tests",
+        is_installed: || exists("/usr/bin/kcat"),
+    },
+    Prerequisite {
         package: "etcd-client",
         reason: "etcdctl, which sets up users of etcd for the tests",
         is_installed: || exists("/usr/bin/etcdctl"),

@@ -2,9 +2,10 @@
 
 use crate::nodes::Bed;
 use anyhow::{Context as _, Result, ensure};
+use api::{ClusterView, EventSinkView};
 use behaviour_tests::load::Probe;
-use behaviour_tests::test_daemon::{PASSWORD, TestDaemonConfig};
-use behaviour_tests::{SmsApi, until};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
+use behaviour_tests::{SmsApi, TIMEOUT, until};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -40,8 +41,8 @@ fn records(folders: &[PathBuf]) -> Result<(Vec<String>, Vec<String>)> {
     Ok((messages, names))
 }
 
-fn config(bed: &Bed, node: &str, sink: &SmsApi) -> Result<TestDaemonConfig> {
-    let mut config = bed.node(node, "")?;
+fn config(bed: &Bed, node: &str, keys: &str, sink: &SmsApi) -> Result<TestDaemonConfig> {
+    let mut config = bed.node(node, keys)?;
     config.tables(&format!(
         "[[event-sink]]\nname = \"crm\"\nurl = \"{}\"\ntypes = [\"accepted\", \"ended\"]\n\
          [[cdr]]\nname = \"billing\"\ncolumns = [\"message\"]\nmax-size = \"2KiB\"\n",
@@ -53,7 +54,7 @@ fn config(bed: &Bed, node: &str, sink: &SmsApi) -> Result<TestDaemonConfig> {
 #[test]
 fn a_killed_leader_takes_no_event_along_and_repeats_no_cdr() -> Result<()> {
     let (bed, sink) = (Bed::new()?, SmsApi::start()?);
-    let nodes = [config(&bed, "a", &sink)?, config(&bed, "b", &sink)?];
+    let nodes = [config(&bed, "a", "", &sink)?, config(&bed, "b", "", &sink)?];
     let folders: Vec<_> = nodes.iter().map(|node| node.data().join("cdr/billing")).collect();
     let [first, second] = nodes;
     let mut leader = first.start()?;
@@ -74,31 +75,63 @@ fn a_killed_leader_takes_no_event_along_and_repeats_no_cdr() -> Result<()> {
     bed.wait_for_traffic()?;
     source.stop();
     source.join()?;
+    let messages = check(&bed, &leader, &sink, &folders)?;
+    ensure!(messages.is_superset(&answered), "{} messages, {answered:?}", messages.len());
+    for folder in &folders {
+        ensure!(std::fs::read_dir(folder)?.count() > 1, "{} has no files", folder.display());
+    }
+    drop(follower);
+    Ok(())
+}
+
+#[test]
+fn a_node_that_has_just_joined_has_what_the_sinks_need() -> Result<()> {
+    let (bed, sink) = (Bed::new()?, SmsApi::start()?);
+    let nodes = [config(&bed, "a", "slots = 512", &sink)?, config(&bed, "b", "", &sink)?];
+    let folders: Vec<_> = nodes.iter().map(|node| node.data().join("cdr/billing")).collect();
+    let [first, second] = nodes;
+    let leader = first.start()?;
+    let away = second.follow()?.kill()?;
+    let source = bed.source()?;
+    until("more records than etcd keeps", || Ok(leader.read::<ClusterView>("/v1/cluster")?.head > 1_200))?;
+    let follower = away.launch()?;
+    follower.wait_for_line(TIMEOUT, |line| line.contains("snapshot of the leader's tables taken over"))?;
+    leader.wait_for_nodes(2)?;
+    let dead = leader.kill()?;
+    let leader = follower.ready()?;
+    let follower = dead.follow()?;
+    bed.wait_for_traffic()?;
+    source.stop();
+    source.join()?;
+    check(&bed, &leader, &sink, &folders)?;
+    drop(follower);
+    Ok(())
+}
+
+/// Checks that each accepted message has its events, and exactly one record in a file. Returns the messages.
+fn check(bed: &Bed, leader: &TestDaemon, sink: &SmsApi, folders: &[PathBuf]) -> Result<BTreeSet<String>> {
     until("all messages have ended", || {
         Ok(bed.tally.summary().missing == 0 && leader.get("/v1/status")?["waiting"] == 0)
     })?;
+    let count = usize::try_from(bed.tally.accepted_count())?;
     until("the sink has all events", || {
-        let accepted = messages_with(&sink, "switchyard.message.accepted");
-        let ended = messages_with(&sink, "switchyard.message.ended");
-        Ok(accepted.is_superset(&answered) && accepted == ended)
+        let accepted = messages_with(sink, "switchyard.message.accepted");
+        Ok(accepted.len() >= count && accepted == messages_with(sink, "switchyard.message.ended"))
     })?;
-    let accepted = messages_with(&sink, "switchyard.message.accepted");
-    let count = usize::try_from(bed.tally.accepted_count())? + answered.len();
-    ensure!(accepted.len() >= count, "{} of {count}", accepted.len());
+    let accepted = messages_with(sink, "switchyard.message.accepted");
     until("all records are written, and the files of dead leaders are complete", || {
-        let (messages, names) = records(&folders)?;
+        let (messages, names) = records(folders)?;
         let open = names.iter().filter(|name| name.ends_with(".part")).count();
         Ok(messages.len() >= accepted.len() && open <= 1)
     })?;
-    let (messages, names) = records(&folders)?;
+    let (messages, names) = records(folders)?;
     let ids: BTreeSet<_> = messages.iter().cloned().collect();
     ensure!(ids.len() == messages.len(), "{} records of {} messages", messages.len(), ids.len());
     ensure!(ids == accepted, "{} records, {} messages", ids.len(), accepted.len());
     for (number, name) in (1..).zip(&names) {
         ensure!(name.starts_with(&format!("billing-{number:08}.csv")), "{number}: {name}");
     }
-    for folder in &folders {
-        ensure!(std::fs::read_dir(folder)?.count() > 1, "{} has no files", folder.display());
-    }
-    Ok(())
+    let sinks: Vec<EventSinkView> = leader.read("/v1/event-sinks")?;
+    ensure!(sinks.len() == 2 && sinks.iter().all(|sink| sink.gaps == 0), "{sinks:?}");
+    Ok(ids)
 }

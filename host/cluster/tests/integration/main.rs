@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use cluster::{
-    Cluster, ClusterError, ClusterOptions, DegradedPolicy, EtcdJournal, SeenElsewhere, SharedContent,
-    SharedFile,
+    Cluster, ClusterError, ClusterOptions, DegradedPolicy, EtcdJournal, LogCopy, SeenElsewhere,
+    SharedContent, SharedFile,
 };
-use journal::{Entry, Journal, JournalError, NodeId, Seq, Writer};
+use journal::{Entry, Journal, JournalError, JournalHold, NodeId, Seq, Writer};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::net::TcpListener;
 use std::path::Path;
@@ -425,4 +425,56 @@ fn etcd_is_spoken_to_over_tls_with_a_client_certificate() {
     let error = bed.runtime.block_on(Cluster::join(with(None, None), "", "1", handle)).unwrap_err();
     assert!(error.to_string().contains("etcd at https://127.0.0.1"), "{error}");
     assert!(bed.folder.path().exists());
+}
+
+#[test]
+fn only_the_leader_stores_positions_and_none_goes_back() {
+    let bed = bed(1);
+    let ((a, mut journal), (b, mut other)) = (bed.node("a"), bed.node("b"));
+    let refused = |cluster: &Cluster, previous: Option<&[u8]>, next: &[u8]| {
+        matches!(cluster.write_position("crm.cursor", previous, next), Err(ClusterError::NotLeader))
+    };
+    assert!(refused(&a, None, b"1"), "nobody leads yet");
+    journal.claim(NodeId(1)).unwrap();
+    assert_eq!(b.position("crm.cursor").unwrap(), None);
+    a.write_position("crm.cursor", None, b"1").unwrap();
+    a.write_position("crm.cursor", Some(b"1"), b"2").unwrap();
+    // A repetition of what is stored, and a late request.
+    a.write_position("crm.cursor", Some(b"1"), b"2").unwrap();
+    assert!(refused(&a, None, b"1") && refused(&a, Some(b"1"), b"3"));
+    other.claim(NodeId(2)).unwrap();
+    assert!(refused(&a, Some(b"2"), b"3"), "it is replaced");
+    assert_eq!(b.position("crm.cursor").unwrap().as_deref(), Some(&b"2"[..]));
+    b.write_position("crm.cursor", Some(b"2"), b"3").unwrap();
+    assert_eq!(a.position("crm.cursor").unwrap().as_deref(), Some(&b"3"[..]));
+}
+
+#[test]
+fn both_nodes_have_the_same_copy_of_the_log() {
+    let bed = bed(1);
+    let ((a, mut leader), (_b, mut follower)) = (bed.node("a"), bed.node("b"));
+    let hold = || Arc::new(JournalHold::new(Seq(0), 1 << 30));
+    let folders = ["copy-a", "copy-b"].map(|name| bed.folder.path().join(name));
+    let copies = folders.each_ref().map(|folder| LogCopy::open(folder, a.number(), hold(), Seq(0)).unwrap());
+    let readers = copies.each_ref().map(LogCopy::reader);
+    let [first, second] = copies;
+    leader.set_copy(Some(first));
+    let mut writer = leader.claim(NodeId(1)).unwrap();
+    // As a start does it: the claim comes with the records that the tables lack.
+    leader.read(Seq(1), MUCH, NONE).unwrap();
+    for number in 0..20_u8 {
+        append(&mut leader, &mut writer, &[number; 100]);
+    }
+    follower.set_copy(Some(second));
+    assert_eq!(follower.follow(Seq(1), MUCH).unwrap().records.len(), 21);
+    assert_eq!((leader.copied(), follower.copied()), (Some(Seq(21)), Some(Seq(21))));
+    let found = readers.map(|mut reader| {
+        let mut found = Vec::new();
+        while found.len() < 21 {
+            let from = Seq(1 + found.len() as u64);
+            found.extend(reader.read(from, MUCH, Duration::from_secs(10)).unwrap());
+        }
+        found
+    });
+    assert_eq!(found[0], found[1]);
 }

@@ -1,4 +1,5 @@
-//! Events in a stream of NATS JetStream and in queues of RabbitMQ: Debian's servers, killed and started again.
+//! Events in a stream of NATS JetStream, in queues of RabbitMQ and in a topic of Kafka: Debian's programs, killed, stopped and started
+//! again.
 
 use anyhow::{Context as _, Result, ensure};
 use api::{EventSinkView, PumpState};
@@ -6,9 +7,11 @@ use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemonConfig};
 use behaviour_tests::{Fixture, until};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use testkit::kafka::KafkaBroker;
 use testkit::nats::NatsServer;
 use testkit::rabbitmq::{RabbitMqServer, RabbitMqTls};
 
@@ -194,5 +197,71 @@ fn queues_have_each_event_over_kills_of_both_sides() -> Result<()> {
             ensure!(!is_first || message.routing_key.ends_with(".accepted"), "{message:?}");
         }
     }
+    Ok(())
+}
+
+#[test]
+fn a_topic_of_kafka_has_each_event_in_order_over_a_kill_and_a_silence() -> Result<()> {
+    const MESSAGES: u64 = 60;
+    let fixture = Fixture::new()?;
+    let peer = Sink::start(SinkOptions::default(), &Arc::new(Tally::new(1_000)))?;
+    let broker = KafkaBroker::start(&fixture.folder().join("kafka"), "switchyard")?;
+    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
+    config.account("acme", "").peer("upstream", peer.address(), "dlrs = false\nuncertain = \"send-again\"");
+    config.native("upstream").tables(&format!(
+        "[[event-sink]]\nname = \"bus\"\nurl = \"{}\"\nbatch = 8\ntimeout = \"2s\"\ntypes = [\"accepted\", \"ended\"]\n",
+        broker.url()
+    ));
+    let mut appliance = config.start()?;
+    let state = |appliance: &behaviour_tests::test_daemon::TestDaemon| -> Result<EventSinkView> {
+        let sinks: Vec<EventSinkView> = appliance.read("/v1/event-sinks")?;
+        sinks.into_iter().next().context("no sink")
+    };
+    let mut accepted = BTreeSet::new();
+    for round in 0..3 {
+        if round == 1 {
+            broker.pause(true)?;
+        }
+        let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
+        for number in 0..MESSAGES / 3 {
+            let id = esme.submit(round * 100 + number)?;
+            accepted.insert(id.map_err(|status| anyhow::anyhow!("refused with {status:#x}"))?);
+        }
+        if round == 1 {
+            until("the sink is down", || Ok(state(&appliance)?.state == PumpState::Down))?;
+            appliance = appliance.kill()?.start()?;
+            broker.pause(false)?;
+        }
+    }
+    until("all events are acknowledged, and read", || {
+        let state = state(&appliance)?;
+        let waiting = appliance.get("/v1/status")?["waiting"] == 0;
+        let is_done = state.kind == "kafka" && state.state == PumpState::Up && state.lag_records == 0;
+        let keys: BTreeSet<_> = broker.records()?.into_iter().map(|record| record.key).collect();
+        Ok(waiting && is_done && keys.len() >= 2 * accepted.len())
+    })?;
+    let records = broker.records()?;
+    let mut by_key = BTreeMap::new();
+    let (mut partitions, mut known) = (BTreeMap::new(), BTreeSet::new());
+    for record in &records {
+        // Repetitions have the key of the first, and the same octets.
+        let first = by_key.entry(&record.key).or_insert(&record.payload);
+        ensure!(**first == record.payload && record.payload["id"] == *record.key, "{record:?}");
+        // kcat writes names and values in turn.
+        let headers = json!(["content-type", "application/cloudevents+json; charset=utf-8"]);
+        ensure!(record.headers == headers, "{record:?}");
+        // The events of a message have one partition, and its acceptance comes first.
+        let message = record.payload["data"]["message"].as_str().context("no message")?;
+        ensure!(*partitions.entry(message).or_insert(record.partition) == record.partition, "{record:?}");
+        let is_first = known.insert(message);
+        ensure!(!is_first || record.key.ends_with("-accepted"), "{record:?}");
+    }
+    ensure!(
+        known.into_iter().map(str::to_owned).eq(accepted.iter().cloned()),
+        "{} messages",
+        partitions.len()
+    );
+    ensure!(by_key.len() == 2 * accepted.len(), "{} events", by_key.len());
+    ensure!(partitions.values().collect::<BTreeSet<_>>().len() > 1, "{partitions:?}");
     Ok(())
 }
