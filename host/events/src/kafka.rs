@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use tracing::dispatcher::{self, Dispatch};
 
 /// The port of a broker, if the URL names none.
 const PORT: &str = "9092";
@@ -113,7 +114,9 @@ impl EventTransport for KafkaTransport {
             Self::produce(&partitions, events).await?;
             Ok(partitions)
         };
-        let done = self.runtime.block_on(async { tokio::time::timeout(self.timeout, work).await });
+        let limited = async { tokio::time::timeout(self.timeout, work).await };
+        // The client writes a line for each attempt; the sink's thread says once that it is down.
+        let done = dispatcher::with_default(&Dispatch::none(), || self.runtime.block_on(limited));
         // After a failure, the next attempt has connections of its own, and asks again where the partitions are.
         self.partitions = Some(done.map_err(|_| SendError("no acknowledgement in time".to_owned()))??);
         Ok(())
