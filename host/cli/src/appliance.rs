@@ -9,7 +9,7 @@ use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use api::{FactoryResetRequest, ImageStatusView, OperateResult, StateRetention};
 use clap::{Args, Subcommand};
-use client::ApiClient;
+use client::{ApiClient, Progress};
 use serde_json::json;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -150,12 +150,14 @@ fn call_api(api: &ApiClient, output: &Output, task: Task) -> Result<(), Failure>
         Task::Status => return print_status(output, &api.read("/v1/appliance")?),
         Task::SupportBundle { file } => return fetch_support_bundle(api, output, &file),
         Task::Update { file, reboot_args } => {
-            let mut octets = std::fs::File::open(&file).map_err(Failure::file(&file))?;
+            let image = std::fs::File::open(&file).map_err(Failure::file(&file))?;
+            let length = image.metadata().map_err(Failure::file(&file))?.len();
             // A caller without permission, or another machine, is refused before the upload starts.
             api.get("/v1/appliance")?;
             let kind = [("content-type", "application/octet-stream")];
             let path = path("update", &reboot_args);
-            api.typed(&path, api.post_all(&path, &kind, &mut octets)?)?
+            let progress = Progress::of_octets(output.shows_progress(), "uploaded", Some(length));
+            api.typed(&path, api.send_all("POST", &path, &kind, &mut progress.reader(image))?)?
         }
         Task::Rollback { reboot_args } => api.call("POST", &path("rollback", &reboot_args), &())?,
         Task::FactoryReset { what, reboot_args } => {
@@ -194,9 +196,11 @@ fn print_status(output: &Output, machine: &ImageStatusView) -> Result<(), Failur
 
 fn fetch_support_bundle(api: &ApiClient, output: &Output, file: &Path) -> Result<(), Failure> {
     let mut partial_file = PartialFile::create_beside(file)?;
-    let mut answer = api.open("/v1/appliance/support-bundle", &[("accept", "application/gzip")])?;
+    let answer = api.open("/v1/appliance/support-bundle", &[("accept", "application/gzip")])?;
+    let progress = Progress::of_octets(output.shows_progress(), "written", None);
     let broken = |error| Failure::Interrupted(format!("the file ended too early: {error}"));
-    let written = std::io::copy(&mut answer, partial_file.file()).map_err(broken)?;
+    let written = std::io::copy(&mut progress.reader(answer), partial_file.file()).map_err(broken)?;
+    drop(progress);
     partial_file.finish(file)?;
     if output.json {
         return output.document(&json!({ "file": file.display().to_string(), "octets": written }));

@@ -4,8 +4,7 @@ use crate::format::octets;
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use clap::Args;
-use client::ApiClient;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use client::{ApiClient, Progress};
 use serde_json::json;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -98,7 +97,8 @@ fn backup(api: &ApiClient, output: &Output, file: &Path, force: bool) -> Result<
     // The file is opened first: if it cannot be written, no request is sent.
     let mut partial_file = PartialFile::create_beside(file)?;
     let mut answer = api.open("/v1/backup", &[("accept", "application/x-tar")])?;
-    let bar = bar(output);
+    // The size of a backup is not known beforehand.
+    let progress = Progress::of_octets(output.shows_progress(), "written", None);
     let (mut written, mut end) = (0_u64, Vec::new());
     let mut piece = vec![0; 1 << 16];
     loop {
@@ -110,11 +110,11 @@ fn backup(api: &ApiClient, output: &Output, file: &Path, force: bool) -> Result<
         }
         partial_file.file.write_all(&piece[..read]).map_err(Failure::file(&partial_file.path))?;
         written += read as u64;
-        bar.inc(read as u64);
+        progress.add(read as u64);
         end.extend_from_slice(&piece[..read]);
         end.drain(..end.len().saturating_sub(2 * BLOCK));
     }
-    bar.finish_and_clear();
+    drop(progress);
     if written == 0 || end.len() < 2 * BLOCK || end.iter().any(|octet| *octet != 0) {
         let what = format!("the backup is incomplete: {} without an end", octets(written));
         return Err(Failure::Interrupted(what));
@@ -124,17 +124,6 @@ fn backup(api: &ApiClient, output: &Output, file: &Path, force: bool) -> Result<
         return output.document(&json!({ "file": file.display().to_string(), "octets": written }));
     }
     output.line(&format!("{}: {}", file.display(), octets(written)))
-}
-
-/// The progress bar. The size of a backup is not known beforehand, so the bar has no end.
-fn bar(output: &Output) -> ProgressBar {
-    if !output.shows_progress() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    let style = "{spinner} {binary_bytes} written, {binary_bytes_per_sec}, {elapsed}";
-    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    bar
 }
 
 #[cfg(test)]

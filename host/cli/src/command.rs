@@ -60,6 +60,8 @@ pub enum CliCommand {
     Login(crate::login::LoginCommand),
     /// Log out.
     Logout(crate::login::LogoutCommand),
+    /// Manage names for several appliances, and choose the one that commands use.
+    Context(crate::contexts::ContextCommand),
     /// Show your user name, role and permissions.
     Whoami(crate::login::WhoamiCommand),
     /// Manage users.
@@ -110,6 +112,7 @@ impl CliCommand {
             Self::Login(command) => command.run(streams),
             Self::Logout(command) => command.run(streams),
             Self::Whoami(command) => command.run(streams),
+            Self::Context(command) => command.run(streams),
             Self::User(command) => command.run(streams),
             Self::Token(command) => command.run(streams),
             Self::Audit(command) => command.run(streams),

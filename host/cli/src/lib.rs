@@ -12,6 +12,7 @@ mod command;
 mod completions;
 mod config;
 mod context;
+mod contexts;
 mod doctor;
 mod drain;
 mod erase;
@@ -20,6 +21,7 @@ mod explain;
 mod fake_api;
 pub mod format;
 mod global_args;
+mod help_groups;
 mod history;
 mod ledger;
 mod log_level;
@@ -50,6 +52,7 @@ mod yaml;
 
 pub use command::CliCommand;
 pub use context::{CliContext, ConfigFacts};
+pub use help_groups::with_help_groups;
 
 #[cfg(test)]
 use testkit::fake_api::fixtures;

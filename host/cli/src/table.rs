@@ -5,7 +5,8 @@ use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use api::{TableFillResult, TableLookUpView, TableView};
 use clap::{Args, Subcommand, ValueEnum};
-use client::encode_segment;
+use client::{Progress, encode_segment};
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -74,14 +75,18 @@ impl TableCommand {
                 print_lookup(output, &api.read(&path)?)
             }
             Task::Put { name, file, kind } => {
-                let rows = std::fs::read(&file).map_err(Failure::file(&file))?;
+                let rows = File::open(&file).map_err(Failure::file(&file))?;
+                let length = rows.metadata().map_err(Failure::file(&file))?.len();
                 let kind = match kind {
                     KeyMatch::Exact => "exact",
                     KeyMatch::Prefix => "prefix",
                 };
                 let path = format!("/v1/tables/{}?kind={kind}", encode_segment(&name));
-                let filled: TableFillResult =
-                    api.upload("PUT", &path, &[("content-type", "text/csv")], &rows)?;
+                let progress = Progress::of_octets(output.shows_progress(), "uploaded", Some(length));
+                let kind = [("content-type", "text/csv")];
+                let answer = api.send_all("PUT", &path, &kind, &mut progress.reader(rows))?;
+                drop(progress);
+                let filled: TableFillResult = api.typed(&path, answer)?;
                 if output.json {
                     return output.document(&filled);
                 }

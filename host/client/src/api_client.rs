@@ -1,3 +1,4 @@
+use crate::contexts::{ContextSettings, Contexts};
 use crate::saved_logins::{self, SavedLogins};
 use crate::tls_args::TlsArgs;
 use api::{LoginRequest, Problem, WhoamiView};
@@ -23,10 +24,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connection arguments: which appliance, with which credentials.
 #[derive(Debug, Clone, Args)]
 pub struct ConnectionArgs {
-    /// URL of the appliance's HTTP listener. Default: SWITCHYARD_URL, or the content of the file SWITCHYARD_URL_FILE, or
-    /// http://127.0.0.1:8080.
+    /// URL of the appliance's HTTP listener. Default: SWITCHYARD_URL, or the content of the file SWITCHYARD_URL_FILE, or that of
+    /// the context of `switchyard context use`, or http://127.0.0.1:8080.
     #[arg(long, global = true)]
     url: Option<String>,
+    /// The appliance of `switchyard context add`. Default: SWITCHYARD_CONTEXT.
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "url")]
+    context: Option<String>,
     /// Token of the API. Default: SWITCHYARD_TOKEN, or the session of `switchyard login`.
     #[arg(long, global = true, conflicts_with = "token_file")]
     token: Option<String>,
@@ -89,8 +93,25 @@ pub enum ClientError {
         /// The path.
         path: String,
     },
+    /// The contexts cannot be read or written.
+    #[error("{path}: {source}; the file contains the contexts of `switchyard context`")]
+    Contexts {
+        /// Path of the file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// There is no context of this name.
+    #[error("there is no context {0:?}: see `switchyard context list`")]
+    NoContext(String),
+    /// A name that a context cannot have.
+    #[error("{0:?} cannot be the name of a context: 1 to 64 letters, digits, and . - _")]
+    ContextName(String),
+    /// A context without a URL.
+    #[error("a context needs --url, the [http] listener of the appliance")]
+    ContextWithoutUrl,
     /// There is no folder for the saved logins.
-    #[error("no folder for the login: set HOME or XDG_CONFIG_HOME")]
+    #[error("no folder for logins and contexts: set HOME or XDG_CONFIG_HOME")]
     NoPlace,
     /// A certificate cannot be used.
     #[error("{path}: {why}")]
@@ -115,45 +136,85 @@ pub struct ApiClient {
 }
 
 impl ConnectionArgs {
-    /// Whether the command line contains a URL.
+    /// Whether the command line names an appliance.
     #[must_use]
     pub fn has_url(&self) -> bool {
-        self.url.is_some()
+        self.url.is_some() || self.context.is_some()
     }
 
     /// Sets a URL and a token file where neither the command line nor the environment has any.
     #[must_use]
     pub fn with_defaults(mut self, url: &str, token_file: &Path) -> Self {
-        let is_set = |names: &[&str]| {
-            names.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
-        };
-        if self.url.is_none() && !is_set(&["SWITCHYARD_URL", "SWITCHYARD_URL_FILE"]) {
+        let is_set = |names: &[&str]| names.iter().any(|name| env_var(name).is_some());
+        if !self.has_url() && !is_set(&["SWITCHYARD_CONTEXT", "SWITCHYARD_URL", "SWITCHYARD_URL_FILE"]) {
             self.url = Some(url.to_owned());
         }
         let has_token = self.token.is_some() || self.token_file.is_some();
-        if !has_token && !is_set(&["SWITCHYARD_TOKEN", "SWITCHYARD_TOKEN_FILE"]) {
+        if self.context.is_none() && !has_token && !is_set(&["SWITCHYARD_TOKEN", "SWITCHYARD_TOKEN_FILE"]) {
             self.token_file = Some(token_file.to_owned());
         }
         self
     }
 
-    fn base_url(&self) -> String {
-        // The daemon writes the file; it may not exist while the daemon does not run.
-        let written = || std::fs::read_to_string(env_var("SWITCHYARD_URL_FILE")?).ok();
-        let url = self.url.clone().or_else(|| env_var("SWITCHYARD_URL")).or_else(written);
-        let url = url.unwrap_or_else(|| "http://127.0.0.1:8080".to_owned());
-        url.trim().trim_end_matches('/').to_owned()
+    /// The settings of a context with these arguments.
+    ///
+    /// # Errors
+    /// If there is no URL, or a path cannot be made absolute.
+    pub fn context_settings(self) -> Result<ContextSettings, ClientError> {
+        let absolute = |path: Option<PathBuf>| match path {
+            Some(path) => {
+                std::path::absolute(&path).map(Some).map_err(|source| ClientError::TokenFile { path, source })
+            }
+            None => Ok(None),
+        };
+        let (ca, client_certificate) = self.trust.paths();
+        Ok(ContextSettings {
+            url: trim_url(&self.url.ok_or(ClientError::ContextWithoutUrl)?),
+            token_file: absolute(self.token_file)?,
+            token: self.token,
+            ca: absolute(ca)?,
+            client_certificate: absolute(client_certificate)?,
+        })
     }
 
-    /// The token of the command line or environment; `None` if there is none.
-    fn explicit_token(&self) -> Result<Option<String>, ClientError> {
-        let file = self.token_file.clone().or_else(|| env_var("SWITCHYARD_TOKEN_FILE").map(PathBuf::from));
+    /// The URL of the appliance, and its context if that names it.
+    fn target(&self) -> Result<(String, Option<ContextSettings>), ClientError> {
+        if let Some(url) = &self.url {
+            return Ok((trim_url(url), None));
+        }
+        let of_context = |settings: &ContextSettings| (trim_url(&settings.url), Some(settings.clone()));
+        if let Some(name) = self.context.clone().or_else(|| env_var("SWITCHYARD_CONTEXT")) {
+            return Ok(of_context(Contexts::read()?.find(&name)?));
+        }
+        // The daemon writes the file; it may not exist while the daemon does not run.
+        let written = || std::fs::read_to_string(env_var("SWITCHYARD_URL_FILE")?).ok();
+        if let Some(url) = env_var("SWITCHYARD_URL").or_else(written) {
+            return Ok((trim_url(&url), None));
+        }
+        let contexts = Contexts::read()?;
+        match &contexts.current {
+            Some(name) => Ok(of_context(contexts.find(name)?)),
+            None => Ok(("http://127.0.0.1:8080".to_owned(), None)),
+        }
+    }
+
+    /// The token of the command line, the context or the environment; `None` if there is none. The environment's token is not sent to
+    /// the appliance of a context: it may be that of another one.
+    fn explicit_token(&self, context: Option<&ContextSettings>) -> Result<Option<String>, ClientError> {
+        let of_environment = |name| env_var(name).filter(|_| context.is_none());
+        let file = self.token_file.clone();
+        let of_context = context.filter(|_| file.is_none() && self.token.is_none());
+        let file = file
+            .or_else(|| of_context.and_then(|context| context.token_file.clone()))
+            .or_else(|| of_environment("SWITCHYARD_TOKEN_FILE").map(PathBuf::from));
         let token = match (self.token.clone(), file) {
             (Some(token), _) => Some(token),
             (None, Some(path)) => Some(
                 std::fs::read_to_string(&path).map_err(|source| ClientError::TokenFile { path, source })?,
             ),
-            (None, None) => env_var("SWITCHYARD_TOKEN"),
+            (None, None) => of_context
+                .and_then(|context| context.token.clone())
+                .or_else(|| of_environment("SWITCHYARD_TOKEN")),
         };
         Ok(token.map(|token| token.trim().to_owned()))
     }
@@ -163,12 +224,13 @@ impl ConnectionArgs {
     /// # Errors
     /// If there is none.
     pub fn token(&self) -> Result<String, ClientError> {
-        self.explicit_token()?.ok_or(ClientError::NoToken)
+        let (_, context) = self.target()?;
+        self.explicit_token(context.as_ref())?.ok_or(ClientError::NoToken)
     }
 
     fn api_client(self, authorization: Option<String>) -> Result<ApiClient, ClientError> {
-        let url = self.base_url();
-        let tls = self.trust.config(&url)?;
+        let (url, context) = self.target()?;
+        let tls = self.trust.config(&url, context.as_ref())?;
         let (agent, untimed_agent) = (agent(Some(ANSWER_TIMEOUT), tls.clone()), agent(None, tls.clone()));
         Ok(ApiClient { agent, untimed_agent, tls, url, authorization, read_only: false })
     }
@@ -178,9 +240,10 @@ impl ConnectionArgs {
     /// # Errors
     /// If there is neither, or a file cannot be read.
     pub fn connect(self) -> Result<ApiClient, ClientError> {
-        let token = match (self.explicit_token()?, saved_logins::default_path()) {
+        let (url, context) = self.target()?;
+        let token = match (self.explicit_token(context.as_ref())?, saved_logins::default_path()) {
             (Some(token), _) => Some(token),
-            (None, Some(path)) => SavedLogins::read(&path)?.get(&self.base_url()).map(str::to_owned),
+            (None, Some(path)) => SavedLogins::read(&path)?.get(&url).map(str::to_owned),
             (None, None) => None,
         };
         let token = token.ok_or(ClientError::NoToken)?;
@@ -223,7 +286,7 @@ impl ConnectionArgs {
     pub fn log_out(self) -> Result<bool, ClientError> {
         let path = saved_logins::default_path().ok_or(ClientError::NoPlace)?;
         let mut logins = SavedLogins::read(&path)?;
-        let Some(token) = logins.remove(&self.base_url()) else { return Ok(false) };
+        let Some(token) = logins.remove(&self.target()?.0) else { return Ok(false) };
         logins.write(&path)?;
         match self.api_client(Some(format!("Bearer {token}")))?.delete("/v1/sessions/current") {
             // The session has expired.
@@ -231,6 +294,10 @@ impl ConnectionArgs {
             Err(error) => Err(error),
         }
     }
+}
+
+fn trim_url(url: &str) -> String {
+    url.trim().trim_end_matches('/').to_owned()
 }
 
 /// An environment variable; `None` if it is unset or empty.
@@ -396,18 +463,19 @@ impl ApiClient {
         self.typed(path, self.send(method, path, headers, body)?)
     }
 
-    /// Sends a POST request with a body from a reader, without a timeout.
+    /// Sends a request with a body from a reader, without a timeout.
     ///
     /// # Errors
     /// As [`ApiClient::get`].
-    pub fn post_all(
+    pub fn send_all(
         &self,
+        method: &str,
         path: &str,
         headers: &[(&str, &str)],
         body: &mut dyn Read,
     ) -> Result<Value, ClientError> {
         let body = SendBody::from_reader(body);
-        self.read_json(path, self.send_request(&self.untimed_agent, "POST", path, headers, body)?)
+        self.read_json(path, self.send_request(&self.untimed_agent, method, path, headers, body)?)
     }
 
     /// Sends a GET request and returns the body as a stream, without a timeout.

@@ -3,9 +3,14 @@
 #![forbid(unsafe_code)]
 
 mod api_client;
+mod contexts;
+mod private_file;
+mod progress;
 mod saved_logins;
 pub mod terminal;
 mod tls_args;
 
 pub use api_client::{ApiClient, ClientError, ConnectionArgs, encode_segment};
+pub use contexts::{ContextSettings, Contexts};
+pub use progress::Progress;
 pub use tls_args::root_certificates;

@@ -1,6 +1,6 @@
 //! TLS arguments: trusted authorities and the client's own certificate.
 
-use crate::ClientError;
+use crate::{ClientError, ContextSettings};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,18 +57,30 @@ pub fn root_certificates(ca: Option<&Path>) -> Result<RootCerts, ClientError> {
 }
 
 impl TlsArgs {
-    /// The TLS configuration for a URL; `None` without HTTPS.
-    pub(crate) fn config(self, url: &str) -> Result<Option<TlsConfig>, ClientError> {
+    /// The files: the authority, and the client certificate.
+    pub(crate) fn paths(self) -> (Option<PathBuf>, Option<PathBuf>) {
+        (self.ca, self.client_certificate)
+    }
+
+    /// The TLS configuration for a URL; `None` without HTTPS. Files that are not given are those of the context or the environment.
+    pub(crate) fn config(
+        self,
+        url: &str,
+        context: Option<&ContextSettings>,
+    ) -> Result<Option<TlsConfig>, ClientError> {
         if !url.starts_with("https:") {
             return Ok(None);
         }
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let roots = root_certificates(self.ca.or_else(|| set("SWITCHYARD_CA")).as_deref())?;
-        let client_certificate =
-            match self.client_certificate.or_else(|| set("SWITCHYARD_CLIENT_CERTIFICATE")) {
-                Some(path) => Some(client_certificate(&path)?),
-                None => None,
-            };
+        let of_context =
+            |file: fn(&ContextSettings) -> &Option<PathBuf>| context.and_then(|one| file(one).clone());
+        let ca = self.ca.or_else(|| of_context(|one| &one.ca)).or_else(|| set("SWITCHYARD_CA"));
+        let roots = root_certificates(ca.as_deref())?;
+        let certificate = self.client_certificate.or_else(|| of_context(|one| &one.client_certificate));
+        let client_certificate = match certificate.or_else(|| set("SWITCHYARD_CLIENT_CERTIFICATE")) {
+            Some(path) => Some(client_certificate(&path)?),
+            None => None,
+        };
         Ok(Some(TlsConfig::builder().root_certs(roots).client_cert(client_certificate).build()))
     }
 }

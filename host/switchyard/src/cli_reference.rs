@@ -122,6 +122,12 @@ fn command_line_reference_is_up_to_date() {
 }
 
 #[test]
+fn every_command_is_in_a_group_of_the_help() {
+    let help = cli::with_help_groups(Arguments::command()).render_long_help().to_string();
+    assert!(!help.contains("Others:"), "{help}");
+}
+
+#[test]
 fn the_reference_has_every_command() {
     let page = page();
     for part in [

@@ -86,7 +86,7 @@ mod testing;
 mod traces;
 mod traffic_flows;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -151,7 +151,11 @@ const BY_DAEMON: cli::CliContext = cli::CliContext {
     reason = "a command line tool writes to the standard streams"
 )]
 fn main() -> ExitCode {
-    let task = Arguments::parse().task;
+    let matches = cli::with_help_groups(Arguments::command()).get_matches();
+    let task = match Arguments::from_arg_matches(&matches) {
+        Ok(arguments) => arguments.task,
+        Err(error) => error.exit(),
+    };
     if !matches!(task, Task::Serve { .. }) {
         broken_pipe::end_quietly();
     }

@@ -9,7 +9,7 @@ use model::Timestamp;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Read, Write as _};
+use std::io::{IsTerminal as _, Read, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use store::{FollowedJournal, RestoredCounts, Store, StoreOptions};
@@ -63,8 +63,12 @@ impl RestoreCommand {
         let result = if self.file == Path::new("-") {
             self.restore(std::io::stdin().lock())?
         } else {
-            let file = File::open(&self.file).with_context(|| format!("opening {}", self.file.display()))?;
-            self.restore(std::io::BufReader::new(file))?
+            let opening = || format!("opening {}", self.file.display());
+            let file = File::open(&self.file).with_context(opening)?;
+            let length = file.metadata().with_context(opening)?.len();
+            let progress =
+                client::Progress::of_octets(std::io::stderr().is_terminal(), "unpacked", Some(length));
+            self.restore(progress.reader(std::io::BufReader::new(file)))?
         };
         let RestoreResult { manifest, found, followed, before } = result;
         let at = followed.and_then(|followed| followed.last).map_or(manifest.at, |last| last.0);

@@ -11,13 +11,13 @@ use api::{
     ReplayStart, ReplayStateView, TrialModeView, TrialRequest,
 };
 use clap::Args;
-use client::{ApiClient, ConnectionArgs, encode_segment};
+use client::{ApiClient, ConnectionArgs, Progress, encode_segment};
 use model::Hook;
 use oci::{BillOfMaterials, MAX_BILL_OCTETS};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::io::Read as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 /// The binding to activate or to try.
@@ -221,7 +221,14 @@ impl HooksApi {
         let mut headers = vec![("content-type", "application/wasm")];
         headers.extend(signature.map(|signature| ("switchyard-signature", signature)));
         let path = format!("/v1/plugins/{}", encode_segment(name));
-        let stored: PluginVersionView = self.0.upload("PUT", &path, &headers, component)?;
+        let progress = Progress::of_octets(
+            std::io::stderr().is_terminal(),
+            "uploaded",
+            u64::try_from(component.len()).ok(),
+        );
+        let answer = self.0.send_all("PUT", &path, &headers, &mut progress.reader(component))?;
+        drop(progress);
+        let stored: PluginVersionView = self.0.typed(&path, answer)?;
         let Some(bill) = bill else { return Ok(stored) };
         let path = format!("{path}/{}/sbom", stored.version);
         Ok(self.0.upload("PUT", &path, &[("content-type", "application/json")], bill.octets())?)

@@ -11,10 +11,10 @@ use crate::{
 use api::{FaultCase, MessageCase, ReplayHook, ReplayPhase, ReplayReport, ReplayRequest, TimeValue};
 use clap::Subcommand;
 use cli::format::plural;
-use client::ConnectionArgs;
+use client::{ConnectionArgs, Progress};
 use model::Hook;
 use oci::ArtifactLocation;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -569,20 +569,29 @@ fn append_text(path: &Path, text: &str) -> Result<(), WorkbenchError> {
 /// Runs a replay, prints its progress, and returns the report.
 fn run_replay(hooks: &HooksApi, request: &ReplayRequest, body: bool) -> Result<ReplayReport, WorkbenchError> {
     let id = hooks.start_replay(request)?.id;
-    crate::print_status(&format!("replay {id} runs"));
+    let is_terminal = std::io::stderr().is_terminal();
+    if !is_terminal {
+        crate::print_status(&format!("replay {id} runs"));
+    }
+    let mut bar = None;
     let mut reported_at = Instant::now();
     loop {
         let state = hooks.replay(&id)?;
         if state.state == ReplayPhase::Running {
-            if reported_at.elapsed() >= PROGRESS {
+            let progress = state.progress;
+            if is_terminal {
+                let bar =
+                    bar.get_or_insert_with(|| Progress::of_items(true, "messages read", progress.expected));
+                bar.set(progress.read);
+            } else if reported_at.elapsed() >= PROGRESS {
                 reported_at = Instant::now();
-                let progress = state.progress;
                 let of = progress.expected.map(|expected| format!(" of {expected}")).unwrap_or_default();
                 crate::print_status(&format!("replay {id}: {}{of} messages read", progress.read));
             }
             std::thread::park_timeout(Duration::from_millis(500));
             continue;
         }
+        drop(bar.take());
         // Once only, because each request for texts is in the audit log.
         let state = if body { hooks.replay_with_texts(&id)? } else { state };
         return match state.report {

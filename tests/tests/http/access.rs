@@ -638,3 +638,60 @@ fn the_command_line_logs_in_and_stays_logged_in() -> Result<()> {
     assert_eq!(run(&["logout"], "")?.0, Some(1));
     Ok(())
 }
+
+/// Two appliances have names; each command reaches the one that is named, with the token of its context.
+#[test]
+fn contexts_name_appliances() -> Result<()> {
+    let (fixture, appliance) = appliance()?;
+    let settings = fixture.folder().join("settings");
+    let token_file = appliance.config().data().join("token");
+    let run = |arguments: &[&str], environment: &[(&str, &str)]| -> Result<(Option<i32>, String, String)> {
+        let output = Command::new(fixture.binary())
+            .args(arguments)
+            .env("XDG_CONFIG_HOME", &settings)
+            .env_remove("SWITCHYARD_URL")
+            .env_remove("SWITCHYARD_URL_FILE")
+            .env_remove("SWITCHYARD_TOKEN")
+            .env_remove("SWITCHYARD_TOKEN_FILE")
+            .envs(environment.iter().copied())
+            .output()?;
+        let text = |octets: Vec<u8>| String::from_utf8_lossy(&octets).into_owned();
+        Ok((output.status.code(), text(output.stdout), text(output.stderr)))
+    };
+    let url = format!("http://{}", appliance.config().http());
+    let token_file = token_file.to_str().context("a path is no text")?;
+    let (code, _, error) = run(&["context", "add", "lab", "--url", &url, "--token-file", token_file], &[])?;
+    ensure!(code == Some(0), "{error}");
+    let nowhere = "http://127.0.0.1:9";
+    let (code, _, error) = run(&["context", "add", "gone", "--url", nowhere, "--token", "s3cret"], &[])?;
+    ensure!(code == Some(0), "{error}");
+    let kept = settings.join("switchyard/contexts.json");
+    assert_eq!(std::fs::metadata(&kept)?.permissions().mode() & 0o777, 0o600);
+
+    // The first context is the current one.
+    let (code, out, error) = run(&["whoami", "--json"], &[])?;
+    ensure!(code == Some(0) && out.contains("root"), "{code:?} {out} {error}");
+    let (_, out, _) = run(&["context", "list"], &[])?;
+    ensure!(out.contains("*") && out.contains("lab") && out.contains(nowhere), "{out}");
+    ensure!(!out.contains("s3cret"), "the list shows a token: {out}");
+    assert_eq!(run(&["context", "use", "gone"], &[])?.0, Some(0));
+    let (code, _, error) = run(&["whoami"], &[])?;
+    ensure!(code == Some(2) && error.contains(nowhere), "{code:?} {error}");
+    assert_eq!(run(&["whoami", "--context", "lab"], &[])?.0, Some(0));
+    assert_eq!(run(&["whoami"], &[("SWITCHYARD_CONTEXT", "lab")])?.0, Some(0));
+    // The URL of the environment comes before the current context, and its token is not that of a context.
+    let environment = [("SWITCHYARD_URL", url.as_str()), ("SWITCHYARD_TOKEN_FILE", token_file)];
+    assert_eq!(run(&["whoami"], &environment)?.0, Some(0));
+    assert_eq!(run(&["context", "add", "bare", "--url", &url], &[])?.0, Some(0));
+    let (code, _, error) = run(&["whoami", "--context", "bare"], &environment)?;
+    ensure!(code == Some(2) && error.contains("no credentials"), "{code:?} {error}");
+    for wrong in [
+        &["context", "use", "nothing"][..],
+        &["whoami", "--context", "nothing"],
+        &["context", "add", "a b", "--url", nowhere],
+    ] {
+        ensure!(run(wrong, &[])?.0 == Some(2), "{wrong:?} is accepted");
+    }
+    assert_eq!(run(&["context", "remove", "gone"], &[])?.0, Some(0));
+    Ok(())
+}

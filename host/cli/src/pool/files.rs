@@ -3,7 +3,7 @@
 use super::path;
 use crate::output::{Failure, Output};
 use api::PoolImportResult;
-use client::ApiClient;
+use client::{ApiClient, Progress};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -24,12 +24,18 @@ pub(super) fn import(
     reg: bool,
 ) -> Result<(), Failure> {
     let kind = if is_ndjson(Some(file), format) { "application/x-ndjson" } else { "text/csv" };
-    let mut input: Box<dyn Read> = match file.to_str() {
-        Some("-") => Box::new(std::io::stdin().lock()),
-        _ => Box::new(BufReader::new(File::open(file).map_err(Failure::file(file))?)),
+    let (input, length): (Box<dyn Read>, Option<u64>) = match file.to_str() {
+        Some("-") => (Box::new(std::io::stdin().lock()), None),
+        _ => {
+            let opened = File::open(file).map_err(Failure::file(file))?;
+            let length = opened.metadata().map_err(Failure::file(file))?.len();
+            (Box::new(BufReader::new(opened)), Some(length))
+        }
     };
     let path = path(pool, if reg { "/import?reg=true" } else { "/import" });
-    let answer = api.post_all(&path, &[("content-type", kind)], &mut input)?;
+    let progress = Progress::of_octets(output.shows_progress(), "imported", length);
+    let answer = api.send_all("POST", &path, &[("content-type", kind)], &mut progress.reader(input))?;
+    drop(progress);
     let result: PoolImportResult = api.typed(&path, answer)?;
     if output.json {
         output.document(&result)?;
@@ -60,6 +66,8 @@ pub(super) fn export(
         Some(path) => Box::new(File::create(path).map_err(Failure::file(path))?),
         None => Box::new(std::io::stdout().lock()),
     };
+    // Not beside the numbers themselves, on the same terminal.
+    let progress = Progress::of_octets(file.is_some() && output.shows_progress(), "exported", None);
     let mut piece = vec![0; 1 << 16];
     loop {
         let read = answer.read(&mut piece);
@@ -68,6 +76,7 @@ pub(super) fn export(
         if read == 0 {
             return out.flush().map_err(|_| Failure::Output);
         }
+        progress.add(read as u64);
         match (out.write_all(&piece[..read]), file) {
             (Ok(()), _) => {}
             (Err(error), Some(path)) => return Err(Failure::file(path)(error)),
