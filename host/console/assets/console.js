@@ -77,6 +77,20 @@
     connect();
   }
 
+  // Times that run out, such as that for a confirmation.
+  const clocks = [...document.querySelectorAll("[data-until]")];
+  const tick = () => {
+    for (const clock of clocks) {
+      const left = Math.max(0, Number(clock.dataset.until) - Date.now());
+      if (left === 0) { location.reload(); clearInterval(ticking); return; }
+      const seconds = Math.ceil(left / 1000);
+      if (clock.tagName === "PROGRESS") clock.value = left;
+      else clock.textContent = `in ${Math.floor(seconds / 60)}:${pad(seconds % 60)}`;
+    }
+  };
+  const ticking = clocks.length > 0 ? setInterval(tick, 1000) : 0;
+  if (ticking) tick();
+
   // A form is submitted only once.
   document.addEventListener("submit", (event) => {
     const form = event.target;

@@ -56,7 +56,7 @@ pub(crate) fn numeric_table(
                             @let column = columns.get(index).copied().unwrap_or(Column::Text(""));
                             @let head = column.head();
                             @if index == 0 {
-                                th scope="row" role="rowheader" data-label=(head) { (cell) }
+                                th scope="row" role="rowheader" class=[column.class()] data-label=(head) { (cell) }
                             } @else {
                                 td role="cell" class=[column.class()] data-label=(head) { span.cell { (cell) } }
                             }

@@ -3,13 +3,15 @@
 use crate::api_caller::{ApiError, ApiRequest, with_query};
 use crate::configuration_cache::{ConfigurationDocument, merge_patch};
 use crate::form::Form;
-use crate::format::{ago, count, state_badge, time_tag};
-use crate::json_lines::{excerpt, line_in_message, line_numbers, line_of};
+use crate::format::{ago, count, now, state_badge, time_tag};
 use crate::layout::{action_button, csrf_field, error_notice, page, problem_list};
 use crate::nav::NavItem;
 use crate::pages::peer::reason_fields;
+use crate::pages::policies::difference;
+use crate::problem_lines::{excerpt, line_in_message};
 use crate::request_context::RequestContext;
 use crate::table::{detail_list, table};
+use crate::toml_text::highlighted;
 use api::{
     ConfigChangeKindView, ConfigConfirmRequest, ConfigurationChangeResult, ConfigurationCheck, ManagedBy,
     Permission, UnconfirmedVersionView,
@@ -81,8 +83,8 @@ fn page_body(
     let is_files = document.mode == ManagedBy::File;
     let edits = context.has_permission(Permission::Configure) && !is_files;
     let (shown, left_out) = editable(&document.document);
-    let shown =
-        page_state.text.clone().unwrap_or_else(|| serde_json::to_string_pretty(&shown).unwrap_or_default());
+    let live = configuration::to_toml(&shown).unwrap_or_default();
+    let shown = page_state.text.clone().unwrap_or_else(|| live.clone());
     html! {
         div.heading {
             h1 { "Configuration" }
@@ -104,6 +106,9 @@ fn page_body(
             }
         }
         @if let Some(checked) = &page_state.checked { (validation_result(checked, &shown)) }
+        @if page_state.text.is_some() && shown != live {
+            section.card #difference { h2 { "Differences" } (difference(&live, &shown)) }
+        }
         section.card {
             (detail_list(&[
                 ("Version", html! { (document.version) }),
@@ -114,29 +119,34 @@ fn page_body(
             @if is_files { p.notice.warn { "The configuration is managed by file: edit the file, and send SIGHUP to the daemon. This page is read-only." } }
         }
         section.card {
-            form.fields method="post" action="/configuration" {
-                (csrf_field(context))
-                input type="hidden" name="tag" value=(document.tag());
-                p.wide {
-                    label for="document" { "The document, as JSON" }
-                    textarea.code #document name="document" rows="28" spellcheck="false" readonly[!edits] aria-describedby="document-hint" aria-invalid=[page_state.error.as_ref().map(|_| "true")] { "\n" (shown) }
-                    small #document-hint {
-                        "Secrets are not shown; the value " code { "(unchanged)" } " keeps a secret."
-                        @for (list, length) in &left_out {
-                            " " (count(*length as u64)) " of " code { (list) } " are not in this text, and stay unchanged"
-                            @if list == "peer" { ": " a href="/peers" { "Peers" } } @else if list == "account" { ": " a href="/accounts" { "Accounts" } }
-                            "."
-                        }
-                    }
+            h2 { "The document" }
+            (highlighted(&live, "The document that is active"))
+            @for (list, length) in &left_out {
+                p.muted {
+                    (count(*length as u64)) " of " code { (list) } " are not in this text, and stay unchanged"
+                    @if list == "peer" { ": " a href="/peers" { "Peers" } } @else if list == "account" { ": " a href="/accounts" { "Accounts" } }
+                    "."
                 }
-                @if edits {
+            }
+        }
+        @if edits {
+            details.card #edit open[page_state.text.is_some()] {
+                summary { "Edit the document" }
+                form.fields method="post" action="/configuration" {
+                    (csrf_field(context))
+                    input type="hidden" name="tag" value=(document.tag());
+                    p.wide {
+                        label for="document" { "The document, as TOML" }
+                        textarea.code #document name="document" rows="28" spellcheck="false" aria-describedby="document-hint" aria-invalid=[page_state.error.as_ref().map(|_| "true")] { "\n" (shown) }
+                        small #document-hint { "Secrets are not shown; the value " code { "(unchanged)" } " keeps a secret." }
+                    }
                     (reason_fields(&page_state.why))
                     p.actions {
                         button.primary type="submit" name="do" value="validate" { "Validate" }
                         button.danger type="submit" name="do" value="apply" { "Apply" }
                         a.button.quiet href="/configuration" { "Discard changes" }
                     }
-                    p.muted { "Validate lists all problems and all changes, and changes nothing." }
+                    p.muted { "Validate lists all problems, all differences and their effects, and changes nothing." }
                 }
             }
         }
@@ -150,7 +160,8 @@ fn pending(context: &RequestContext, document: &ConfigurationDocument) -> Markup
     html! {
         div.notice.warn #pending role="status" {
             strong { "Version " (version) " waits for confirmation" }
-            p { "It is reverted automatically " (ago(reverts_at)) ", and also if the appliance stops before." }
+            p { "It is reverted automatically " span data-until=(reverts_at) { (ago(reverts_at)) } ", and also if the appliance stops before." }
+            progress max=(reverts_at.saturating_sub(document.at)) value=(reverts_at.saturating_sub(now())) data-until=(reverts_at) aria-label="Time left for the confirmation" {}
             @if context.has_permission(Permission::Configure) {
                 div.actions {
                     (action_button(context, "/configuration/pending", "Confirm", "primary", &[("do", "confirm"), ("version", &version)]))
@@ -163,7 +174,13 @@ fn pending(context: &RequestContext, document: &ConfigurationDocument) -> Markup
 
 /// The problems, each at its line in the text.
 fn problems_in_text(error: &ApiError, shown: &str) -> Markup {
-    let lines = line_numbers(shown);
+    // A missing key has no line; the line of its table is shown.
+    let lines = configuration::from_toml(shown).map(|(_, lines)| lines).unwrap_or_default();
+    let line_of = |pointer: &str| {
+        let mut above =
+            std::iter::successors(Some(pointer), |at| at.rsplit_once('/').map(|(above, _)| above));
+        above.find_map(|at| lines.key(at))
+    };
     let mut problems_by_line: Vec<(usize, String)> = error
         .problems
         .iter()
@@ -171,7 +188,7 @@ fn problems_in_text(error: &ApiError, shown: &str) -> Markup {
             let allowed = problem.allowed.as_ref().map(|allowed| format!(" (allowed: {allowed})"));
             let allowed = allowed.unwrap_or_default();
             let what = format!("{}: {}{allowed}", problem.pointer, problem.what);
-            Some((line_of(&lines, &problem.pointer)?, what))
+            Some((line_of(&problem.pointer)?, what))
         })
         .collect();
     // A syntax error has no pointer, but a line.
@@ -248,14 +265,11 @@ async fn send_change(context: &RequestContext, form: &Form, text: &str) -> Resul
     if text.len() > MAX_TEXT {
         return Err(ApiError::bad_request("This text is too long. Use `switchyard config apply`."));
     }
-    let after: Value = serde_json::from_str(text).map_err(|error| {
+    let (after, _) = configuration::from_toml(text).map_err(|problems| {
         // The detail contains the line, which is shown like that of other problems.
-        let detail = format!("This is not JSON: {error}. Nothing was changed.");
-        ApiError::bad_request(detail)
+        let problem = problems.first().map(ToString::to_string).unwrap_or_default();
+        ApiError::bad_request(format!("This is not a configuration in TOML: {problem}. Nothing was changed."))
     })?;
-    if !after.is_object() {
-        return Err(ApiError::bad_request("The document must be an object."));
-    }
     let document = context.console.configuration.read(context).await?;
     let (before, _) = editable(&document.document);
     let patch = merge_patch(&before, &after);

@@ -439,7 +439,7 @@ fn version_list(found: &HookStateView, versions: &[&PluginVersionView], manages:
                 version_tag(&one.version),
                 state(one),
                 html! { (octets(one.size)) },
-                html! { @match &one.signed_by { Some(who) => { (who) } None => { span.muted { "nobody" } } } },
+                html! { @match &one.signed_by { Some(who) => { (who) } None => { span.muted { "not signed" } } } },
             ];
             if manages {
                 row.push(html! { a href=(plugin_setup::path(hook, &one.plugin, &one.version)) { "Set up" } });

@@ -13,7 +13,7 @@ use crate::pages::configuration::send_patch;
 use crate::pages::plugin_peer;
 use crate::request_context::RequestContext;
 use crate::settings::{self, Field, PASSWORD_HASH};
-use crate::table::{detail_list, table};
+use crate::table::{Column, detail_list, numeric_table, table};
 use api::{
     BindMode, FieldProblem, LinkBlocker, LinkView, PeerFiguresView, PeerTestView, Permission, QueueView,
     RefusalsView,
@@ -108,9 +108,11 @@ pub(crate) async fn regions(
     );
     let (queues, links) = (queues?, links?);
     let queue = queues.iter().find(|queue| queue.peer == name);
-    let rows: Vec<_> = links
+    let mut own: Vec<&LinkView> = links.iter().filter(|link| link.peer == name).collect();
+    own.sort_by_key(|link| (link.is_up(), std::cmp::Reverse(link.in_flight)));
+    let up = own.iter().filter(|link| link.is_up()).count() as u64;
+    let rows: Vec<_> = own
         .iter()
-        .filter(|link| link.peer == name)
         .map(|link| {
             vec![
                 state_badge(link.phase.name()),
@@ -118,8 +120,8 @@ pub(crate) async fn regions(
                 html! { (link.bind.map_or("—", BindMode::name)) },
                 html! { (link.in_flight) " of " (link.window) },
                 html! { (link.round_trip_ms().map_or_else(|| "—".to_owned(), |ms| format!("{} ms", figure(ms)))) },
-                html! { (if link.blocked_by == LinkBlocker::None { "nothing".to_owned() } else { link.blocked_by.name().replace('-', " ") }) },
                 html! { @if link.up_or_down_since() > 0 { (ago(link.up_or_down_since())) } @else { "—" } },
+                html! { (if link.blocked_by == LinkBlocker::None { "nothing".to_owned() } else { link.blocked_by.name().replace('-', " ") }) },
                 html! {
                     (link.last_error.as_deref().unwrap_or("—"))
                     @if let Some(at) = link.back_off_until { " " span.muted { "next attempt " (ago(at)) } }
@@ -129,8 +131,17 @@ pub(crate) async fn regions(
         .collect();
     let waits = links.iter().any(|link| link.peer == name && link.back_off_until.is_some());
     let dial = format!("/{list}s/{}/dial", encode_segment(name));
-    let heads =
-        &["State", "Remote address", "Bound as", "In flight", "Answer", "Blocked by", "Since", "Last error"];
+    let heads = &[
+        Column::Text("State"),
+        Column::Text("Remote address"),
+        Column::Text("Bound as"),
+        Column::Number("In flight"),
+        Column::Number("Answer"),
+        Column::Number("Since"),
+        Column::Text("Blocked by"),
+        Column::Text("Last error"),
+    ];
+    let own = own.len() as u64;
     let empty = html! { p { "There are no connections." } };
     let plugin = match list {
         "plugin-peer" => plugin_peer::region(context, name).await?,
@@ -142,7 +153,8 @@ pub(crate) async fn regions(
             "links",
             html! {
                 h2 { "Links" }
-                (table("Links", heads, &rows, &empty))
+                @if own > 1 { p.muted { (count(up)) " of " (count(own)) " are up" } }
+                (numeric_table("Links, those that are down first", heads, &rows, &empty))
                 @if waits && has_connection_test(list) && context.has_permission(Permission::Operate) {
                     form.inline method="post" action=(dial) { (csrf_field(context)) button type="submit" { "Dial now" } }
                 }
@@ -199,7 +211,7 @@ fn quality_region(figures: &PeerFiguresView) -> Markup {
         time(figures.percentile95_ms),
         html! { (count(figures.conversions.into())) },
     ];
-    let heads = &[
+    let heads = [
         "Accepted",
         "Refused",
         "Unanswered",
@@ -209,10 +221,11 @@ fn quality_region(figures: &PeerFiguresView) -> Markup {
         "Half of DLRs in",
         "95 % of DLRs in",
         "Conversions",
-    ];
+    ]
+    .map(Column::Number);
     html! {
         h2 { "Quality in the last " (figures.window_ms / 60_000) " minutes" }
-        (table("Quality", heads, &[cells], &html! {}))
+        (numeric_table("Quality", &heads, &[cells], &html! {}))
     }
 }
 
@@ -317,7 +330,7 @@ fn refused_submissions(refusals: &RefusalsView) -> Markup {
     html! {
         section.card #refusals {
             h2 { "Refused submissions" }
-            (table("Refused messages since the start of the daemon", &["Code", "Protocol", "Messages"], &counts, &nothing))
+            (numeric_table("Refused messages since the start of the daemon", &[Column::Text("Code"), Column::Text("Protocol"), Column::Number("Messages")], &counts, &nothing))
             @if !last.is_empty() {
                 h3 { "The most recent ones" }
                 (table("The last refused submissions", &["Time", "Protocol", "From", "To", "Reason"], &last, &html! {}))

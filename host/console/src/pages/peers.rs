@@ -7,7 +7,7 @@ use crate::layout::page;
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
-use crate::table::{Column, Pagination, numeric_table, table};
+use crate::table::{Column, Pagination, numeric_table};
 use api::{LinkView, Permission, PluginPeerView, QueueView};
 use axum::extract::Query;
 use axum::response::Response;
@@ -43,7 +43,7 @@ const GATEWAYS: ListKind = ListKind {
     title: "Gateways",
     nav_item: NavItem::Gateways,
     add: "Add a gateway",
-    empty: "A gateway is an operator's gateway in China, by SGIP, CMPP or SMGP. The appliance logs in to submit messages, and the gateway delivers replies and reports.",
+    empty: "A gateway is an operator's gateway in China, by SGIP, CMPP or SMGP. The appliance logs in to submit messages, and the gateway delivers MO messages and DLRs.",
     reach: ("Address", "address"),
 };
 
@@ -120,6 +120,7 @@ async fn list(context: &RequestContext, kind: &ListKind, query: &Form) -> Result
             queues.get(name).map_or(0, |queue| queue.waiting() - queue.in_flight - queue.awaiting_dlr);
         (!down, std::cmp::Reverse(waiting), (*name).to_owned())
     });
+    let up = found.iter().filter(|(name, _)| of(name).iter().any(|link| link.is_up())).count();
     let shown = Pagination::new(found.len(), query.text("page"));
     let rows: Vec<_> = found[shown.from..shown.upto]
         .iter()
@@ -161,6 +162,10 @@ async fn list(context: &RequestContext, kind: &ListKind, query: &Form) -> Result
             }
             p.actions { button type="submit" { "Filter" } }
         }
+        p.muted.counts {
+            (count(found.len() as u64)) @if narrowed { " of " (count(document.named(kind.list).count() as u64)) }
+            @if !rows.is_empty() { ": " (count(up as u64)) " with a link, " (count((found.len() - up) as u64)) " without" }
+        }
         section.card { (numeric_table(kind.title, &columns, &rows, &empty)) }
         @if !plugin_peers.is_empty() { (plugin_peers_section(&plugin_peers)) }
         (shown.links(kind.path, &[("q", query.text("q")), ("state", status_filter)]))
@@ -170,22 +175,22 @@ async fn list(context: &RequestContext, kind: &ListKind, query: &Form) -> Result
 /// The peers whose protocol a plugin speaks.
 fn plugin_peers_section(peers: &[PluginPeerView]) -> Markup {
     let rows: Vec<_> = peers.iter().map(plugin_peer_row).collect();
-    let heads = &[
-        "Name",
-        "Plugin",
-        "In flight",
-        "Accepted",
-        "Refused",
-        "Uncertain",
-        "Mean time",
-        "Callbacks",
-        "Last failure",
+    let heads = [
+        Column::Text("Name"),
+        Column::Text("Plugin"),
+        Column::Number("In flight"),
+        Column::Number("Accepted"),
+        Column::Number("Refused"),
+        Column::Number("Uncertain"),
+        Column::Number("Mean time"),
+        Column::Number("Callbacks"),
+        Column::Text("Last failure"),
     ];
     html! {
         section.card #plugin-peers {
             h2 { "Peers by plugins" }
             p.muted { "Since the start of the daemon. Their plugins are those of the hook " a href="/plugins/peer" { "peer" } "." }
-            (table("Peers by plugins", heads, &rows, &html! {}))
+            (numeric_table("Peers by plugins", &heads, &rows, &html! {}))
         }
     }
 }

@@ -124,7 +124,7 @@ fn render(
                 ("Hook", html! { a href=(format!("/plugins/{hook}")) { (hook) } }),
                 ("Size", html! { (octets(version.size)) }),
                 ("Contract", html! { (version.wit) }),
-                ("Signed by", html! { (version.signed_by.as_deref().unwrap_or("nobody")) }),
+                ("Signed by", html! { (version.signed_by.as_deref().unwrap_or("not signed")) }),
                 ("Now live", html! {
                     @if found.live.chain.is_empty() { "no plugin" }
                     @for one in &found.live.chain { span.plugin { (one.plugin) " " (version_tag(&one.version)) } }

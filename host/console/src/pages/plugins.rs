@@ -53,7 +53,7 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
                 html! { a href=(format!("/plugins/{hook}")) { (hook) } },
                 html! { @if is_live(one) { (state_badge("live")) } @else { "stored" } },
                 html! { (octets(one.size)) },
-                html! { @match &one.signed_by { Some(who) => { (who) } None => { span.muted { "nobody" } } } },
+                html! { @match &one.signed_by { Some(who) => { (who) } None => { span.muted { "not signed" } } } },
                 origin_cell(one),
                 html! { @if one.imports.is_empty() { "—" } @for import in &one.imports { code { (import) } " " } },
             ]

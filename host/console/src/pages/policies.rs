@@ -3,10 +3,10 @@
 use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::form::Form;
 use crate::format::{count, plural, version_tag};
-use crate::json_lines::{excerpt, line_in_message};
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;
 use crate::pages::{QueryParams, hook, playground};
+use crate::problem_lines::{excerpt, line_in_message};
 use crate::request_context::RequestContext;
 use crate::table::table;
 use api::{

@@ -37,7 +37,7 @@ fn page_body(
     error: Option<&ApiError>,
 ) -> Markup {
     let messages = &found.messages;
-    let empty = html! { h2 { "No message is in quarantine" } p { "The screens put messages here that an admin is to look at." } };
+    let empty = html! { h2 { "No message is in quarantine" } p { "Screens keep messages here until an admin releases or purges them." } };
     html! {
         h1 { "Quarantine" }
         p.lead { "These messages were accepted, and a screen keeps them. If you release them, they are routed; if you purge them, they end as rejected. Otherwise they expire with their validity." }

@@ -1,9 +1,10 @@
 //! Queues, and the actions on them.
 
 use crate::api_caller::{ApiError, encode_segment};
+use crate::csv_export::{csv_file, export_link};
 use crate::form::Form;
-use crate::format::{ago, count, plural, time_tag, with_times};
-use crate::layout::live_page;
+use crate::format::{ago, count, plural, time_tag, timestamp, with_readable_times, with_times};
+use crate::layout::{live_page, page};
 use crate::live::Region;
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
@@ -22,7 +23,7 @@ pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, Api
     let mut all: Vec<QueueView> = context.get("/v1/queues").await?;
     let empty = all.iter().filter(|queue| queue.waiting() == 0).count();
     all.retain(|queue| queue.waiting() > 0);
-    all.sort_by_key(|queue| std::cmp::Reverse(queue.waiting()));
+    all.sort_by_key(order);
     let busy = all.len();
     let rows: Vec<_> = all.iter().take(MAX_QUEUES).map(row).collect();
     let heads = &[
@@ -42,7 +43,7 @@ pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, Api
         "queues",
         html! {
             h2 { "Queues with waiting messages" }
-            (numeric_table("Queues, the fullest first", heads, &rows, &html! { h3 { "No messages wait" } p { "All queues are empty." } }))
+            (numeric_table("Queues: those without a link first, then the fullest", heads, &rows, &html! { h3 { "No messages wait" } p { "All queues are empty." } }))
             p.muted {
                 @if busy > MAX_QUEUES { "And " (count((busy - MAX_QUEUES) as u64)) " more. " }
                 @if empty > 0 && busy > 0 { (plural(empty as u64, "other is empty.", "others are empty.")) }
@@ -50,6 +51,52 @@ pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, Api
             (pace_buckets(buckets))
         },
     )])
+}
+
+/// Queues that no link empties come first, then those with uncertain messages, then the fullest.
+fn order(queue: &QueueView) -> (bool, bool, std::cmp::Reverse<u64>) {
+    let is_stuck = !queue.configured || queue.links == 0;
+    (!is_stuck, queue.uncertain == 0, std::cmp::Reverse(queue.waiting()))
+}
+
+/// All queues with messages as CSV.
+pub(crate) async fn export(context: RequestContext) -> Response {
+    let mut all: Vec<QueueView> = match context.get("/v1/queues").await {
+        Ok(all) => all,
+        Err(error) => return page(&context, "Queues", NavItem::Queues, Err(error)),
+    };
+    all.retain(|queue| queue.waiting() > 0);
+    all.sort_by_key(order);
+    let heads = [
+        "queue",
+        "links",
+        "queued",
+        "suspended",
+        "paced",
+        "deferred",
+        "in-flight",
+        "uncertain",
+        "awaiting-dlr",
+        "oldest",
+        "blocked-by",
+    ];
+    let row = |queue: &QueueView| {
+        let counts = [
+            queue.links as u64,
+            queue.queued + queue.resolving,
+            queue.suspended,
+            queue.paced,
+            queue.deferred,
+            queue.in_flight,
+            queue.uncertain,
+            queue.awaiting_dlr,
+        ];
+        let oldest = queue.oldest.map(|at| format!("{}Z", timestamp(at).replace(' ', "T")));
+        let ends = [oldest.unwrap_or_default(), with_readable_times(&queue.blocked_by)];
+        std::iter::once(queue.peer.clone()).chain(counts.map(|count| count.to_string())).chain(ends).collect()
+    };
+    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
+    csv_file("queues.csv", &heads, &rows)
 }
 
 /// The pace buckets for which most messages wait; nothing without a bucket.
@@ -108,7 +155,7 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
 pub(crate) async fn render(context: &RequestContext, page_state: &QueuesPageState) -> Response {
     let body = match tokio::join!(regions(context), queue_actions::active_table(context)) {
         (Ok(regions), actions) => Ok(html! {
-            div.heading { h1 { "Queues" } a.button.quiet href="/uncertain" { "Uncertain messages" } }
+            div.heading { h1 { "Queues" } (export_link("/queues.csv", &[])) a.button.quiet href="/uncertain" { "Uncertain messages" } }
             @if context.has_permission(Permission::Operate) { (queue_actions::start_form(context, page_state)) }
             section.card #queue-actions { h2 { "Active queue actions" } (actions) }
             @for (id, part) in regions { section.card id=(id) { (part) } }

@@ -7,7 +7,7 @@ use crate::layout::{action_button, csrf_field, error_notice, page};
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
-use crate::table::{Pagination, detail_list, table};
+use crate::table::{Column, Pagination, detail_list, numeric_table};
 use api::{Permission, TableKind, TableLookUpView, TableView};
 use axum::body::Bytes;
 use axum::extract::{Multipart, Query};
@@ -62,9 +62,14 @@ async fn page_body(
             row
         })
         .collect();
-    let mut heads = vec!["Table", "Searched", "Keys", "Memory"];
+    let mut heads = vec![
+        Column::Text("Table"),
+        Column::Text("Searched"),
+        Column::Number("Keys"),
+        Column::Number("Memory"),
+    ];
     if configures {
-        heads.push("Remove");
+        heads.push(Column::Text("Remove"));
     }
     let empty = html! {
         h2 { "No tables yet" }
@@ -73,7 +78,7 @@ async fn page_body(
     Ok(html! {
         h1 { "Lookup tables" }
         @if let Some(error) = error { (error_notice(error)) }
-        section.card { (table("Tables", &heads, &rows, &empty)) }
+        section.card { (numeric_table("Tables", &heads, &rows, &empty)) }
         (shown.links("/tables", &[]))
         @if !tables.is_empty() { (look_up(context, &tables, query).await) }
         @if configures { (fill_form(context)) }

@@ -326,13 +326,18 @@ async fn errors_are_shown_at_their_fields_and_keep_the_input() {
         page.text
     );
 
-    let text = "{%0A \"listener\": [%0A {%0A \"connections\": \"wrong\"%0A }%0A ]%0A}";
+    let text = "%5Bappliance%5D%0Aname%3D%22x%22%0A%5B%5Blistener%5D%5D%0Aconnections%3D%22wrong%22";
     let page =
         post_form(&console, "/configuration", "admin", &format!("tag=%227%22&do=validate&document={text}"))
             .await;
     assert!(page.text.contains("id=\"line-4\"") && page.text.contains("must be a number"), "{}", page.text);
 
-    let page = post_form(&console, "/configuration", "admin", "tag=%226%22&do=apply&document=%7B%7D").await;
+    assert!(page.text.contains("class=\"new\"") && page.text.contains("id=\"edit\" open"), "{}", page.text);
+    let page = post_form(&console, "/configuration", "admin", "tag=%227%22&do=validate&document=a%0Ab").await;
+    assert_eq!(page.status, StatusCode::BAD_REQUEST);
+    assert!(page.text.contains("<li class=\"invalid\" id=\"line-1\">"), "{}", page.text);
+
+    let page = post_form(&console, "/configuration", "admin", "tag=%226%22&do=apply&document=").await;
     assert_eq!(page.status, StatusCode::PRECONDITION_FAILED);
     assert!(page.text.contains("Changed by another user meanwhile"), "{}", page.text);
 
@@ -890,4 +895,30 @@ async fn the_attempts_of_a_message_are_side_by_side() {
     ] {
         assert!(page.contains(words), "{words}: {page}");
     }
+}
+
+#[tokio::test]
+async fn lists_are_exported_as_they_are_filtered() {
+    let console = console::router(FakeApi::appliance(6, 4).router());
+    for (path, head, rows) in [
+        ("/ledger.csv", "account,balance,reserved,captured,funded,credit\r\ndemo,-5.00,1.25,", 4),
+        ("/ledger.csv?only=spent", "account,balance", 1),
+        (
+            "/pools.csv",
+            "pool,strategy,numbers,ready,active,down,acquired,none-available,expired\r\nsupport,",
+            1,
+        ),
+        ("/pools.csv?q=other", "pool,strategy", 0),
+        ("/queues.csv", "queue,links,queued", 0),
+    ] {
+        let file = get(&console, path, "viewer").await;
+        assert_eq!(file.status, StatusCode::OK, "{path}");
+        assert!(file.text.starts_with(head), "{path}: {}", file.text);
+        if rows > 0 || path.contains("other") {
+            assert_eq!(file.text.lines().count(), rows + 1, "{path}: {}", file.text);
+        }
+    }
+    let page = get(&console, "/pools/support?state=idle%2Bup", "viewer").await.text;
+    assert!(page.contains("href=\"/pools/support/numbers.csv?state=idle%2Bup\""), "{page}");
+    assert_eq!(get(&console, "/ledger.csv", "").await.status, StatusCode::SEE_OTHER);
 }

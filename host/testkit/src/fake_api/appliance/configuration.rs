@@ -45,7 +45,7 @@ pub(super) fn schema() -> Value {
 pub(super) fn current(peers: usize, accounts: usize) -> CurrentConfiguration {
     CurrentConfiguration {
         version: 7,
-        at: 1_763_800_000_000,
+        at: now() - 100_000,
         by: "ada".to_owned(),
         why: "more windows <for> north".to_owned(),
         mode: ManagedBy::Api,
