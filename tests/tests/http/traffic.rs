@@ -49,6 +49,13 @@ fn traffic_is_counted_by_account_and_peer_and_its_history_survives_a_restart() -
         hooks.filter(|hook| hook["hook"] == "router").count() == 1
     };
     appliance.wait_until(TIMEOUT, "/v1/traffic", hooks)?;
+    let map = appliance.get("/v1/traffic/map?nodes=5&flows=5")?;
+    ensure!(map["accepted"] == MESSAGES && map["submitted"] == MESSAGES && map["flow_count"] == 1, "{map:#}");
+    ensure!(map["accounts"][0]["name"] == "acme" && map["peers"][0]["name"] == "upstream", "{map:#}");
+    ensure!(map["lines"][0]["accepted"] == MESSAGES && map["lines"][0]["severity"].is_null(), "{map:#}");
+    // Two samples are thirty seconds apart.
+    let calls = appliance.get("/v1/hooks/router/calls")?;
+    ensure!(calls["hook"] == "router" && calls["capacity"] == 120, "{calls:#}");
     let queues = appliance.get("/v1/queues")?;
     let is_account = |name: &str| {
         let mut queues = queues.as_array().into_iter().flatten();

@@ -97,9 +97,9 @@ fn cluster(cluster: &ClusterView, found: &mut Vec<AttentionView>) {
     let others = cluster.nodes.iter().filter(|node| node.alive && node.name != cluster.node).count();
     if others == 0 {
         let text = if dead.is_empty() {
-            "no other node has joined the cluster: if this machine dies, nobody goes on".to_owned()
+            "no other node has joined the cluster: if this machine fails, no other takes over".to_owned()
         } else {
-            format!("no other node is alive ({}): if this machine dies, nobody goes on", dead.join(", "))
+            format!("no other node is alive ({}): if this machine fails, no other takes over", dead.join(", "))
         };
         let remedy = "start the other node";
         found.push(finding(AttentionSeverity::Error, "cluster-alone", about, text, remedy));
@@ -115,7 +115,7 @@ fn cluster(cluster: &ClusterView, found: &mut Vec<AttentionView>) {
     }
     for node in cluster.nodes.iter().filter(|node| node.alive && node.name != cluster.node) {
         if let Some(lacks) = &node.lacks {
-            let text = format!("node {} would not lead, it lacks {lacks}", node.name);
+            let text = format!("node {} cannot take over: it lacks {lacks}", node.name);
             let remedy = "if it stays so, see the log of that node";
             found.push(finding(AttentionSeverity::Warning, "cluster-node-incomplete", about, text, remedy));
         }
@@ -381,7 +381,7 @@ fn archive(pump: &ArchivePumpView, most: u64, found: &mut Vec<AttentionView>) {
     let about = (AttentionSubjectKind::Archive, None);
     if pump.state == PumpState::Down {
         let why = pump.error.as_deref().unwrap_or("see the log");
-        let text = format!("the archive takes nothing: {why}; {} for it", messages_waiting(pump.backlog));
+        let text = format!("the archive accepts nothing: {why}; {} for it", messages_waiting(pump.backlog));
         let remedy = "check the database; the messages are safe on the disk and are archived when it answers";
         found.push(finding(AttentionSeverity::Error, "archive-down", about, text, remedy));
     } else if pump.backlog > most {
@@ -400,7 +400,7 @@ fn event_sink(sink: &EventSinkView, found: &mut Vec<AttentionView>) {
     let about = (AttentionSubjectKind::EventSink, Some(sink.name.as_str()));
     let (what, loses) = match sink.kind.as_str() {
         "cdr-file" => (format!("the CDR files {} are not written", sink.name), "the CDRs"),
-        _ => (format!("event sink {} takes nothing", sink.name), "the events"),
+        _ => (format!("event sink {} accepts nothing", sink.name), "the events"),
     };
     if sink.state == PumpState::Down {
         let why = sink.error.as_deref().unwrap_or("see the log");

@@ -43,6 +43,7 @@ fn overview() -> Vec<Row> {
         "/v1/metrics/recent",
         "/v1/metrics/history",
         "/v1/traffic",
+        "/v1/traffic/map",
         "/metrics",
     ];
     paths.into_iter().map(|path| Row::get(path, path)).collect()
@@ -138,6 +139,7 @@ fn plugins() -> Vec<Row> {
         Row::get("/v1/hooks/{hook}/faults/{id}/case", "/v1/hooks/router/faults/$FAULT/case"),
         with_history(Row::get("/v1/hooks", "/v1/hooks")),
         with_history(Row::get("/v1/hooks/{hook}", "/v1/hooks/router")),
+        Row::get("/v1/hooks/{hook}/calls", "/v1/hooks/router/calls"),
         hook("POST", "/v1/hooks/{hook}/activate", "/v1/hooks/router/activate")
             .body("$EXPECTING")
             .bad(br#"{"plugin":"prefix-router","version":"none-such"}"#, 404)

@@ -84,7 +84,7 @@ fn a_sink_that_takes_nothing_or_has_lost_events_is_found() {
         found,
         [
             "Error events-lost crm: crm has lost the events of 1 record of the journal",
-            "Warning event-sink-down crm: event sink crm takes nothing: HTTP status 503; it is 2 records behind",
+            "Warning event-sink-down crm: event sink crm accepts nothing: HTTP status 503; it is 2 records behind",
         ]
     );
 }
@@ -311,7 +311,7 @@ fn archive_down_backlog_and_refusals_are_findings() {
     let error = Some("no route to host".to_owned());
     facts.archive = Some(ArchivePumpView { error, refused: 1, ..pump(PumpState::Down, 200_000) });
     let all = [
-        "Error archive-down -: the archive takes nothing: no route to host; 200000 messages wait for it",
+        "Error archive-down -: the archive accepts nothing: no route to host; 200000 messages wait for it",
         "Warning archive-refused -: the database refuses 1 message",
     ];
     assert_eq!(finding_texts(&facts), all);

@@ -267,6 +267,9 @@ async fn every_page_is_usable_at_desktop_and_phone_width() -> Result<()> {
     console.break_router()?;
     console.submit_over_api("+4915112345679")?;
     let message = format!("/messages/{id}");
+    let live = console.appliance.get("/v1/hooks/router")?["live"]["chain"][0].clone();
+    let text = |key: &str| live[key].as_str().unwrap_or_default().to_owned();
+    let set_up = format!("/plugins/router/set-up?plugin={}&version={}", text("plugin"), text("version"));
     for path in [
         "/",
         "/messages",
@@ -280,9 +283,13 @@ async fn every_page_is_usable_at_desktop_and_phone_width() -> Result<()> {
         "/plugins",
         "/plugins/pull",
         "/plugins/router",
+        &set_up,
         "/policies",
         "/policies/router",
         "/queues",
+        "/quarantine",
+        "/search?q=acme",
+        "/subscribers",
         "/uncertain",
         "/gateways",
         "/gateways/new",
@@ -299,6 +306,7 @@ async fn every_page_is_usable_at_desktop_and_phone_width() -> Result<()> {
         "/cluster",
         "/maintenance",
         "/profile",
+        "/help",
     ] {
         browser.inspect(path).await?;
     }
