@@ -2,3 +2,4 @@
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod pages;
+mod plugin_pages;
