@@ -78,7 +78,8 @@
   }
 
   // Times that run out, such as that for a confirmation.
-  const clocks = [...document.querySelectorAll("[data-until]")];
+  // One that has run out already does not reload the page again and again, such as with a clock that is ahead of the appliance's.
+  const clocks = [...document.querySelectorAll("[data-until]")].filter((one) => Number(one.dataset.until) > Date.now());
   const tick = () => {
     for (const clock of clocks) {
       const left = Math.max(0, Number(clock.dataset.until) - Date.now());
