@@ -233,13 +233,14 @@ impl ClusterNode {
                 Ok(tail) => {
                     let known = tail.records.partition_point(|record| record.seq <= applied);
                     follower.apply(tail.records.get(known..).unwrap_or_default())?;
-                    if let Some(head) = tail.head.filter(|head| head.seq < follower.applied()) {
+                    let last =
+                        journal.copied().map_or(follower.applied(), |last| last.max(follower.applied()));
+                    if let Some(head) = tail.head.filter(|head| head.seq < last) {
                         bail!(
-                            "the log in etcd ends at record {}, and the tables of this node have record {}: etcd has lost records, \
+                            "the log in etcd ends at record {}, and this node has record {last}: etcd has lost records, \
                              such as by a restored backup. Stop all nodes, name a new prefix in [cluster], and start the node \
                              with the most records first",
-                            head.seq,
-                            follower.applied()
+                            head.seq
                         );
                     }
                     leader_time = tail.records.last().map_or(leader_time, |record| record.at);
