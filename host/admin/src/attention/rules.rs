@@ -99,7 +99,10 @@ fn cluster(cluster: &ClusterView, found: &mut Vec<AttentionView>) {
         let text = if dead.is_empty() {
             "no other node has joined the cluster: if this machine fails, no other takes over".to_owned()
         } else {
-            format!("no other node is alive ({}): if this machine fails, no other takes over", dead.join(", "))
+            format!(
+                "no other node is alive ({}): if this machine fails, no other takes over",
+                dead.join(", ")
+            )
         };
         let remedy = "start the other node";
         found.push(finding(AttentionSeverity::Error, "cluster-alone", about, text, remedy));
