@@ -19,6 +19,7 @@ mod hooks_bench;
 mod load;
 mod pool_bench;
 mod reconfigure;
+mod screenshots;
 mod swap;
 mod tool_run;
 mod traffic_phase;
@@ -54,6 +55,8 @@ enum Workload {
     Crash(crash::Options),
     /// Let faults happen to a cluster in network namespaces, and check that nothing is lost, doubled or created.
     Cluster(cluster_faults::Options),
+    /// Make the pictures of the manual: pages of the console over a fake API, in a headless browser.
+    Screenshots(screenshots::Options),
 }
 
 fn main() -> ExitCode {
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Workload::Bench(options) => bench::run(&options),
         Workload::Crash(options) => crash::run(&options),
         Workload::Cluster(options) => cluster_faults::run(&options),
+        Workload::Screenshots(options) => screenshots::run(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -76,6 +76,12 @@ pub(crate) fn workload(verb: &str, no_aims: bool, passed: &PassedOn) -> Result<(
     start_workload(verb, no_aims, passed, &workspace::build(profile, programs)?, &plugins)
 }
 
+/// Makes the pictures of the manual: without an appliance, and without optimisation.
+pub(crate) fn screenshots(passed: &PassedOn) -> Result<()> {
+    let folder = build(Profile::Debug, &[WORKLOADS])?;
+    replace_process(Command::new(folder.join("workloads")).arg("screenshots").args(&passed.arguments))
+}
+
 fn start_workload(verb: &str, no_aims: bool, passed: &PassedOn, folder: &Path, plugins: &Path) -> Result<()> {
     let mut workloads = Command::new(folder.join("workloads"));
     if no_aims {

@@ -58,6 +58,9 @@ enum Verb {
     /// Let faults happen to a cluster in network namespaces, and check that nothing is lost, doubled or created.
     #[command(disable_help_flag = true)]
     Cluster(PassedOn),
+    /// Make the pictures of the manual in docs/images/console: pages of the console over a fake API, in a headless browser.
+    #[command(disable_help_flag = true)]
+    Screenshots(PassedOn),
     /// Make the release artifacts in target/package: a Debian package, an OCI image layout, a tarball, bills of materials, checksums.
     #[command(disable_help_flag = true)]
     Package(PassedOn),
@@ -88,6 +91,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Verb::Bench(passed) => launch::workload("bench", no_aims, passed),
         Verb::Crash(passed) => launch::workload("crash", no_aims, passed),
         Verb::Cluster(passed) => launch::workload("cluster", no_aims, passed),
+        Verb::Screenshots(passed) => launch::screenshots(passed),
         Verb::Package(passed) => launch::release("package", passed),
         Verb::Image(passed) => launch::release("image", passed),
         Verb::Plugins { examples } => {

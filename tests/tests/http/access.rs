@@ -670,7 +670,7 @@ fn contexts_name_appliances() -> Result<()> {
 
     // The first context is the current one.
     let (code, out, error) = run(&["whoami", "--json"], &[])?;
-    ensure!(code == Some(0) && out.contains("root"), "{code:?} {out} {error}");
+    ensure!(code == Some(0) && out.contains("\"role\":\"admin\""), "{code:?} {out} {error}");
     let (_, out, _) = run(&["context", "list"], &[])?;
     ensure!(out.contains("*") && out.contains("lab") && out.contains(nowhere), "{out}");
     ensure!(!out.contains("s3cret"), "the list shows a token: {out}");

@@ -49,6 +49,7 @@ const RUNS: &[&[&str]] = &[
         "--sizes",
         "1000",
     ],
+    &["screenshots", "--folder", "target/verbs/screenshots"],
     &["package", "--stage", "--binary", DAEMON],
 ];
 

@@ -186,6 +186,37 @@ async fn a_fault_is_shown_with_its_message() -> Result<()> {
     console.browser.close().await
 }
 
+/// An admin installs the first plugin of a hook: uploads it, gives it its policy, checks it and activates it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_plugin_gets_its_policy() -> Result<()> {
+    let console = ConsoleFixture::start().await?;
+    let browser = &console.browser;
+    console.first_login().await?;
+    let path = console.fixture.folder().join("prepaid.wasm");
+    std::fs::write(&path, console.fixture.component("prepaid")?)?;
+    browser.go("/plugins").await?;
+    browser.fill("name", "prepaid").await?;
+    browser.choose_file("component", &path).await?;
+    browser.press("Upload").await?;
+    browser.reads("nothing to compare a candidate with").await?;
+    browser.put("policy", "[nonsense").await?;
+    browser.press("Check").await?;
+    browser.reads("nothing was changed").await?;
+    ensure!(browser.value("policy").await? == "[nonsense", "the document is gone");
+    let prices = std::fs::read_to_string(workspace::root().join("policies/prices.toml"))?;
+    browser.put("policy", &prices).await?;
+    browser.press("Check").await?;
+    browser.reads("The plugin starts").await?;
+    browser.fill("why", "first prices").await?;
+    browser.press("Activate now").await?;
+    browser.reads("The plugin is live.").await?;
+    let live = console.appliance.get("/v1/hooks/biller")?["live"]["chain"][0].clone();
+    ensure!(live["plugin"] == "prepaid" && live["policy"] == prices, "{live:#}");
+    browser.go("/audit").await?;
+    browser.reads("first prices").await?;
+    console.browser.close().await
+}
+
 /// An open page is informed when its session ends for any reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_page_ends_with_its_session() -> Result<()> {
