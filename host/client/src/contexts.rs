@@ -1,6 +1,6 @@
 //! Named appliances, with what is needed to reach each of them, in a file that only its owner can read.
 
-use crate::ClientError;
+use crate::error::ClientError;
 use crate::private_file::{read_private, settings_folder, write_private};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

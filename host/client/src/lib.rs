@@ -4,13 +4,15 @@
 
 mod api_client;
 mod contexts;
+mod error;
 mod private_file;
 mod progress;
 mod saved_logins;
 pub mod terminal;
 mod tls_args;
 
-pub use api_client::{ApiClient, ClientError, ConnectionArgs, encode_segment};
+pub use api_client::{ApiClient, ConnectionArgs, encode_segment};
 pub use contexts::{ContextSettings, Contexts};
+pub use error::ClientError;
 pub use progress::Progress;
 pub use tls_args::root_certificates;

@@ -1,6 +1,6 @@
 //! Sessions saved between commands, in a file that only its owner can read.
 
-use crate::ClientError;
+use crate::error::ClientError;
 use crate::private_file::{read_private, settings_folder, write_private};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! TLS arguments: trusted authorities and the client's own certificate.
 
-use crate::{ClientError, ContextSettings};
+use crate::contexts::ContextSettings;
+use crate::error::ClientError;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
