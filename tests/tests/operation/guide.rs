@@ -46,11 +46,17 @@ pub(crate) const GUIDE: [&str; 21] = [
 ];
 
 /// Commands of the manual that no test runs as they are, with the reason.
-const ELSEWHERE: [(&str, &str); 8] = [
+const ELSEWHERE: [(&str, &str); 11] = [
     ("cargo xtask demo", "runs until it is interrupted; `cargo xtask test all` runs it with --exit"),
     ("cargo xtask package", "builds two releases; `cargo xtask test all` runs its part --stage"),
     ("cargo xtask image", "builds a system of Debian's packages, as root"),
     ("cargo xtask test all", "is what runs this test"),
+    (
+        "switchyard context add lab --url http://127.0.0.1:8080 --token-file .state/data/token",
+        "writes into the home folder; `tests/tests/http/access.rs` runs it",
+    ),
+    ("switchyard context list", "reads the home folder; `tests/tests/http/access.rs` runs it"),
+    ("switchyard status --context lab", "needs that context; `tests/tests/http/access.rs` runs the like"),
     ("switchyard tail --account acme", "runs until it is interrupted; the tests of `cli` run it"),
     ("switchyard queue list --watch=5s", "runs until it is interrupted; the tests of `cli` run it"),
     (
