@@ -9,7 +9,7 @@ use std::process::Command;
 /// The broker, and what its consumer has read. Killed when dropped.
 #[derive(Debug)]
 pub struct KafkaBroker {
-    log: PathBuf,
+    records: PathBuf,
     address: String,
     program: Program,
 }
@@ -34,16 +34,17 @@ impl KafkaBroker {
     /// If it is not installed or does not start; the error contains its log.
     pub fn start(folder: &Path, topic: &str) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
-        let mut command = Command::new("kcat");
+        let mut command = Command::new("sh");
+        // Records in a file of their own: kcat writes a line in pieces, between which are lines of the broker.
+        command.args(["-c", "exec kcat \"$@\" > records", "kcat"]);
         command.args(["-C", "-b", "mock", "-X", "test.mock.num.brokers=1", "-t", topic, "-J", "-u"]);
         command.args(["-d", "mock"]);
         let program = Program::launch("kcat", folder, &mut command)?;
         program.wait_for_log_lines(1, |line| line.contains("Created topic"))?;
-        let log = folder.join("kcat.log");
-        let text = std::fs::read_to_string(&log)?;
+        let text = std::fs::read_to_string(folder.join("kcat.log"))?;
         let (_, rest) = text.split_once("bootstrap.servers=").context("no address")?;
         let address = rest.split_whitespace().next().context("no address")?.to_owned();
-        Ok(Self { log, address, program })
+        Ok(Self { records: folder.join("records"), address, program })
     }
 
     /// The URL for clients.
@@ -59,12 +60,17 @@ impl KafkaBroker {
         self.program.pause(pause)
     }
 
+    /// The end of the broker's log.
+    pub fn log(&self) -> String {
+        self.program.log()
+    }
+
     /// All records that the consumer has read, those of a partition in order.
     ///
     /// # Errors
     /// If its output cannot be read.
     pub fn records(&self) -> Result<Vec<KafkaRecord>> {
-        let text = String::from_utf8_lossy(&std::fs::read(&self.log)?).into_owned();
+        let text = String::from_utf8_lossy(&std::fs::read(&self.records)?).into_owned();
         // The last line may be incomplete.
         let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let record = |record: Value| {

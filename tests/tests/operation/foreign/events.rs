@@ -233,13 +233,16 @@ fn a_topic_of_kafka_has_each_event_in_order_over_a_kill_and_a_silence() -> Resul
             broker.pause(false)?;
         }
     }
+    let mut last = String::new();
     until("all events are acknowledged, and read", || {
         let state = state(&appliance)?;
         let waiting = appliance.get("/v1/status")?["waiting"] == 0;
         let is_done = state.kind == "kafka" && state.state == PumpState::Up && state.lag_records == 0;
         let keys: BTreeSet<_> = broker.records()?.into_iter().map(|record| record.key).collect();
+        last = format!("{state:?}, {} keys, waiting {waiting}\n{}", keys.len(), broker.log());
         Ok(waiting && is_done && keys.len() >= 2 * accepted.len())
-    })?;
+    })
+    .with_context(|| last)?;
     let records = broker.records()?;
     let mut by_key = BTreeMap::new();
     let (mut partitions, mut known) = (BTreeMap::new(), BTreeSet::new());
