@@ -94,7 +94,7 @@ impl ErasureService {
     fn not_reached(&self) -> Vec<String> {
         let sinks = admin::EventSinkStates::event_sinks(&*self.event_sinks);
         let mut places = vec![
-            "journal: its records are overwritten after keep-log of [engine]".to_owned(),
+            "journal: its records are overwritten after journal-retention of [engine]".to_owned(),
             "backups that were taken before".to_owned(),
             "the audit log, where the number is the subject of an admin's operation".to_owned(),
         ];

@@ -4,3 +4,4 @@ mod binaries;
 mod imports;
 mod links;
 mod names;
+mod top_level;
