@@ -9,7 +9,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "See what happens",
         &["status", "top", "tail", "message", "history", "refusals", "explain", "subscriber"],
     ),
-    ("Traffic", &["queue", "quarantine", "drain", "opt-out", "sms"]),
+    ("Traffic", &["queue", "quarantine", "drain", "opt-out", "erase", "sms"]),
     ("Connections", &["peer", "account", "send", "sink"]),
     ("Decisions, numbers and money", &["plugin", "policy", "table", "pool", "ledger"]),
     ("Configuration", &["config", "check", "hash-password", "log-level"]),
