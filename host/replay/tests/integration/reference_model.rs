@@ -136,7 +136,7 @@ fn plain_decision(message: &ArchivedMessage, decision: &CandidateDecision) -> Pl
 }
 
 fn inexact_reason(message: &ArchivedMessage, decision: &CandidateDecision) -> Option<String> {
-    let older = "archived by a version that did not store host call results";
+    let older = "archived without host call results, by an older version or with redacted numbers";
     message
         .missing
         .map(|_| older.to_owned())
