@@ -2,9 +2,11 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use axum::Router;
+use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::middleware::{self, Next};
+use axum::response::Response;
 use base64::Engine as _;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -68,7 +70,8 @@ fn serve_console() -> Result<SocketAddr> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
-    let console = console::router(FakeApi::appliance(6, 4).router()).layer(middleware::from_fn(as_admin));
+    let api = FakeApi::appliance(6, 4).router().layer(middleware::map_response(without_test_markup));
+    let console = console::router(api).layer(middleware::from_fn(as_admin));
     std::thread::spawn(move || -> Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(serve(listener, console))
@@ -81,7 +84,29 @@ async fn serve(listener: std::net::TcpListener, console: Router) -> Result<()> {
     Ok(axum::serve(listener, console.into_make_service_with_connect_info::<SocketAddr>()).await?)
 }
 
-async fn as_admin(mut request: Request, next: Next) -> axum::response::Response {
+/// Names of the fake API with markup, for tests of the console; in a picture they would look like faults.
+const TEST_MARKUP: [(&str, &str); 6] = [
+    ("<b>", ""),
+    ("</b>", ""),
+    ("<i>", ""),
+    ("<meridian>", "meridian"),
+    ("<cheapest>", "the cheapest"),
+    ("<fault>", "fault"),
+];
+
+async fn without_test_markup(response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    // The fake API has all of it in memory.
+    let octets = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let mut text = String::from_utf8_lossy(&octets).into_owned();
+    for (markup, plain) in TEST_MARKUP {
+        text = text.replace(markup, plain);
+    }
+    Response::from_parts(parts, Body::from(text))
+}
+
+async fn as_admin(mut request: Request, next: Next) -> Response {
     let cookies = HeaderValue::from_static("switchyard-session=admin; switchyard-theme=light");
     request.headers_mut().insert(header::COOKIE, cookies);
     next.run(request).await
