@@ -129,7 +129,13 @@ fn written(read: &mut ArchivedMessage) -> Option<(Message, FinalRecord, NamedPee
         accepted_at: read.accepted_at,
         scheduled: None,
         expires_at: read.accepted_at,
-        routed: RoutingDecision { sender: read.sender.clone(), changes: read.changes.clone(), quote, host_calls: read.host_calls.as_deref().map(Into::into), ..RoutingDecision::new(verdict, by) },
+        routed: RoutingDecision {
+            sender: read.sender.clone(),
+            changes: read.changes.clone(),
+            quote,
+            host_calls: read.host_calls.as_deref().map(Into::into),
+            ..RoutingDecision::new(verdict, by)
+        },
     };
     let ended = FinalRecord {
         state: FinalState::Delivered,

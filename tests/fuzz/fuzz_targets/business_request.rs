@@ -7,11 +7,13 @@ use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{Request, Response, header};
 use base64::Engine as _;
-use business::{BusinessAccountOptions, Business, BusinessOptions};
-use ports::{EventSink, LinkRegistry, Routing};
+use business::{Business, BusinessAccountOptions, BusinessOptions};
 use engine::{EngineAnswer, EngineCommand, Event, ReplyTo};
 use libfuzzer_sys::fuzz_target;
-use model::{Address, PluginVersion, MessageKind, Leg, Message, MessageId, PeerId, Refusal, RoutingDecision, Verdict};
+use model::{
+    Address, Leg, Message, MessageId, MessageKind, PeerId, PluginVersion, Refusal, RoutingDecision, Verdict,
+};
+use ports::{EventSink, LinkRegistry, Routing};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -98,7 +100,8 @@ impl BusinessFixture {
         let registry = Arc::new(LinkRegistry::new());
         let core = Arc::new(FakeEngine { registry: registry.clone(), next: AtomicU64::new(1) });
         let business =
-            Business::new(BusinessOptions::default(), core, Arc::new(FixedRouting), registry).expect("no business");
+            Business::new(BusinessOptions::default(), core, Arc::new(FixedRouting), registry, None)
+                .expect("no business");
         let hash = ports::hash_password(b"secret").expect("no hash");
         let mut account = BusinessAccountOptions::new("shop", SHOP, &hash);
         account.source.default = Some(Address::new(0, 1, b"10655"));

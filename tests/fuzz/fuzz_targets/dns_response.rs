@@ -11,7 +11,9 @@ fuzz_target!(|octets: &[u8]| {
         let question = DnsQuestion { id, name: "4.3.2.1.e164.arpa".to_owned(), record_type };
         if let DnsResponse::Answer(Ok(answer)) = parse_dns_response(&question, octets) {
             assert!((1..=32).contains(&answer.records.len()));
-            let fits = |record: &DnsRecord| matches!(record, DnsRecord::Naptr(_)) == (record_type == DnsRecordType::Naptr);
+            let fits = |record: &DnsRecord| {
+                matches!(record, DnsRecord::Naptr(_)) == (record_type == DnsRecordType::Naptr)
+            };
             assert!(answer.records.iter().all(fits));
         }
     }

@@ -2,7 +2,7 @@
 //! host and port and below the granted path, however a server decodes escapes and dots.
 #![no_main]
 
-use capabilities::{FetchFailure, HttpGrant, HttpGrants, FetchRequest};
+use capabilities::{FetchFailure, FetchRequest, HttpGrant, HttpGrants};
 use libfuzzer_sys::fuzz_target;
 use url::{Host, Url};
 

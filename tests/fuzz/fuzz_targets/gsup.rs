@@ -5,7 +5,7 @@
 use arbitrary::{Arbitrary, Unstructured};
 use bytes::{Bytes, BytesMut};
 use gsup::ccm::{Ccm, Identity};
-use gsup::client::{self, GsupClient, ClientTimeouts};
+use gsup::client::{self, ClientTimeouts, GsupClient};
 use gsup::ctrl::{self, LookupDetail, Msisdn};
 use gsup::ipa::{self, IpaFrame};
 use gsup::proxy::{Event, Proxy};
@@ -22,7 +22,8 @@ fn message(octets: &[u8]) {
     assert_eq!(peeked, Ok((message.kind, message.imsi)));
     for tag in [Tag::SM_RP_DA, Tag::SM_RP_OA] {
         let Some(Ok(address)) = message.get(tag).map(|value| RpAddress::decode(tag, value)) else { continue };
-        let again = GsupMessage::new(message.kind, message.imsi).with_destination(&address).expect("it was read");
+        let again =
+            GsupMessage::new(message.kind, message.imsi).with_destination(&address).expect("it was read");
         assert_eq!(again.destination(), Ok(Some(address)));
     }
     if let Some(msisdn) = message.msisdn() {
@@ -30,12 +31,14 @@ fn message(octets: &[u8]) {
         assert_eq!(again.msisdn(), Some(msisdn));
     }
     let reporter = if message.more_messages() { Reporter::Msc } else { Reporter::Hlr };
-    let failure = Failure::of(&message, reporter, message.user_information().and_then(|ui| ui.first().copied()));
+    let failure =
+        Failure::of(&message, reporter, message.user_information().and_then(|ui| ui.first().copied()));
     assert_eq!(failure.is_some(), [0x29, 0x4e].contains(&message.kind.0));
     for answer in [message.accepted(None), message.refused(gsup::RpCause::CONGESTION, None)] {
         assert_eq!(GsupMessage::decode(&answer.encode()), Ok(answer));
     }
-    let _ = (format!("{message:?}"), message.source_name(), message.destination_name(), message.alert_reason());
+    let _ =
+        (format!("{message:?}"), message.source_name(), message.destination_name(), message.alert_reason());
 }
 
 /// A connection management message: what is read is written as an equal message.
@@ -44,14 +47,17 @@ fn ccm_frame(octets: &[u8]) {
     let mut output = BytesMut::new();
     ccm_frame.put(&mut output);
     if !octets.is_empty() {
-        let Ok(Some(IpaFrame::Ccm(payload))) = IpaFrame::take(&mut output, ipa::MAX_PAYLOAD) else { panic!("no frame") };
+        let Ok(Some(IpaFrame::Ccm(payload))) = IpaFrame::take(&mut output, ipa::MAX_PAYLOAD) else {
+            panic!("no frame")
+        };
         assert_eq!(Ccm::decode(&payload), ccm_frame);
     }
 }
 
 /// A client with an arbitrary HLR: it writes only whole frames, and does nothing after its end.
 fn client(octets: &[u8]) {
-    let mut client = GsupClient::new(0, Identity::new("SMSC-1", "fuzz").expect("a name"), ClientTimeouts::default());
+    let mut client =
+        GsupClient::new(0, Identity::new("SMSC-1", "fuzz").expect("a name"), ClientTimeouts::default());
     let mut lost = false;
     for (now, piece) in (0..).step_by(7_000).zip(octets.chunks(23)) {
         client.receive(now, piece);
@@ -103,22 +109,11 @@ enum Step<'a> {
     /// Arbitrary octets from the HLR.
     Hlr(&'a [u8]),
     /// A message from either side, of any type and with any elements.
-    Message {
-        hlr: bool,
-        kind: u8,
-        who: u8,
-        elements: &'a [u8],
-    },
+    Message { hlr: bool, kind: u8, who: u8, elements: &'a [u8] },
     /// A frame from either side.
-    Frame {
-        hlr: bool,
-        stream: u8,
-        payload: &'a [u8],
-    },
+    Frame { hlr: bool, stream: u8, payload: &'a [u8] },
     /// A message to a phone.
-    Send {
-        who: u8,
-    },
+    Send { who: u8 },
     /// Pending output is written.
     Write,
 }
@@ -183,7 +178,8 @@ impl Harness {
                 self.receive(*hlr, &frame);
             }
             Step::Send { who } => {
-                let message = GsupMessage::new(MessageType::MT_FORWARD_SM_REQUEST, imsi(*who)).with_reference(255);
+                let message =
+                    GsupMessage::new(MessageType::MT_FORWARD_SM_REQUEST, imsi(*who)).with_reference(255);
                 let mut frame = BytesMut::new();
                 message.put(&mut frame);
                 self.proxy.inject_to_msc(&message);
@@ -217,7 +213,10 @@ impl Harness {
                 Ok(message) if gsup && [0x24, 0x29, 0x2a, 0x2c].contains(&message.kind.0) => {
                     let is_answer = message.kind != MessageType::MO_FORWARD_SM_REQUEST
                         && message.kind != MessageType::READY_FOR_SM_REQUEST;
-                    assert!(passed == 0 || (is_answer && passed == frame.len()), "a piece of a short message passed");
+                    assert!(
+                        passed == 0 || (is_answer && passed == frame.len()),
+                        "a piece of a short message passed"
+                    );
                     self.sms += usize::from(passed == 0);
                     if message.kind == MessageType::READY_FOR_SM_REQUEST {
                         let mut answer = BytesMut::new();
@@ -262,7 +261,9 @@ impl Harness {
             } else {
                 // The completed identity response differs: it has a unit id now.
                 let mut input = BytesMut::from(&octets[..]);
-                let Ok(Some(IpaFrame::Ccm(payload))) = IpaFrame::take(&mut input, ipa::MAX_PAYLOAD) else { panic!("{octets:?}") };
+                let Ok(Some(IpaFrame::Ccm(payload))) = IpaFrame::take(&mut input, ipa::MAX_PAYLOAD) else {
+                    panic!("{octets:?}")
+                };
                 let Ccm::IdResponse(response) = Ccm::decode(&payload) else { panic!("{payload:?}") };
                 assert!(response.get(gsup::ccm::tag::UNIT_ID).is_some_and(|id| !id.is_empty()));
                 assert!(input.is_empty() && self.hlr.expected.is_empty());

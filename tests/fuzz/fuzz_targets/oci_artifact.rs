@@ -41,7 +41,10 @@ fn pull_with(index: &[u8]) {
         }
         Err(error) => {
             let text = error.to_string().replace(&shown, "");
-            assert!(!text.contains(|character: char| character.is_control() && character != '\n'), "{text:?}");
+            assert!(
+                !text.contains(|character: char| character.is_control() && character != '\n'),
+                "{text:?}"
+            );
         }
     }
 }

@@ -9,8 +9,9 @@ use firewall_policy as firewall;
 use fraud_guard_policy as fraud_guard;
 use least_cost_policy as least_cost;
 use libfuzzer_sys::fuzz_target;
-use numbering::{DialledNumber, NumberKind, NumberPlans, NumberTarget};
 use number_portability_policy as number_portability;
+use numbering::{DialledNumber, NumberKind, NumberPlans, NumberTarget};
+use policy_values::MessageAttributes;
 use prefix_policy as prefix;
 use prepaid_policy as prepaid;
 use resolver_policy::{Answer, Resolution, hlr, http, is_imsi, table};
@@ -39,7 +40,9 @@ fuzz_target!(|octets: &[u8]| {
         7 => hlr::Policy::parse(document).map(|policy| check_subscribers(&policy, query)),
         10 => number_portability::Policy::parse(document).map(|policy| check_lookups(&policy, query)),
         9 => firewall::Policy::parse(document).map(|policy| check_screening(&policy, query)),
-        _ => NumberPlans::parse(document).map(|plans| check_plans(&plans, query)).map_err(|error| error.to_string()),
+        _ => NumberPlans::parse(document)
+            .map(|plans| check_plans(&plans, query))
+            .map_err(|error| error.to_string()),
     };
     if let Err(refusal) = read {
         assert!(!refusal.is_empty());
@@ -58,7 +61,7 @@ fn check_prefixes(policy: &prefix::Policy, query: &str) {
         let rules = &policy.rules[*rules as usize];
         assert!(!rules.is_empty());
         for rule in rules {
-            let _ = rule.applies("acme", query);
+            let _ = rule.applies("acme", query, &MessageAttributes::new(|_| Some(query.to_owned())));
             check_target(&rule.target, query);
         }
     }
@@ -210,7 +213,10 @@ impl number_portability::Sources for OneAnswer<'_> {
         (!self.0.is_empty()).then(|| self.0.to_owned())
     }
 
-    fn naptrs(&self, name: &str) -> Result<(Vec<number_portability::Naptr>, u32), number_portability::Nothing> {
+    fn naptrs(
+        &self,
+        name: &str,
+    ) -> Result<(Vec<number_portability::Naptr>, u32), number_portability::Nothing> {
         assert!(name.len() <= 253, "{name}");
         let record = number_portability::Naptr {
             flags: "u".to_owned(),
@@ -229,7 +235,9 @@ impl number_portability::Sources for OneAnswer<'_> {
 fn check_lookups(policy: &number_portability::Policy, query: &str) {
     for digits in ["4915112345678", "0151", query] {
         let number = number_portability::Number { digits, international: digits.starts_with('4') };
-        if let number_portability::Answer::Found(attributes, _) = policy.look_up(number, &OneAnswer(query)).answer {
+        if let number_portability::Answer::Found(attributes, _) =
+            policy.look_up(number, &OneAnswer(query)).answer
+        {
             assert!(attributes.len() <= 32 && attributes.iter().all(|(_, value)| value.len() <= 255));
         }
     }
@@ -249,9 +257,14 @@ fn check_tariffs(policy: &prepaid::Policy, query: &str) {
             let quote = policy.quote(origin, parts, |index, tariff| {
                 assert_eq!(tariff, &policy.tariffs[index]);
                 let own = tariff.prices.iter().max_by_key(|(prefix, _)| prefix.len());
-                let own = own
-                    .map(|(prefix, price)| prepaid::PriceMatch { length: prefix.len() as u32, price: Ok(*price) });
-                prepaid::PriceMatch::longer(own, tariff.table.as_ref().map(|_| prepaid::PriceMatch::row(3, row)))
+                let own = own.map(|(prefix, price)| prepaid::PriceMatch {
+                    length: prefix.len() as u32,
+                    price: Ok(*price),
+                });
+                prepaid::PriceMatch::longer(
+                    own,
+                    tariff.table.as_ref().map(|_| prepaid::PriceMatch::row(3, row)),
+                )
             });
             match quote {
                 prepaid::Quote::Free => {}
@@ -366,7 +379,8 @@ fn check_plans(plans: &NumberPlans, query: &str) {
             (&number.digits, number.kind, &number.class, &number.to)
         });
         let shown = plan.display(&address);
-        let answered = plan.normalise(&DialledNumber::of(&shown).expect("text"), None).expect("as it was shown");
+        let answered =
+            plan.normalise(&DialledNumber::of(&shown).expect("text"), None).expect("as it was shown");
         assert_eq!(answered.digits, number.digits);
     }
 }

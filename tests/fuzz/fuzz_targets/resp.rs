@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use model::{NumberState, PoolNumber, PoolOutcome, PoolRefusal, LeaseTicket};
-use resp::{Event, RespLimits, RespOptions, RespReply, Scripts, Session, ScriptSha1};
+use model::{LeaseTicket, NumberState, PoolNumber, PoolOutcome, PoolRefusal};
+use resp::{Event, RespLimits, RespOptions, RespReply, ScriptSha1, Scripts, Session};
 
 #[derive(Debug, Arbitrary)]
 enum Step<'a> {
@@ -39,7 +39,8 @@ fn reply(outcome: u8) -> RespReply {
 fuzz_target!(|octets: &[u8]| {
     let mut input = Unstructured::new(octets);
     let Ok((accounts, any_loaded, pipelined)) = <(bool, bool, u8)>::arbitrary(&mut input) else { return };
-    let limits = RespLimits { octets: 2048, elements: 64, pipelined: usize::from(pipelined), output_buffer: 1024 };
+    let limits =
+        RespLimits { octets: 2048, elements: 64, pipelined: usize::from(pipelined), output_buffer: 1024 };
     let scripts = Arc::new(Scripts::new([ScriptSha1::of(b"pool")], any_loaded));
     let options = RespOptions { limits, accounts, scripts, plain_replies: false, version: "7.2.0".into() };
     let mut session = Session::new(Arc::new(options), 1);

@@ -6,8 +6,8 @@ use arbitrary::Arbitrary;
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use sgip::{
-    Bind, SgipCommand, Deliver, Event, HEADER_LENGTH, Header, LoginType, SgipOptions, Pdu, Report, SgipRequestError,
-    ResultCode, SgipRole, Sequence, Session, Submit,
+    Bind, Deliver, Event, HEADER_LENGTH, Header, LoginType, Pdu, Report, ResultCode, Sequence, Session,
+    SgipCommand, SgipOptions, SgipRequestError, SgipRole, Submit,
 };
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -342,5 +342,9 @@ fuzz_target!(|script: SessionScript<'_>| {
         harness.step(step);
     }
     harness.read();
-    assert_eq!(harness.session.close(), harness.open, "what was not answered, in the order in which it was sent");
+    assert_eq!(
+        harness.session.close(),
+        harness.open,
+        "what was not answered, in the order in which it was sent"
+    );
 });

@@ -4,8 +4,8 @@
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
 use smpp::{
-    CommandId, PduFrame, CommandStatus, Tlvs, segmentation, decode_request, decode_response, encode_request, encode_response,
-    message_id::MessageIdForm, delivery_receipt, text, time,
+    CommandId, CommandStatus, PduFrame, Tlvs, decode_request, decode_response, delivery_receipt,
+    encode_request, encode_response, message_id::MessageIdForm, segmentation, text, time,
 };
 
 const COMMANDS: [u32; 17] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0x0B, 0x15, 0x21, 0x102, 0x103, 0x111, 0x112, 0x113];

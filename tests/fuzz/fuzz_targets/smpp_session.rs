@@ -5,8 +5,8 @@ use arbitrary::Arbitrary;
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
 use smpp::{
-    Bind, BindMode, SmppClientOptions, CommandId, Event, PduFrame, SmppOptions, Request, Response, Session,
-    SessionState, Sm, CommandStatus, Tlvs, InterfaceVersion, WindowFullPolicy, encode_request, tag,
+    Bind, BindMode, CommandId, CommandStatus, Event, InterfaceVersion, PduFrame, Request, Response, Session,
+    SessionState, Sm, SmppClientOptions, SmppOptions, Tlvs, WindowFullPolicy, encode_request, tag,
 };
 use std::time::{Duration, Instant};
 
@@ -126,7 +126,11 @@ impl Harness {
             window_out: WINDOW,
             backlog: BACKLOG,
             limit_after_bind: LIMIT,
-            window_full_policy: if script.throttle { WindowFullPolicy::Throttle } else { WindowFullPolicy::Wait },
+            window_full_policy: if script.throttle {
+                WindowFullPolicy::Throttle
+            } else {
+                WindowFullPolicy::Wait
+            },
             ..SmppOptions::default()
         };
         let bind = Bind {
@@ -176,7 +180,8 @@ impl Harness {
             }
             Step::Answer { which, status } => {
                 if !self.unanswered.is_empty() {
-                    let (sequence, command) = self.unanswered.remove(usize::from(*which) % self.unanswered.len());
+                    let (sequence, command) =
+                        self.unanswered.remove(usize::from(*which) % self.unanswered.len());
                     let response = Response::id(Bytes::from_static(b"1000000042"));
                     self.session.respond(command, sequence, CommandStatus((*status).into()), &response);
                     self.session.process(self.now);

@@ -8,8 +8,8 @@ use cmpp::Cmpp;
 use libfuzzer_sys::fuzz_target;
 use smgp::Smgp;
 use sp_session::{
-    Content, Event, HEADER_LENGTH, Header, OwnLogin, Meaning, PduRole, SpRequestError, Session, SessionOptions,
-    SpProtocol, Submission,
+    Content, Event, HEADER_LENGTH, Header, Meaning, OwnLogin, PduRole, Session, SessionOptions, SpProtocol,
+    SpRequestError, Submission,
 };
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -23,18 +23,34 @@ enum Step<'a> {
     /// Octets from the peer.
     Octets(&'a [u8]),
     /// A whole PDU from the peer, of any kind.
-    Pdu { command: u8, answer: bool, sequence: u8, body: &'a [u8] },
+    Pdu {
+        command: u8,
+        answer: bool,
+        sequence: u8,
+        body: &'a [u8],
+    },
     /// A valid request or answer.
-    Good { kind: u8, sequence: u8 },
+    Good {
+        kind: u8,
+        sequence: u8,
+    },
     /// The owner answers one of its open requests.
-    Answer { which: u8, status: u8, remember: bool },
+    Answer {
+        which: u8,
+        status: u8,
+        remember: bool,
+    },
     /// The owner sends a request.
     Send,
     Accept,
-    Refuse { status: u8 },
+    Refuse {
+        status: u8,
+    },
     Logout,
     Test,
-    Wait { seconds: u16 },
+    Wait {
+        seconds: u16,
+    },
 }
 
 #[derive(Arbitrary, Debug)]
@@ -222,7 +238,10 @@ impl<P: SpProtocol> Harness<P> {
                     self.closed = true;
                     self.unanswered.clear();
                 }
-                Event::Login(_) | Event::LoggedIn(_) | Event::LoginRefused(_) | Event::UnexpectedAnswer { .. } => {}
+                Event::Login(_)
+                | Event::LoggedIn(_)
+                | Event::LoginRefused(_)
+                | Event::UnexpectedAnswer { .. } => {}
             }
         }
     }
@@ -244,7 +263,10 @@ impl<P: SpProtocol> Harness<P> {
     }
 
     fn check(&self) {
-        assert_eq!(self.session.in_flight(), if self.closed { self.session.in_flight() } else { self.open.len() });
+        assert_eq!(
+            self.session.in_flight(),
+            if self.closed { self.session.in_flight() } else { self.open.len() }
+        );
         assert!(self.session.in_flight() <= WINDOW);
         if !self.closed {
             assert_eq!(self.session.unanswered_in(), self.unanswered.len());

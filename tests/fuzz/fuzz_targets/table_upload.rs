@@ -2,7 +2,7 @@
 //! CSV, now and after its file is read again.
 #![no_main]
 
-use capabilities::{Error, TableStore, TableStoreOptions, Table, TableKind};
+use capabilities::{Error, Table, TableKind, TableStore, TableStoreOptions};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 use tempfile::TempDir;
@@ -41,7 +41,11 @@ fuzz_target!(|input: &[u8]| {
                     }
                     other => panic!("{other}"),
                 }
-                assert_eq!(table_store.get("fuzz").map(|table| table.info().rows), before, "it is not as it was");
+                assert_eq!(
+                    table_store.get("fuzz").map(|table| table.info().rows),
+                    before,
+                    "it is not as it was"
+                );
             }
         }
         let files = std::fs::read_dir(folder.path()).expect("no folder").count();

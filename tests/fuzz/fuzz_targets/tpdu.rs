@@ -6,8 +6,9 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use tpdu::smpp::{SmppText, from_air, to_air};
 use tpdu::{
-    TpAddress, Alphabet, Error, FromMs, Header, JoinOutcome, Joiner, Language, JoinerLimits, MAX_OCTETS, MAX_TPDU,
-    ConcatReference, LanguageTables, TimeStamp, ToMs, UserData, alphabet, septets, split, text,
+    Alphabet, ConcatReference, Error, FromMs, Header, JoinOutcome, Joiner, JoinerLimits, Language,
+    LanguageTables, MAX_OCTETS, MAX_TPDU, TimeStamp, ToMs, TpAddress, UserData, alphabet, septets, split,
+    text,
 };
 
 /// The fields may make the TPDU too long; no other write error is allowed.
@@ -128,8 +129,8 @@ fn smpp(data_coding: u8, udhi: bool, octets: &[u8], reference: ConcatReference) 
 fn joined(segments: &[UserData], scheme: u8, whole: &[u8]) {
     // An existing header may itself mark the text as a segment.
     let alphabet = Alphabet::of(scheme);
-    let alone =
-        segments.len() == 1 && segments[0].header(alphabet).is_some_and(|header| header.concatenation().is_some());
+    let alone = segments.len() == 1
+        && segments[0].header(alphabet).is_some_and(|header| header.concatenation().is_some());
     if alone {
         return;
     }
@@ -169,8 +170,10 @@ fn texts(octets: &[u8], number: u8) {
     let septets: Vec<u8> = octets.iter().map(|octet| octet & 0x7F).collect();
     assert_eq!(septets::unpack(&septets::pack(&septets), 0, septets.len()), septets);
     let _ = septets::unpack(octets, usize::from(number), usize::from(number));
-    let tables =
-        LanguageTables { locking: Language::from_number(number >> 4), single: Language::from_number(number & 15) };
+    let tables = LanguageTables {
+        locking: Language::from_number(number >> 4),
+        single: Language::from_number(number & 15),
+    };
     let shown = alphabet::decode(octets, tables);
     if let Some(again) = alphabet::encode(&shown, tables) {
         assert_eq!(alphabet::decode(&again, tables), shown);
