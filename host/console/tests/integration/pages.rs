@@ -1,62 +1,11 @@
 //! Tests of all pages with a fake API: content, requests and permissions.
 
-use axum::Router;
-use axum::body::Body;
-use axum::http::{Method, Request, StatusCode, header};
-use axum::middleware::{self, Next};
-use axum::response::IntoResponse as _;
-use futures_util::StreamExt as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use crate::page_requests::{get, post_form};
+use axum::http::StatusCode;
 use testkit::fake_api::FakeApi;
-use tower::ServiceExt as _;
 
-pub(crate) struct PageResponse {
-    pub(crate) status: StatusCode,
-    pub(crate) location: String,
-    cookies: Vec<String>,
-    pub(crate) text: String,
-}
-
-async fn request(console: &Router, method: Method, path: &str, role: &str, form: &str) -> PageResponse {
-    let cookies = format!("switchyard-session={role}");
-    let mut request = Request::builder().method(method).uri(path);
-    if !role.is_empty() {
-        request = request.header(header::COOKIE, cookies);
-    }
-    if !form.is_empty() {
-        request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
-    }
-    let answer = console.clone().oneshot(request.body(Body::from(form.to_owned())).unwrap()).await.unwrap();
-    let header =
-        |name: &str| answer.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
-    if header("content-type").starts_with("text/html") {
-        let policy = header("content-security-policy");
-        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{path}: {policy}");
-        assert_eq!(header("cache-control"), "no-store", "{path}");
-    }
-    let (status, location) = (answer.status(), header("location"));
-    let cookies = answer
-        .headers()
-        .get_all(header::SET_COOKIE)
-        .iter()
-        .map(|one| one.to_str().unwrap().to_owned())
-        .collect();
-    let text = axum::body::to_bytes(answer.into_body(), 64 << 20).await.unwrap();
-    PageResponse { status, location, cookies, text: String::from_utf8(text.to_vec()).unwrap() }
-}
-
-pub(crate) async fn get(console: &Router, path: &str, role: &str) -> PageResponse {
-    request(console, Method::GET, path, role, "").await
-}
-
-/// Sends a form with the CSRF token.
-pub(crate) async fn post_form(console: &Router, path: &str, role: &str, form: &str) -> PageResponse {
-    request(console, Method::POST, path, role, &format!("csrf=test%2Bcsrf%3D1&{form}")).await
-}
-
-const PAGES: &[&str] = &[
+/// All pages, and some with a query.
+pub(crate) const PAGES: &[&str] = &[
     "/",
     "/?range=day",
     "/search",
@@ -160,39 +109,6 @@ async fn every_page_is_complete_and_escaped() {
 }
 
 #[tokio::test]
-async fn pages_without_a_session_redirect_to_the_login() {
-    let console = console::router(FakeApi::appliance(2, 2).router());
-    for path in PAGES.iter().filter(|path| **path != "/") {
-        let page = get(&console, path, "").await;
-        assert_eq!(page.status, StatusCode::SEE_OTHER, "{path}");
-        assert!(page.location.starts_with("/login?next=%2F"), "{path}: {}", page.location);
-    }
-    assert_eq!(get(&console, "/", "").await.location, "/login");
-    assert_eq!(get(&console, "/login", "").await.status, StatusCode::OK);
-}
-
-#[tokio::test]
-async fn a_login_opens_a_session_and_redirects_locally() {
-    let console = console::router(FakeApi::appliance(2, 2).router());
-    let enter = |form: &'static str| request(&console, Method::POST, "/login", "", form);
-    let page = enter("user=viewer&password=password&next=%2Fpeers").await;
-    assert_eq!((page.status, page.location.as_str()), (StatusCode::SEE_OTHER, "/peers"));
-    assert!(
-        page.cookies.iter().any(|cookie| cookie.starts_with("switchyard-session=viewer")),
-        "{:?}",
-        page.cookies
-    );
-    assert_eq!(enter("token=test-token&next=%2F%2Fevil.example").await.location, "/");
-    let page = enter("user=viewer&password=%3Cb%3E").await;
-    assert_eq!(page.status, StatusCode::UNAUTHORIZED);
-    assert!(
-        page.text.contains("is not correct") && !page.text.contains("<b>") && page.cookies.is_empty(),
-        "{}",
-        page.text
-    );
-}
-
-#[tokio::test]
 async fn a_viewer_has_pages_without_actions() {
     let console = console::router(FakeApi::appliance(6, 4).router());
     for path in [
@@ -263,53 +179,6 @@ async fn a_subscriber_is_found_retried_and_pinged() {
     let nobody = get(&console, "/subscribers/msisdn-404", "operator").await;
     assert_eq!(nobody.status, StatusCode::OK, "links to it stand beside every number");
     assert!(nobody.text.contains("No core network knows this subscriber"), "{}", nobody.text);
-}
-
-#[tokio::test]
-async fn users_of_an_account_are_redirected_to_their_messages() {
-    let console = console::router(FakeApi::appliance(6, 4).router());
-    assert_eq!(get(&console, "/", "account").await.location, "/messages");
-    let page = get(&console, "/messages", "account").await;
-    assert!(!page.text.contains("href=\"/peers\""), "{}", page.text);
-}
-
-#[tokio::test]
-async fn a_form_without_the_csrf_token_is_rejected() {
-    let console = console::router(FakeApi::appliance(6, 4).router());
-    let page = request(&console, Method::POST, "/messages/2/cancel", "admin", "csrf=guessed").await;
-    assert_eq!(page.status, StatusCode::FORBIDDEN);
-    let foreign = Request::post("/messages/2/cancel")
-        .header(header::COOKIE, "switchyard-session=admin")
-        .header("sec-fetch-site", "cross-site")
-        .body(Body::empty())
-        .unwrap();
-    assert_eq!(console.clone().oneshot(foreign).await.unwrap().status(), StatusCode::FORBIDDEN);
-}
-
-#[tokio::test]
-async fn a_form_on_another_site_is_rejected() {
-    let console = console::router(FakeApi::appliance(2, 2).router());
-    let post = |path: &'static str, from: Option<&'static str>| {
-        let mut request = Request::post(path)
-            .header(header::COOKIE, "switchyard-session=admin")
-            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
-        if let Some(from) = from {
-            request = request.header("sec-fetch-site", from);
-        }
-        let form = "user=viewer&password=password&csrf=test%2Bcsrf%3D1";
-        let asked = console.clone().oneshot(request.body(Body::from(form)).unwrap());
-        async move { asked.await.unwrap() }
-    };
-    for path in ["/login", "/logout", "/theme", "/messages/2/cancel"] {
-        for from in ["cross-site", "same-site", "elsewhere", ""] {
-            let refused = post(path, Some(from)).await;
-            assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{path} from {from:?}");
-            assert!(!refused.headers().contains_key(header::SET_COOKIE), "{path} from {from:?}");
-        }
-        for from in [Some("same-origin"), Some("none"), None] {
-            assert_eq!(post(path, from).await.status(), StatusCode::SEE_OTHER, "{path} from {from:?}");
-        }
-    }
 }
 
 #[tokio::test]
@@ -397,44 +266,6 @@ async fn actions_redirect_to_a_notice() {
 }
 
 #[tokio::test]
-async fn a_policy_is_tried_before_it_is_applied() {
-    let console = console::router(FakeApi::appliance(6, 4).router());
-    let form = "plugin=router&expected=7&policy=default&try-account=acme&try-to=%2B4917&do=";
-    let page = post_form(&console, "/policies/router", "operator", &format!("{form}try-message")).await;
-    assert_eq!(page.status, StatusCode::OK);
-    for words in [
-        "1 has a different decision",
-        "acme: ACME to +4917",
-        "forward: harbour",
-        "forward: north",
-        "&lt;cheapest&gt;",
-        "cost 0.012, 13 µs",
-        "peer harbour: 1 link, 7 queued",
-        // The input is kept.
-        "value=\"+4917\"",
-    ] {
-        assert!(page.text.contains(words), "{words}: {}", page.text);
-    }
-    let page = post_form(&console, "/policies/router", "operator", &format!("{form}try-last")).await;
-    assert!(page.text.contains("href=\"/messages/1\""), "{}", page.text);
-    let page =
-        post_form(&console, "/policies/router", "operator", "plugin=router&policy=a&do=try-message").await;
-    assert_eq!(page.status, StatusCode::BAD_REQUEST);
-    let page = post_form(&console, "/policies/router", "admin", &format!("{form}make-case")).await;
-    assert!(page.text.contains("[[case]]\nname = &quot;acme to &lt;491&gt;&quot;"), "{}", page.text);
-    assert!(
-        page.text.contains("value=\"+4917\"") && page.text.contains("value=\"make-case\""),
-        "{}",
-        page.text
-    );
-    let wrong = "plugin=router&policy=a%0Ab%0Ac%0Ad%0Awrong&do=try-last";
-    let page = post_form(&console, "/policies/router", "operator", wrong).await;
-    assert!(page.text.contains("<li class=\"invalid\" id=\"line-5\">"), "{}", page.text);
-    let shown = get(&console, "/policies/router", "viewer").await.text;
-    assert!(!shown.contains("try-last") && shown.contains("readonly"), "{shown}");
-}
-
-#[tokio::test]
 async fn a_peer_by_a_plugin_has_a_page() {
     let console = console::router(FakeApi::appliance(6, 4).router());
     let list = get(&console, "/peers", "viewer").await.text;
@@ -450,50 +281,6 @@ async fn a_peer_by_a_plugin_has_a_page() {
 }
 
 #[tokio::test]
-async fn calls_of_plugins_about_a_message_are_made_cases() {
-    let console = console::router(FakeApi::appliance(6, 4).router());
-    let page = get(&console, "/messages/1", "admin").await.text;
-    assert!(page.contains("action=\"/messages/1/case\"") && page.contains("Make it a case"), "{page}");
-    let waiting = get(&console, "/messages/2", "admin").await.text;
-    assert!(!waiting.contains("/messages/2/case"), "{waiting}");
-    // A case has the text.
-    let masked = get(&console, "/messages/1", "viewer").await.text;
-    assert!(!masked.contains("Make it a case"), "{masked}");
-    let asked = post_form(&console, "/messages/1/ask", "operator", "hook=router").await;
-    for words in ["At the time", "forward: north (rank 0, weight 1); harbour", "1 link, 7 queued", "13 µs"] {
-        assert!(asked.text.contains(words), "{words}: {}", asked.text);
-    }
-    let operators = get(&console, "/messages/1", "operator").await.text;
-    let playground = "href=\"/policies/router?try-id=1#playground\"";
-    assert!(operators.contains(playground) && !operators.contains("Make it a case"), "{operators}");
-    let policy = get(&console, "/policies/router?try-id=1", "operator").await.text;
-    assert!(policy.contains("name=\"try-id\" value=\"1\""), "{policy}");
-    let made = post_form(&console, "/messages/1/case", "admin", "hook=router").await;
-    assert!(made.text.contains("[[case]]\nname = &quot;acme to &lt;491&gt;&quot;"), "{}", made.text);
-}
-
-#[tokio::test]
-async fn large_lists_are_paginated() {
-    let console = console::router(FakeApi::appliance(1_000, 10_000).router());
-    for path in [
-        "/",
-        "/peers",
-        "/accounts",
-        "/accounts?page=50",
-        "/queues",
-        "/configuration",
-        "/peers?state=down",
-        "/ledger",
-    ] {
-        let page = get(&console, path, "admin").await;
-        assert_eq!(page.status, StatusCode::OK, "{path}");
-        let rows = page.text.matches("role=\"rowheader\"").count();
-        assert!(rows <= 250 && page.text.len() < 400_000, "{path}: {rows} rows, {} octets", page.text.len());
-    }
-    assert!(get(&console, "/accounts?q=09999", "admin").await.text.contains("account-09999"));
-}
-
-#[tokio::test]
 async fn the_api_is_reachable_and_unknown_paths_are_pages() {
     let console = console::router(FakeApi::appliance(2, 2).router());
     assert!(get(&console, "/v1/status", "admin").await.text.starts_with('{'));
@@ -504,35 +291,6 @@ async fn the_api_is_reachable_and_unknown_paths_are_pages() {
     let gone = get(&console, "/messages/404", "admin").await;
     assert_eq!(gone.status, StatusCode::NOT_FOUND);
     assert!(gone.text.contains("was never accepted"), "{}", gone.text);
-}
-
-#[tokio::test]
-async fn a_live_stream_ends_with_its_session_and_permission() {
-    for status in [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN] {
-        let ended = Arc::new(AtomicBool::new(false));
-        let seen = ended.clone();
-        let api = FakeApi::appliance(2, 2).router().layer(middleware::from_fn(
-            move |request: Request<Body>, next: Next| {
-                let over = seen.load(Ordering::Relaxed);
-                async move { if over { status.into_response() } else { next.run(request).await } }
-            },
-        ));
-        let console = console::router(api);
-        let request = Request::get("/live?of=queues")
-            .header(header::COOKIE, "switchyard-session=admin")
-            .body(Body::empty())
-            .unwrap();
-        let mut body = console.oneshot(request).await.unwrap().into_body().into_data_stream();
-        let first = body.next().await.unwrap().unwrap();
-        assert!(first.starts_with(b"data:"), "{first:?}");
-        ended.store(true, Ordering::Relaxed);
-        // Only keep-alive comments may precede the last event, and nothing follows it.
-        let rest = tokio::time::timeout(Duration::from_secs(60), body.collect::<Vec<_>>()).await;
-        let rest: Vec<_> = rest.unwrap().into_iter().map(Result::unwrap).collect();
-        let (last, before) = rest.split_last().unwrap();
-        assert!(last.starts_with(b"event: reload") || last.starts_with(b"event:reload"), "{last:?}");
-        assert!(before.iter().all(|chunk| chunk.starts_with(b":")), "{before:?}");
-    }
 }
 
 /// In the fake API, `harbour` is in back-off, and `north` is bound.
@@ -570,107 +328,6 @@ async fn messages_behind_a_subscriber_lock_count_once_and_suspended_ones_are_sho
     assert!(page.text.contains("<dt>Suspended</dt><dd>4</dd>"), "{}", page.text);
     let page = get(&console, "/queues", "viewer").await;
     assert!(page.text.contains(">21</span>") && !page.text.contains(">24</span>"), "{}", page.text);
-}
-
-#[tokio::test]
-async fn the_expiry_of_a_token_is_shown() {
-    let console = console::router(FakeApi::appliance(2, 2).router());
-    let page = get(&console, "/users", "admin").await;
-    let row =
-        page.text.split("<strong>monitoring</strong>").nth(1).and_then(|rest| rest.split("</tr>").next());
-    assert!(row.is_some_and(|row| row.contains("<time")), "{}", page.text);
-}
-
-/// A live page without a session is told to reload; the reload redirects to the login, with the page as the target.
-#[tokio::test]
-async fn a_live_page_without_a_session_reloads() {
-    let console = console::router(FakeApi::appliance(2, 2).router());
-    let request = Request::get("/live?of=queues").body(Body::empty()).unwrap();
-    let answer = console.clone().oneshot(request).await.unwrap();
-    assert_eq!(answer.status(), StatusCode::OK);
-    assert_eq!(answer.headers()["content-type"], "text/event-stream");
-    let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
-    let body = String::from_utf8(body.to_vec()).unwrap();
-    assert!(body.starts_with("event: reload") || body.starts_with("event:reload"), "{body:?}");
-    let page = get(&console, "/queues", "").await;
-    assert_eq!((page.status, page.location.as_str()), (StatusCode::SEE_OTHER, "/login?next=%2Fqueues"));
-}
-
-#[tokio::test]
-async fn live_regions_are_sent_as_events_with_ids() {
-    let console = console::router(FakeApi::appliance(2, 2).router());
-    for path in [
-        "/live?of=overview",
-        "/live?of=overview&id=day",
-        "/live?of=messages&id=%3Faccount%3Dacme",
-        "/live?of=hook&id=router",
-        "/live?of=peer&id=north",
-        "/live?of=gateway&id=unicom",
-        "/live?of=account&id=acme",
-        "/live?of=queues",
-        "/live?of=message&id=2",
-        "/live?of=networks",
-    ] {
-        let request = Request::get(path)
-            .header(header::COOKIE, "switchyard-session=admin")
-            .body(Body::empty())
-            .unwrap();
-        let answer = console.clone().oneshot(request).await.unwrap();
-        assert_eq!(answer.headers()["content-type"], "text/event-stream", "{path}");
-        let mut body = answer.into_body().into_data_stream();
-        let first = futures_util::StreamExt::next(&mut body).await.unwrap().unwrap();
-        let first = String::from_utf8(first.to_vec()).unwrap();
-        let page: serde_json::Value =
-            serde_json::from_str(first.trim().strip_prefix("data:").unwrap().trim()).unwrap();
-        assert!(
-            page[0]["id"].is_string() && page[0]["html"].as_str().is_some_and(|html| !html.is_empty()),
-            "{path}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn the_search_finds_names_numbers_keys_and_pages() {
-    let api = FakeApi::appliance(6, 4);
-    let console = console::router(api.router());
-    for (query, link) in [
-        ("ACM", "/accounts/acme"),
-        ("harbour", "/peers/harbour"),
-        ("router", "/plugins/router"),
-        ("support", "/pools/support"),
-        ("tariffs", "/tables?table=%3Cb%3Etariffs"),
-        ("queue-limit", "/help/reference/configuration#account"),
-        ("number pools", "/pools"),
-        ("drain mode", "/help/guide/queues#drain-mode"),
-        ("2", "/messages/2"),
-        ("%2B49 151 12345678", "/messages?number=4915112345678"),
-    ] {
-        let page = get(&console, &format!("/search?q={}", query.replace(' ', "+")), "admin").await;
-        assert!(page.text.contains(&format!("href=\"{link}")), "{query}: {}", page.text);
-    }
-    let page = get(&console, "/search?q=nothing-has-this-name", "admin").await;
-    assert!(page.text.contains("No results"), "{}", page.text);
-
-    // Requests that the user may not send would be in the audit log.
-    let before = api.requests().len();
-    get(&console, "/search?q=acme", "account").await;
-    let asked: Vec<String> = api.requests()[before..].iter().map(|request| request.line.clone()).collect();
-    assert_eq!(asked, ["GET /v1/whoami"]);
-}
-
-#[tokio::test]
-async fn an_export_has_all_messages_of_a_search() {
-    let console = console::router(FakeApi::appliance(2, 2).router());
-    let request = Request::get("/messages.csv?account=acme")
-        .header(header::COOKIE, "switchyard-session=admin")
-        .body(Body::empty())
-        .unwrap();
-    let answer = console.clone().oneshot(request).await.unwrap();
-    assert_eq!(answer.headers()["content-type"], "text/csv; charset=utf-8");
-    let body = axum::body::to_bytes(answer.into_body(), 64 << 20).await.unwrap();
-    let text = String::from_utf8(body.to_vec()).unwrap();
-    assert!(text.starts_with("id,accepted,state,from,to,account,peer,octets\r\n"), "{text}");
-    assert!(text.lines().count() > 1 && text.lines().all(|line| line.matches(',').count() >= 7), "{text}");
 }
 
 /// Generated reference pages are longer: they are read once.
@@ -722,109 +379,4 @@ async fn every_page_of_the_manual_is_shown_and_its_links_lead_somewhere() {
     assert!(pages >= 30, "only {pages} pages of the manual");
     assert_eq!(get(&console, "/help/guide/nothing", "admin").await.status, StatusCode::NOT_FOUND);
     assert_eq!(get(&console, "/help/adr/README", "admin").await.status, StatusCode::NOT_FOUND);
-}
-
-#[tokio::test]
-async fn outdated_plugins_are_pulled_as_they_are_shown() {
-    let console = console::router(FakeApi::appliance(2, 2).router());
-    assert!(get(&console, "/plugins", "admin").await.text.contains("href=\"/plugins/outdated\""));
-    let page = get(&console, "/plugins/outdated", "admin").await.text;
-    let digest = format!("sha256:{}", "1e".repeat(32));
-    for expected in [
-        "carrier/router:1.4",
-        "<form method=\"post\" action=\"/plugins/pull\">",
-        "name=\"tag\" value=\"1.4\"",
-        &format!("name=\"digest\" value=\"{digest}\""),
-        "name=\"name\" value=\"router\"",
-    ] {
-        assert!(page.contains(expected), "{expected}: {page}");
-    }
-    let form = format!("source=carrier&plugin=router&tag=1.4&name=router&digest={digest}");
-    let pulled = post_form(&console, "/plugins/pull", "admin", &form).await;
-    assert_eq!(pulled.status, StatusCode::SEE_OTHER, "{}", pulled.text);
-}
-
-#[tokio::test]
-async fn a_plugin_is_pulled_from_a_source() {
-    let console = console::router(FakeApi::appliance(2, 2).router());
-    let plugins = get(&console, "/plugins", "admin").await.text;
-    assert!(
-        plugins.contains("href=\"/plugins/pull\"") && plugins.contains("carrier/router:1.4"),
-        "{plugins}"
-    );
-    assert!(
-        plugins.contains("/v1/plugins/router/4f0c2d91aa17/sbom\" download=\"router.sbom.json\""),
-        "{plugins}"
-    );
-    let first = get(&console, "/plugins/pull", "admin").await.text;
-    assert!(first.contains("carrier: oci://registry.example/plugins"), "{first}");
-    assert!(!first.contains("name=\"tag\""), "{first}");
-    // The newest tag is offered first.
-    let page = get(&console, "/plugins/pull?source=carrier&plugin=router", "admin").await;
-    let options: Vec<_> = page.text.match_indices("<option value=\"1.").map(|(_, found)| found).collect();
-    assert_eq!((page.status, options.len()), (StatusCode::OK, 2), "{}", page.text);
-    assert!(page.text.find("\"1.5\"") < page.text.find("\"1.4\""), "{}", page.text);
-    // Without a list of tags, a digest can be given.
-    let page = get(&console, "/plugins/pull?source=carrier&plugin=other", "admin").await;
-    assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert!(
-        page.text.contains("&lt;other&gt;: the registry wants") && page.text.contains("name=\"digest\""),
-        "{}",
-        page.text
-    );
-
-    let pulled = post_form(&console, "/plugins/pull", "admin", "source=carrier&plugin=router&tag=1.4").await;
-    assert_eq!(pulled.status, StatusCode::SEE_OTHER, "{}", pulled.text);
-    let refused = post_form(&console, "/plugins/pull", "admin", "source=carrier&plugin=router&tag=2.0").await;
-    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert!(
-        refused.text.contains("&lt;blob&gt; is damaged") && refused.text.contains("value=\"router\""),
-        "{}",
-        refused.text
-    );
-}
-
-#[tokio::test]
-async fn a_fault_is_made_a_case() {
-    let console = console::router(FakeApi::appliance(2, 2).router());
-    let hook = get(&console, "/plugins/router", "admin").await;
-    let path = "/plugins/router/faults/61000/case";
-    assert!(hook.text.contains(&format!("href=\"{path}\"")), "{}", hook.text);
-    let page = get(&console, path, "admin").await;
-    assert_eq!(page.status, StatusCode::OK);
-    assert!(page.text.contains("[[case]]") && page.text.contains("&lt;fault&gt;"), "{}", page.text);
-    assert!(page.text.contains("href=\"/plugins/router/faults/61000/case.toml\""), "{}", page.text);
-    let file = get(&console, "/plugins/router/faults/61000/case.toml", "admin").await;
-    assert_eq!((file.status, &*file.text), (StatusCode::OK, "\n# A case.\n[[case]]\nname = \"<fault>\"\n"));
-    for gone in ["/plugins/router/faults/2/case", "/plugins/router/faults/2/case.toml"] {
-        let page = get(&console, gone, "admin").await;
-        assert_eq!(page.status, StatusCode::NOT_FOUND, "{gone}");
-        assert!(page.text.contains("not kept any more"), "{}", page.text);
-    }
-}
-
-#[tokio::test]
-async fn lists_are_exported_as_they_are_filtered() {
-    let console = console::router(FakeApi::appliance(6, 4).router());
-    for (path, head, rows) in [
-        ("/ledger.csv", "account,balance,reserved,captured,funded,credit\r\ndemo,-5.00,1.25,", 4),
-        ("/ledger.csv?only=spent", "account,balance", 1),
-        (
-            "/pools.csv",
-            "pool,strategy,numbers,ready,active,down,acquired,none-available,expired\r\nsupport,",
-            1,
-        ),
-        ("/pools.csv?q=other", "pool,strategy", 0),
-        ("/queues.csv", "queue,links,queued", 0),
-    ] {
-        let file = get(&console, path, "viewer").await;
-        assert_eq!(file.status, StatusCode::OK, "{path}");
-        assert!(file.text.starts_with(head), "{path}: {}", file.text);
-        if rows > 0 || path.contains("other") {
-            assert_eq!(file.text.lines().count(), rows + 1, "{path}: {}", file.text);
-        }
-    }
-    let page = get(&console, "/pools/support?state=idle%2Bup", "viewer").await.text;
-    assert!(page.contains("href=\"/pools/support/numbers.csv?state=idle%2Bup\""), "{page}");
-    assert_eq!(get(&console, "/ledger.csv", "").await.status, StatusCode::SEE_OTHER);
 }

@@ -1,6 +1,6 @@
 //! Tests of the pages about plugins and their decisions, with a fake API.
 
-use crate::pages::{get, post_form};
+use crate::page_requests::{get, post_form};
 use axum::http::StatusCode;
 use testkit::fake_api::FakeApi;
 
@@ -95,5 +95,145 @@ async fn the_attempts_of_a_message_are_side_by_side() {
         "DLR: Delivered, error 0",
     ] {
         assert!(page.contains(words), "{words}: {page}");
+    }
+}
+
+#[tokio::test]
+async fn a_policy_is_tried_before_it_is_applied() {
+    let console = console::router(FakeApi::appliance(6, 4).router());
+    let form = "plugin=router&expected=7&policy=default&try-account=acme&try-to=%2B4917&do=";
+    let page = post_form(&console, "/policies/router", "operator", &format!("{form}try-message")).await;
+    assert_eq!(page.status, StatusCode::OK);
+    for words in [
+        "1 has a different decision",
+        "acme: ACME to +4917",
+        "forward: harbour",
+        "forward: north",
+        "&lt;cheapest&gt;",
+        "cost 0.012, 13 µs",
+        "peer harbour: 1 link, 7 queued",
+        // The input is kept.
+        "value=\"+4917\"",
+    ] {
+        assert!(page.text.contains(words), "{words}: {}", page.text);
+    }
+    let page = post_form(&console, "/policies/router", "operator", &format!("{form}try-last")).await;
+    assert!(page.text.contains("href=\"/messages/1\""), "{}", page.text);
+    let page =
+        post_form(&console, "/policies/router", "operator", "plugin=router&policy=a&do=try-message").await;
+    assert_eq!(page.status, StatusCode::BAD_REQUEST);
+    let page = post_form(&console, "/policies/router", "admin", &format!("{form}make-case")).await;
+    assert!(page.text.contains("[[case]]\nname = &quot;acme to &lt;491&gt;&quot;"), "{}", page.text);
+    assert!(
+        page.text.contains("value=\"+4917\"") && page.text.contains("value=\"make-case\""),
+        "{}",
+        page.text
+    );
+    let wrong = "plugin=router&policy=a%0Ab%0Ac%0Ad%0Awrong&do=try-last";
+    let page = post_form(&console, "/policies/router", "operator", wrong).await;
+    assert!(page.text.contains("<li class=\"invalid\" id=\"line-5\">"), "{}", page.text);
+    let shown = get(&console, "/policies/router", "viewer").await.text;
+    assert!(!shown.contains("try-last") && shown.contains("readonly"), "{shown}");
+}
+
+#[tokio::test]
+async fn calls_of_plugins_about_a_message_are_made_cases() {
+    let console = console::router(FakeApi::appliance(6, 4).router());
+    let page = get(&console, "/messages/1", "admin").await.text;
+    assert!(page.contains("action=\"/messages/1/case\"") && page.contains("Make it a case"), "{page}");
+    let waiting = get(&console, "/messages/2", "admin").await.text;
+    assert!(!waiting.contains("/messages/2/case"), "{waiting}");
+    // A case has the text.
+    let masked = get(&console, "/messages/1", "viewer").await.text;
+    assert!(!masked.contains("Make it a case"), "{masked}");
+    let asked = post_form(&console, "/messages/1/ask", "operator", "hook=router").await;
+    for words in ["At the time", "forward: north (rank 0, weight 1); harbour", "1 link, 7 queued", "13 µs"] {
+        assert!(asked.text.contains(words), "{words}: {}", asked.text);
+    }
+    let operators = get(&console, "/messages/1", "operator").await.text;
+    let playground = "href=\"/policies/router?try-id=1#playground\"";
+    assert!(operators.contains(playground) && !operators.contains("Make it a case"), "{operators}");
+    let policy = get(&console, "/policies/router?try-id=1", "operator").await.text;
+    assert!(policy.contains("name=\"try-id\" value=\"1\""), "{policy}");
+    let made = post_form(&console, "/messages/1/case", "admin", "hook=router").await;
+    assert!(made.text.contains("[[case]]\nname = &quot;acme to &lt;491&gt;&quot;"), "{}", made.text);
+}
+
+#[tokio::test]
+async fn outdated_plugins_are_pulled_as_they_are_shown() {
+    let console = console::router(FakeApi::appliance(2, 2).router());
+    assert!(get(&console, "/plugins", "admin").await.text.contains("href=\"/plugins/outdated\""));
+    let page = get(&console, "/plugins/outdated", "admin").await.text;
+    let digest = format!("sha256:{}", "1e".repeat(32));
+    for expected in [
+        "carrier/router:1.4",
+        "<form method=\"post\" action=\"/plugins/pull\">",
+        "name=\"tag\" value=\"1.4\"",
+        &format!("name=\"digest\" value=\"{digest}\""),
+        "name=\"name\" value=\"router\"",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    let form = format!("source=carrier&plugin=router&tag=1.4&name=router&digest={digest}");
+    let pulled = post_form(&console, "/plugins/pull", "admin", &form).await;
+    assert_eq!(pulled.status, StatusCode::SEE_OTHER, "{}", pulled.text);
+}
+
+#[tokio::test]
+async fn a_plugin_is_pulled_from_a_source() {
+    let console = console::router(FakeApi::appliance(2, 2).router());
+    let plugins = get(&console, "/plugins", "admin").await.text;
+    assert!(
+        plugins.contains("href=\"/plugins/pull\"") && plugins.contains("carrier/router:1.4"),
+        "{plugins}"
+    );
+    assert!(
+        plugins.contains("/v1/plugins/router/4f0c2d91aa17/sbom\" download=\"router.sbom.json\""),
+        "{plugins}"
+    );
+    let first = get(&console, "/plugins/pull", "admin").await.text;
+    assert!(first.contains("carrier: oci://registry.example/plugins"), "{first}");
+    assert!(!first.contains("name=\"tag\""), "{first}");
+    // The newest tag is offered first.
+    let page = get(&console, "/plugins/pull?source=carrier&plugin=router", "admin").await;
+    let options: Vec<_> = page.text.match_indices("<option value=\"1.").map(|(_, found)| found).collect();
+    assert_eq!((page.status, options.len()), (StatusCode::OK, 2), "{}", page.text);
+    assert!(page.text.find("\"1.5\"") < page.text.find("\"1.4\""), "{}", page.text);
+    // Without a list of tags, a digest can be given.
+    let page = get(&console, "/plugins/pull?source=carrier&plugin=other", "admin").await;
+    assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        page.text.contains("&lt;other&gt;: the registry wants") && page.text.contains("name=\"digest\""),
+        "{}",
+        page.text
+    );
+
+    let pulled = post_form(&console, "/plugins/pull", "admin", "source=carrier&plugin=router&tag=1.4").await;
+    assert_eq!(pulled.status, StatusCode::SEE_OTHER, "{}", pulled.text);
+    let refused = post_form(&console, "/plugins/pull", "admin", "source=carrier&plugin=router&tag=2.0").await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        refused.text.contains("&lt;blob&gt; is damaged") && refused.text.contains("value=\"router\""),
+        "{}",
+        refused.text
+    );
+}
+
+#[tokio::test]
+async fn a_fault_is_made_a_case() {
+    let console = console::router(FakeApi::appliance(2, 2).router());
+    let hook = get(&console, "/plugins/router", "admin").await;
+    let path = "/plugins/router/faults/61000/case";
+    assert!(hook.text.contains(&format!("href=\"{path}\"")), "{}", hook.text);
+    let page = get(&console, path, "admin").await;
+    assert_eq!(page.status, StatusCode::OK);
+    assert!(page.text.contains("[[case]]") && page.text.contains("&lt;fault&gt;"), "{}", page.text);
+    assert!(page.text.contains("href=\"/plugins/router/faults/61000/case.toml\""), "{}", page.text);
+    let file = get(&console, "/plugins/router/faults/61000/case.toml", "admin").await;
+    assert_eq!((file.status, &*file.text), (StatusCode::OK, "\n# A case.\n[[case]]\nname = \"<fault>\"\n"));
+    for gone in ["/plugins/router/faults/2/case", "/plugins/router/faults/2/case.toml"] {
+        let page = get(&console, gone, "admin").await;
+        assert_eq!(page.status, StatusCode::NOT_FOUND, "{gone}");
+        assert!(page.text.contains("not kept any more"), "{}", page.text);
     }
 }
