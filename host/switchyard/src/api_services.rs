@@ -156,7 +156,6 @@ impl DaemonServices {
             recovery_ms: parts.recovered.1,
             core: core.clone(),
             store: store.clone(),
-            directory: directory.clone(),
             links: links.clone(),
             causes: parts.causes.clone(),
             business: business.clone(),

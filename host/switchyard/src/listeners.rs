@@ -8,7 +8,11 @@ use crate::http_listeners::{AdminCallers, BusinessCallers, certificate};
 use crate::memory;
 use crate::service_manager;
 use anyhow::{Context as _, Result};
-use ports::{HttpListener, HttpListenerLimits, LoginLimiter};
+use axum::Router;
+use ports::{
+    ConnectionCounts, HttpLimits, HttpListener, HttpListenerLimits, LoginLimiter, ServerCertificate,
+};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -45,6 +49,21 @@ async fn open_admin_listener(
     Ok(limits)
 }
 
+/// Opens the listener of a section for callers that are not admins, and serves it.
+async fn open_front_end(
+    (section, listen, limits): (&str, SocketAddr, HttpLimits),
+    certificate: Option<Arc<ServerCertificate>>,
+    counts: Arc<ConnectionCounts>,
+    router: Router,
+) -> Result<(SocketAddr, HttpListenerLimits)> {
+    let listener = HttpListener::open(section, listen, certificate, limits, counts)
+        .await
+        .with_context(|| format!("[{section}] listen = \"{listen}\": is another program using it?"))?;
+    let opened = (listener.address(), listener.limits().clone());
+    tokio::spawn(listener.serve(router, Arc::new(BusinessCallers)));
+    Ok(opened)
+}
+
 /// Opens all listeners, and dials the peers.
 pub(crate) async fn open(
     config: &Config,
@@ -65,36 +84,21 @@ pub(crate) async fn open(
         }
     }
     if let Some(listener) = &config.business {
+        let counts = services.status.business_connections.clone();
         let certificate = certificate(config, &listener.tls, listener.listen)?;
         let tls = certificate.is_some();
-        let counts = services.status.business_connections.clone();
-        let listener =
-            HttpListener::open("business", listener.listen, certificate, listener.limits(), counts)
-                .await
-                .with_context(|| {
-                    format!("[business] listen = \"{}\": is another program using it?", listener.listen)
-                })?;
-        let address = listener.address();
-        live.business_limits = Some(listener.limits().clone());
-        tokio::spawn(listener.serve(business.router(), Arc::new(BusinessCallers)));
+        let place = ("business", listener.listen, listener.limits());
+        let (address, limits) = open_front_end(place, certificate, counts, business.router()).await?;
+        live.business_limits = Some(limits);
         tracing::info!(%address, tls, "business listener open");
     }
     if let Some(listener) = &config.peer_callbacks {
         let certificate = certificate(config, &listener.tls, listener.listen)?;
         let tls = certificate.is_some();
-        let opened = HttpListener::open(
-            "peer-callbacks",
-            listener.listen,
-            certificate,
-            listener.limits(),
-            Arc::default(),
-        );
-        let opened = opened.await.with_context(|| {
-            format!("[peer-callbacks] listen = \"{}\": is another program using it?", listener.listen)
-        })?;
-        let address = opened.address();
-        live.callback_limits = Some(opened.limits().clone());
-        tokio::spawn(opened.serve(plugin_peers.router(), Arc::new(BusinessCallers)));
+        let place = ("peer-callbacks", listener.listen, listener.limits());
+        let router = plugin_peers.router();
+        let (address, limits) = open_front_end(place, certificate, Arc::default(), router).await?;
+        live.callback_limits = Some(limits);
         tracing::info!(%address, tls, "callback listener open");
     }
     for peer in &config.plugin_peers {

@@ -151,7 +151,7 @@ impl StatusService {
             page.put(&metrics::ENDED, &[state.name()], totals.ended[state as usize] as f64);
         }
         for peer in &peers {
-            let name = self.name_of(peer.peer);
+            let name = self.messages.name_of(peer.peer);
             for (state, count) in [
                 ("queued", peer.queued),
                 ("suspended", peer.suspended),
@@ -181,7 +181,7 @@ impl StatusService {
             counts.map(|(id, given, own)| (id, given.clone(), own.clone())).collect::<Vec<_>>()
         };
         for (id, given, submitted) in self.core.query(query).unwrap_or_default() {
-            let name = self.name_of(id);
+            let name = self.messages.name_of(id);
             write_counts(page, &PEERS, &name, &given, |code| self.causes.describe_code(&name, code));
             if given.suspected > 0 {
                 page.put(&metrics::PEER_DLRS_SUSPECTED, &[&name], given.suspected as f64);

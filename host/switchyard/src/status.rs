@@ -10,10 +10,9 @@ use crate::pools::PoolService;
 use crate::problems::shutting_down_problem;
 use crate::records::RecordService;
 use admin::{Problem, ProblemKind};
-use arc_swap::ArcSwap;
 use engine::BlockedBy;
 use links::{BindMode, Links};
-use model::{Directory, FinalState, PeerId};
+use model::FinalState;
 use ports::ConnectionCounts;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,7 +28,6 @@ pub(crate) struct StatusService {
     pub(crate) recovery_ms: u64,
     pub(crate) core: CoreHandle,
     pub(crate) store: Arc<Store>,
-    pub(crate) directory: Arc<ArcSwap<Directory>>,
     pub(crate) links: Arc<Links>,
     pub(crate) causes: ErrorCauses,
     pub(crate) business: Arc<business::Business>,
@@ -57,12 +55,6 @@ fn bind_mode(mode: BindMode) -> api::BindMode {
         BindMode::Receiver => api::BindMode::Receiver,
         BindMode::Transmitter => api::BindMode::Transmitter,
         BindMode::Transceiver => api::BindMode::Transceiver,
-    }
-}
-
-impl StatusService {
-    pub(crate) fn name_of(&self, peer: PeerId) -> String {
-        self.directory.load().name(peer).to_string()
     }
 }
 
@@ -117,7 +109,7 @@ impl admin::Overview for StatusService {
         let (peers, orders, now) = self.core.query(query).ok_or_else(shutting_down_problem)?;
         let peer_roles = self.messages.routing.peer_roles.load();
         let shown = peers.into_iter().map(|peer| api::QueueView {
-            peer: self.name_of(peer.peer),
+            peer: self.messages.name_of(peer.peer),
             configured: peer.configured,
             queued: peer.queued,
             deferred: peer.deferred,
