@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result, ensure};
 use api::{EventSinkView, PumpState};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
-use behaviour_tests::test_daemon::{PASSWORD, TestDaemonConfig};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
 use behaviour_tests::{Fixture, until};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::json;
@@ -15,30 +15,49 @@ use testkit::kafka::KafkaBroker;
 use testkit::nats::NatsServer;
 use testkit::rabbitmq::{RabbitMqServer, RabbitMqTls};
 
+/// Messages of a test, in three rounds.
+const MESSAGES: u64 = 60;
+
+/// An account and a peer, with these event sinks.
+fn config(fixture: &Fixture, peer: &Sink, event_sinks: &str) -> Result<TestDaemonConfig> {
+    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
+    config.account("acme", "").peer("upstream", peer.address(), "dlrs = false\nuncertain = \"send-again\"");
+    config.native("upstream").tables(event_sinks);
+    Ok(config)
+}
+
+fn states(appliance: &TestDaemon) -> Result<Vec<EventSinkView>> {
+    appliance.read("/v1/event-sinks")
+}
+
+/// The state of the only sink.
+fn state(appliance: &TestDaemon) -> Result<EventSinkView> {
+    states(appliance)?.into_iter().next().context("no sink")
+}
+
+/// Submits the messages of a round, and adds their ids.
+fn submit_round(appliance: &TestDaemon, round: u64, accepted: &mut BTreeSet<String>) -> Result<()> {
+    let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
+    for number in 0..MESSAGES / 3 {
+        let id = esme.submit(round * 100 + number)?;
+        accepted.insert(id.map_err(|status| anyhow::anyhow!("refused with {status:#x}"))?);
+    }
+    Ok(())
+}
+
 #[test]
 fn a_stream_has_each_event_once_over_kills_of_both_sides() -> Result<()> {
-    const MESSAGES: u64 = 60;
     let fixture = Fixture::new()?;
     let peer = Sink::start(SinkOptions::default(), &Arc::new(Tally::new(1_000)))?;
     let mut nats = NatsServer::start(&fixture.folder().join("nats"))?;
-    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
-    config.account("acme", "").peer("upstream", peer.address(), "dlrs = false\nuncertain = \"send-again\"");
-    config.native("upstream").tables(&format!(
+    let event_sinks = format!(
         "[[event-sink]]\nname = \"bus\"\nurl = \"{}\"\ntoken = \"hush\"\nbatch = 8\ntypes = [\"accepted\", \"ended\"]\n",
         nats.url()
-    ));
-    let mut appliance = config.start()?;
-    let state = |appliance: &behaviour_tests::test_daemon::TestDaemon| -> Result<EventSinkView> {
-        let sinks: Vec<EventSinkView> = appliance.read("/v1/event-sinks")?;
-        sinks.into_iter().next().context("no sink")
-    };
+    );
+    let mut appliance = config(&fixture, &peer, &event_sinks)?.start()?;
     let mut accepted = BTreeSet::new();
     for round in 0..3 {
-        let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
-        for number in 0..MESSAGES / 3 {
-            let id = esme.submit(round * 100 + number)?;
-            accepted.insert(id.map_err(|status| anyhow::anyhow!("refused with {status:#x}"))?);
-        }
+        submit_round(&appliance, round, &mut accepted)?;
         match round {
             // Nobody takes the subject yet.
             0 => {
@@ -97,27 +116,20 @@ fn certificates(folder: &Path) -> Result<RabbitMqTls> {
 
 #[test]
 fn queues_have_each_event_over_kills_of_both_sides() -> Result<()> {
-    const MESSAGES: u64 = 60;
     let fixture = Fixture::new()?;
     let peer = Sink::start(SinkOptions::default(), &Arc::new(Tally::new(1_000)))?;
     let tls = certificates(fixture.folder())?;
     let mut broker = RabbitMqServer::start(&fixture.folder().join("rabbitmq"), &tls)?;
-    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
-    config.account("acme", "").peer("upstream", peer.address(), "dlrs = false\nuncertain = \"send-again\"");
-    config.native("upstream");
     let types = "token = \"guest:guest\"\nbatch = 8\ntypes = [\"accepted\", \"ended\"]\n";
-    config.tables(&format!(
+    let event_sinks = format!(
         "[[event-sink]]\nname = \"bus\"\nurl = \"{}\"\n{types}\
          [[event-sink]]\nname = \"secure\"\nurl = \"{}\"\nca = \"{}\"\nexchange = \"audit\"\nsubject = \"sms.a\"\n{types}",
         broker.url(),
         broker.secure_url(),
         tls.ca.display()
-    ));
-    let mut appliance = config.start()?;
-    let states = |appliance: &behaviour_tests::test_daemon::TestDaemon| -> Result<Vec<EventSinkView>> {
-        appliance.read("/v1/event-sinks")
-    };
-    let complaint = |appliance: &behaviour_tests::test_daemon::TestDaemon, words: &str| {
+    );
+    let mut appliance = config(&fixture, &peer, &event_sinks)?.start()?;
+    let complaint = |appliance: &TestDaemon, words: &str| {
         until("the sinks are down", || {
             let is_down = |sink: &EventSinkView| {
                 sink.state == PumpState::Down && sink.error.as_deref().is_some_and(|why| why.contains(words))
@@ -127,11 +139,7 @@ fn queues_have_each_event_over_kills_of_both_sides() -> Result<()> {
     };
     let mut accepted = BTreeSet::new();
     for round in 0..3 {
-        let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
-        for number in 0..MESSAGES / 3 {
-            let id = esme.submit(round * 100 + number)?;
-            accepted.insert(id.map_err(|status| anyhow::anyhow!("refused with {status:#x}"))?);
-        }
+        submit_round(&appliance, round, &mut accepted)?;
         match round {
             0 => {
                 complaint(&appliance, "404 NOT_FOUND - no exchange")?;
@@ -202,31 +210,20 @@ fn queues_have_each_event_over_kills_of_both_sides() -> Result<()> {
 
 #[test]
 fn a_topic_of_kafka_has_each_event_in_order_over_a_kill_and_a_silence() -> Result<()> {
-    const MESSAGES: u64 = 60;
     let fixture = Fixture::new()?;
     let peer = Sink::start(SinkOptions::default(), &Arc::new(Tally::new(1_000)))?;
     let broker = KafkaBroker::start(&fixture.folder().join("kafka"), "switchyard")?;
-    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
-    config.account("acme", "").peer("upstream", peer.address(), "dlrs = false\nuncertain = \"send-again\"");
-    config.native("upstream").tables(&format!(
+    let event_sinks = format!(
         "[[event-sink]]\nname = \"bus\"\nurl = \"{}\"\nbatch = 8\ntimeout = \"2s\"\ntypes = [\"accepted\", \"ended\"]\n",
         broker.url()
-    ));
-    let mut appliance = config.start()?;
-    let state = |appliance: &behaviour_tests::test_daemon::TestDaemon| -> Result<EventSinkView> {
-        let sinks: Vec<EventSinkView> = appliance.read("/v1/event-sinks")?;
-        sinks.into_iter().next().context("no sink")
-    };
+    );
+    let mut appliance = config(&fixture, &peer, &event_sinks)?.start()?;
     let mut accepted = BTreeSet::new();
     for round in 0..3 {
         if round == 1 {
             broker.pause(true)?;
         }
-        let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
-        for number in 0..MESSAGES / 3 {
-            let id = esme.submit(round * 100 + number)?;
-            accepted.insert(id.map_err(|status| anyhow::anyhow!("refused with {status:#x}"))?);
-        }
+        submit_round(&appliance, round, &mut accepted)?;
         if round == 1 {
             until("the sink is down", || Ok(state(&appliance)?.state == PumpState::Down))?;
             appliance = appliance.kill()?.start()?;
