@@ -137,7 +137,7 @@ fn run_one(xtask: &Path, words: &[&str], log: &Path) -> Result<()> {
 /// The name of a run's log: its words without the values of options.
 fn name(words: &[&str]) -> String {
     let words: Vec<_> = words.iter().map(|word| word.replace("--", "")).collect();
-    words.join("-").replace(['.', ','], "_")
+    words.join("-").replace(['.', ',', '/'], "_")
 }
 
 #[cfg(test)]
@@ -160,8 +160,11 @@ mod tests {
     }
 
     #[test]
-    fn every_run_has_its_own_log() {
+    fn every_run_has_its_own_log_beside_the_others() {
         let names: std::collections::BTreeSet<_> = RUNS.iter().map(|words| name(words)).collect();
         assert_eq!(names.len(), RUNS.len());
+        for name in names {
+            assert_eq!(Path::new(&name).components().count(), 1, "{name} names a folder");
+        }
     }
 }
