@@ -318,21 +318,22 @@ fn convert_legs(legs: Vec<wit::Leg>, directory: &Directory) -> Result<Vec<Leg>, 
     if legs.is_empty() || legs.len() > 255 {
         return Err(Fault::verdict(format!("forwarded to {} legs; 1 to 255 are valid", legs.len())));
     }
-    legs.into_iter()
-        .map(|leg| {
-            let peer = directory.id(&leg.peer).ok_or_else(|| {
-                let name: String = leg.peer.chars().take(64).collect();
-                Fault::verdict(format!("forwarded to peer {name:?}, which is not in the configuration"))
-            })?;
-            Ok(Leg {
-                rank: leg.rank,
-                weight: leg.weight,
-                cost: leg.cost,
-                longest_wait: leg.longest_wait.map(Duration::from_millis),
-                source: leg.source.as_ref().map(convert_address).transpose()?,
-                destination: leg.destination.as_ref().map(convert_address).transpose()?,
-                ..Leg::to(peer)
-            })
-        })
-        .collect()
+    // Of exactly this size: the message keeps it until its end, and there may be millions.
+    let mut converted = Vec::with_capacity(legs.len());
+    for leg in legs {
+        let peer = directory.id(&leg.peer).ok_or_else(|| {
+            let name: String = leg.peer.chars().take(64).collect();
+            Fault::verdict(format!("forwarded to peer {name:?}, which is not in the configuration"))
+        })?;
+        converted.push(Leg {
+            rank: leg.rank,
+            weight: leg.weight,
+            cost: leg.cost,
+            longest_wait: leg.longest_wait.map(Duration::from_millis),
+            source: leg.source.as_ref().map(convert_address).transpose()?,
+            destination: leg.destination.as_ref().map(convert_address).transpose()?,
+            ..Leg::to(peer)
+        });
+    }
+    Ok(converted)
 }
