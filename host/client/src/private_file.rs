@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The folder: `switchyard` in the user's configuration folder; `None` if neither `XDG_CONFIG_HOME` nor `HOME` is set.
@@ -27,16 +27,5 @@ pub(crate) fn write_private(path: &Path, value: &impl Serialize) -> io::Result<(
     if let Some(folder) = path.parent() {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    // Write a new file and rename it: readers never see a part of it, and it has the right mode from the start.
-    let beside = path.with_extension(format!("{}.new", std::process::id()));
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(&beside)?;
-    let written = serde_json::to_vec_pretty(value).map_err(io::Error::from);
-    let written = written.and_then(|octets| file.write_all(&octets));
-    let moved = written.and_then(|()| std::fs::rename(&beside, path));
-    if moved.is_err() {
-        // The rest of the file contains a secret.
-        let _ = std::fs::remove_file(&beside);
-    }
-    moved
+    atomic_file::replace_file(path, &serde_json::to_vec_pretty(value)?, atomic_file::PRIVATE)
 }

@@ -3,10 +3,9 @@
 use crate::EventsError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fs::File;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::marker::PhantomData;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Stores octets by names. The daemon of a node of a cluster implements it over etcd.
@@ -55,25 +54,14 @@ impl PositionStore for PositionFiles {
     }
 
     fn save(&self, name: &str, _previous: Option<&[u8]>, octets: &[u8]) -> Result<(), EventsError> {
-        write_whole(&self.folder.join(name), octets).map_err(self.failed(name))
+        let path = self.folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap_or(&self.folder)).map_err(self.failed(name))?;
+        atomic_file::replace_file(&path, octets, atomic_file::PUBLIC).map_err(self.failed(name))
     }
 
     fn place(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()
     }
-}
-
-/// Replaces a file as a whole: after a crash it has the old or the new octets.
-fn write_whole(path: &Path, octets: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let temporary = path.with_extension("new");
-    let mut file = File::create(&temporary)?;
-    file.write_all(octets)?;
-    file.sync_all()?;
-    drop(file);
-    std::fs::rename(&temporary, path)?;
-    File::open(folder)?.sync_all()
 }
 
 /// What one reader stores, as one line of JSON.

@@ -10,9 +10,7 @@ use api::PluginOrigin;
 use model::{Hook, hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -68,20 +66,7 @@ pub(crate) struct Library {
 
 /// Writes a file atomically.
 pub(crate) fn write_atomically(path: &Path, octets: &[u8]) -> Result<(), HookError> {
-    // Concurrent writes of one file use different temporary names.
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let new = path.with_extension(format!("{}.new", NUMBER.fetch_add(1, Relaxed)));
-    let write = || -> std::io::Result<()> {
-        let mut file = std::fs::File::create(&new)?;
-        file.write_all(octets)?;
-        file.sync_all()?;
-        std::fs::rename(&new, path)?;
-        match path.parent() {
-            Some(folder) => std::fs::File::open(folder)?.sync_all(),
-            None => Ok(()),
-        }
-    };
-    write().map_err(HookError::storage(path))
+    atomic_file::replace_file(path, octets, atomic_file::PUBLIC).map_err(HookError::storage(path))
 }
 
 /// The SHA-256 digest of a component in hexadecimal. Its first [`VERSION_DIGITS`] digits are the version.

@@ -5,9 +5,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 use rustls::ServerConfig;
-use std::io::Write;
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -59,15 +57,7 @@ pub fn self_signed_certificate(
     let (certificate, key) = generate_self_signed(address)?;
     // The key is written first: a certificate without its key would be taken for a certificate of the admin's.
     for (path, text, mode) in [(&files.key, key, 0o600), (&files.certificate, certificate, 0o644)] {
-        let beside = path.with_extension("new");
-        let mut options = std::fs::OpenOptions::new();
-        let opened = options.write(true).create(true).truncate(true).mode(mode).open(&beside);
-        let written = opened.and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            std::fs::rename(&beside, path)
-        });
-        written.map_err(keep(path))?;
+        atomic_file::replace_file(path, text.as_bytes(), mode).map_err(keep(path))?;
     }
     tracing::info!(certificate = %files.certificate.display(), "self-signed certificate generated; browsers warn of it until it is replaced");
     Ok(files)

@@ -44,9 +44,7 @@ impl Starts {
         self.starts.drain(..excess);
         let Some(path) = &self.path else { return Ok(()) };
         let lines: Result<Vec<String>, _> = self.starts.iter().map(serde_json::to_string).collect();
-        let unfinished = path.with_extension("jsonl.new");
-        std::fs::write(&unfinished, lines?.join("\n") + "\n")?;
-        std::fs::rename(unfinished, path)
+        atomic_file::replace_file(path, (lines?.join("\n") + "\n").as_bytes(), atomic_file::PUBLIC)
     }
 
     /// The starts from a time until another.
