@@ -6,8 +6,8 @@
 use bytes::Bytes;
 use engine::{Engine, EngineCommand, Event, Output, PeerSettings, ReplyTo, Settings};
 use model::{
-    Address, DlrRequest, Leg, LinkId, Message, MessageId, MessageKind, Moment, Now, Outcome, PeerId,
-    PluginVersion, Priority, RoutingDecision, Text, Timestamp, Verdict,
+    Address, Leg, LinkId, Message, MessageId, Moment, Now, Outcome, PeerId, PluginVersion, RoutingDecision,
+    Text, Timestamp, Verdict,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,27 +18,14 @@ const ACCOUNT: PeerId = PeerId(0);
 const PEER: PeerId = PeerId(1);
 
 fn message(number: u64, by: &Arc<PluginVersion>) -> Message {
-    Message {
-        id: MessageId(0),
-        kind: MessageKind::Text,
-        origin: ACCOUNT,
-        source: Address::new(0, 1, b"10655"),
-        destination: Address::international(&format!("4917{number:08}")),
-        service_type: Bytes::new(),
-        protocol_id: 0,
-        esm_class: 0,
-        priority: Priority::default(),
-        dlr_request: DlrRequest::NONE,
-        replace_if_present: false,
-        submission: None,
-        text: Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
-        tlvs: Bytes::new(),
-        protocol_fields: Bytes::new(),
-        accepted_at: Timestamp(0),
-        scheduled: None,
-        expires_at: Timestamp(1_795_000_000_000 + 86_400_000),
-        routed: RoutingDecision::new(Verdict::Forward(vec![Leg::to(PEER)]), by.clone()),
-    }
+    Message::new(
+        ACCOUNT,
+        Address::new(0, 1, b"10655"),
+        Address::international(&format!("4917{number:08}")),
+        Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
+        Timestamp(1_795_000_000_000 + 86_400_000),
+        RoutingDecision::new(Verdict::Forward(vec![Leg::to(PEER)]), by.clone()),
+    )
 }
 
 /// Sends all messages to `numbers` destinations; returns nanoseconds per message.

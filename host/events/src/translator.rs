@@ -292,24 +292,17 @@ mod tests {
         let by = Arc::new(PluginVersion { plugin: "router".to_owned(), version: "1".to_owned() });
         Message {
             id: ID,
-            kind: model::MessageKind::Text,
-            origin: ACCOUNT,
-            source: Address::new(0, 0, b"10655"),
-            destination: Address::international("8613012345678"),
-            service_type: Default::default(),
-            protocol_id: 0,
-            esm_class: 0,
             priority: Priority::new(1),
             dlr_request: model::DlrRequest::FINAL,
-            replace_if_present: false,
-            submission: None,
-            text: model::Text::default(),
-            tlvs: Default::default(),
-            protocol_fields: Default::default(),
             accepted_at: Timestamp(1_000),
-            scheduled: None,
-            expires_at: Timestamp(9_000),
-            routed: RoutingDecision::new(Verdict::Forward(vec![Leg::to(UPSTREAM)]), by),
+            ..Message::new(
+                ACCOUNT,
+                Address::new(0, 0, b"10655"),
+                Address::international("8613012345678"),
+                model::Text::default(),
+                Timestamp(9_000),
+                RoutingDecision::new(Verdict::Forward(vec![Leg::to(UPSTREAM)]), by),
+            )
         }
     }
 

@@ -210,6 +210,39 @@ pub struct Message {
 pub const SUBMISSION_IDS: u64 = 256;
 
 impl Message {
+    /// A text message as it is submitted: without an id, with normal priority, and without everything that is optional.
+    #[must_use]
+    pub fn new(
+        origin: PeerId,
+        source: Address,
+        destination: Address,
+        text: Text,
+        expires_at: Timestamp,
+        routed: RoutingDecision,
+    ) -> Self {
+        Self {
+            id: MessageId::default(),
+            kind: MessageKind::Text,
+            origin,
+            source,
+            destination,
+            service_type: Bytes::new(),
+            protocol_id: 0,
+            esm_class: 0,
+            priority: Priority::default(),
+            dlr_request: DlrRequest::NONE,
+            replace_if_present: false,
+            submission: None,
+            text,
+            tlvs: Bytes::new(),
+            protocol_fields: Bytes::new(),
+            accepted_at: Timestamp::default(),
+            scheduled: None,
+            expires_at,
+            routed,
+        }
+    }
+
     /// The id by which the submitter knows the message: that of its submission if it was submitted with others,
     /// otherwise its own. For a DLR, the submission id of its message.
     #[must_use]

@@ -1,10 +1,7 @@
 //! Messages from a peer.
-
-use bytes::Bytes;
 use hooks::IncomingMessage;
 use model::{
-    Address, DlrRequest, Message, MessageId, MessageKind, PeerId, PluginVersion, Priority, RejectReason,
-    RoutingDecision, Text, Timestamp, Verdict,
+    Address, Message, PeerId, PluginVersion, RejectReason, RoutingDecision, Text, Timestamp, Verdict,
 };
 use ports::text::{self, TextCoding};
 use std::sync::{Arc, LazyLock};
@@ -35,27 +32,14 @@ pub(crate) fn message(
     if segments > MAX_SEGMENTS {
         return Err(format!("the text would need {segments} segments; at most {MAX_SEGMENTS} are allowed"));
     }
-    Ok(Message {
-        id: MessageId::default(),
-        kind: MessageKind::Text,
+    Ok(Message::new(
         origin,
         source,
         destination,
-        service_type: Bytes::new(),
-        protocol_id: 0,
-        esm_class: 0,
-        priority: Priority::default(),
-        dlr_request: DlrRequest::NONE,
-        replace_if_present: false,
-        submission: None,
-        text: Text { payload: octets.len() > 140, octets, data_coding, udhi: false },
-        tlvs: Bytes::new(),
-        protocol_fields: Bytes::new(),
-        accepted_at: Timestamp::default(),
-        scheduled: None,
+        Text { payload: octets.len() > 140, octets, data_coding, udhi: false },
         expires_at,
-        routed: RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), UNROUTED.clone()),
-    })
+        RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), UNROUTED.clone()),
+    ))
 }
 
 /// Digits, with or without a plus sign, or a name of ASCII characters.

@@ -4,8 +4,8 @@ use crate::options::ShellOptions;
 use crate::wire::{ShellFault, ShellFaultKind, ShellSubmission};
 use crate::{NumberParser, SubscriberNumber};
 use model::{
-    DlrRequest, IdempotencyKey, Message, MessageId, MessageKind, PluginVersion, Priority, Refusal,
-    RejectReason, RoutingDecision, Text, Timestamp, Verdict,
+    DlrRequest, IdempotencyKey, Message, PluginVersion, Refusal, RejectReason, RoutingDecision, Text,
+    Timestamp, Verdict,
 };
 use ports::text::{self, TextCoding};
 use sha2::{Digest, Sha256};
@@ -37,26 +37,16 @@ pub(crate) fn message(
         return Err(invalid(format!("the text needs {segments} segments; the limit is {most}")));
     }
     Ok(Message {
-        id: MessageId::default(),
-        kind: MessageKind::Text,
-        origin: options.peer,
-        source: caller.address(),
-        destination,
-        service_type: bytes::Bytes::new(),
-        protocol_id: 0,
-        esm_class: 0,
-        priority: Priority::default(),
         // The log needs the final state. The shell receives its DLRs itself.
         dlr_request: DlrRequest::FINAL,
-        replace_if_present: false,
-        submission: None,
-        text: Text { payload: octets.len() > 140, octets, data_coding, udhi: false },
-        tlvs: bytes::Bytes::new(),
-        protocol_fields: bytes::Bytes::new(),
-        accepted_at: Timestamp::default(),
-        scheduled: None,
-        expires_at: now + options.validity,
-        routed: RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), UNROUTED.clone()),
+        ..Message::new(
+            options.peer,
+            caller.address(),
+            destination,
+            Text { payload: octets.len() > 140, octets, data_coding, udhi: false },
+            now + options.validity,
+            RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), UNROUTED.clone()),
+        )
     })
 }
 

@@ -7,10 +7,7 @@ use crate::traces::describe_routing;
 use admin::{Problem, ProblemKind};
 use engine::Engine;
 use hooks::Decision;
-use model::{
-    Address, Directory, DlrRequest, Message, MessageId, Priority, Refusal, RoutingDecision, Timestamp,
-    Verdict,
-};
+use model::{Address, Directory, Message, Refusal, RoutingDecision, Timestamp, Verdict};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -32,28 +29,18 @@ pub(crate) fn hypothetical_message(
         }
     };
     Ok(Message {
-        id: MessageId(0),
-        kind: model::MessageKind::Text,
-        origin,
-        source: address(&asked.source),
-        destination: address(&asked.destination),
-        service_type: bytes::Bytes::new(),
-        protocol_id: 0,
-        esm_class: 0,
-        priority: Priority::default(),
-        dlr_request: DlrRequest::NONE,
-        replace_if_present: false,
-        submission: None,
-        text: crate::testing::encode_hypothetical(&asked.text),
-        tlvs: bytes::Bytes::new(),
-        protocol_fields: bytes::Bytes::new(),
         accepted_at: now,
-        scheduled: None,
-        expires_at: Timestamp(now.0 + 86_400_000),
-        routed: RoutingDecision::new(
-            Verdict::Reject(model::RejectReason::NoRoute),
-            Arc::new(model::PluginVersion { plugin: String::new(), version: String::new() }),
-        ),
+        ..Message::new(
+            origin,
+            address(&asked.source),
+            address(&asked.destination),
+            crate::testing::encode_hypothetical(&asked.text),
+            Timestamp(now.0 + 86_400_000),
+            RoutingDecision::new(
+                Verdict::Reject(model::RejectReason::NoRoute),
+                Arc::new(model::PluginVersion { plugin: String::new(), version: String::new() }),
+            ),
+        )
     })
 }
 
@@ -141,18 +128,16 @@ impl MessageService {
                 });
             }
         }
-        let mut answer = match accepted {
+        let answer = match accepted {
             Ok(()) => "accepted".to_owned(),
             Err(Refusal::Rejected(reason)) => format!("refused: {reason}"),
             Err(refusal) => format!("refused: {refusal}"),
         };
         if self.core.counts.disk_low.load(Relaxed) {
             steps.push("the disk is nearly full".to_owned());
-            answer = "refused: queue full".to_owned();
         }
         if let Some(by) = self.drain.by() {
             steps.push(format!("the appliance is drained by {by}"));
-            answer = "refused: queue full".to_owned();
         }
         Ok(api::ExplanationView { steps, answer })
     }

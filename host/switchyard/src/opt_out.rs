@@ -145,34 +145,18 @@ impl EventSink for KeywordFilter {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use model::{
-        Address, DlrRequest, MessageId, PeerId, PluginVersion, Priority, RejectReason, RoutingDecision, Text,
-        Timestamp, Verdict,
-    };
+    use model::{Address, PeerId, PluginVersion, RejectReason, RoutingDecision, Text, Timestamp, Verdict};
 
     fn message(to: &[u8], octets: &[u8], data_coding: u8) -> Message {
         let by = PluginVersion { plugin: String::new(), version: String::new() }.into();
-        Message {
-            id: MessageId(0),
-            kind: MessageKind::Text,
-            origin: PeerId(2),
-            source: Address::international("8613012345678"),
-            destination: Address::new(0, 1, to),
-            service_type: Bytes::new(),
-            protocol_id: 0,
-            esm_class: 0,
-            priority: Priority::default(),
-            dlr_request: DlrRequest::NONE,
-            replace_if_present: false,
-            submission: None,
-            text: Text { octets: Bytes::copy_from_slice(octets), data_coding, udhi: false, payload: false },
-            tlvs: Bytes::new(),
-            protocol_fields: Bytes::new(),
-            accepted_at: Timestamp(0),
-            scheduled: None,
-            expires_at: Timestamp(0),
-            routed: RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), by),
-        }
+        Message::new(
+            PeerId(2),
+            Address::international("8613012345678"),
+            Address::new(0, 1, to),
+            Text { octets: Bytes::copy_from_slice(octets), data_coding, udhi: false, payload: false },
+            Timestamp(0),
+            RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), by),
+        )
     }
 
     #[test]

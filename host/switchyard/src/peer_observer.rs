@@ -149,24 +149,15 @@ mod tests {
         });
         model::Message {
             id: MessageId(1),
-            kind: model::MessageKind::Text,
-            origin: PeerId(0),
-            source: Address::new(0, 1, b"10655"),
-            destination: Address::new(1, 1, destination.as_bytes()),
-            service_type: bytes::Bytes::new(),
-            protocol_id: 0,
-            esm_class: 0,
-            priority: model::Priority::default(),
-            dlr_request: model::DlrRequest::NONE,
-            replace_if_present: false,
-            submission: None,
-            text: model::Text::default(),
-            tlvs: bytes::Bytes::new(),
-            protocol_fields: bytes::Bytes::new(),
             accepted_at: AT,
-            scheduled: None,
-            expires_at: AT,
-            routed: RoutingDecision { changes, ..RoutingDecision::new(Verdict::Forward(Vec::new()), by) },
+            ..model::Message::new(
+                PeerId(0),
+                Address::new(0, 1, b"10655"),
+                Address::new(1, 1, destination.as_bytes()),
+                model::Text::default(),
+                AT,
+                RoutingDecision { changes, ..RoutingDecision::new(Verdict::Forward(Vec::new()), by) },
+            )
         }
     }
 

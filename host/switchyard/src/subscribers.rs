@@ -12,8 +12,8 @@ use engine::{
 };
 use gsm::{HlrUnreachable, SubscriberInfo, SubscriberKey};
 use model::{
-    Address, AddressBytes, DlrRequest, Imsi, Leg, Message, MessageId, Now, NumberDisplay, PluginVersion,
-    Priority, Refusal, RoutingDecision, StepKind, Text, Timestamp, Verdict,
+    Address, AddressBytes, Imsi, Leg, Message, Now, NumberDisplay, PluginVersion, Priority, Refusal,
+    RoutingDecision, StepKind, Text, Timestamp, Verdict,
 };
 use ports::LinkRegistry;
 use std::sync::Arc;
@@ -168,28 +168,19 @@ impl SubscriberService {
         let leg = Leg { imsi: located.names().imsi, ..Leg::to(located.network.peer()) };
         let by = Arc::new(PluginVersion { plugin: "built-in".to_owned(), version: String::new() });
         Ok(Message {
-            id: MessageId::default(),
-            kind: model::MessageKind::Text,
-            origin: located.network.peer(),
-            source: located.network.service_centre().clone(),
-            destination: Address::international(msisdn),
-            service_type: bytes::Bytes::new(),
             protocol_id: TYPE_0,
-            esm_class: 0,
             priority: Priority::new(3),
-            dlr_request: DlrRequest::NONE,
-            replace_if_present: false,
-            submission: None,
-            text: Text::default(),
-            tlvs: bytes::Bytes::new(),
-            protocol_fields: bytes::Bytes::new(),
-            accepted_at: Timestamp::default(),
-            scheduled: None,
-            expires_at: Timestamp::now() + SILENT_VALIDITY,
-            routed: RoutingDecision {
-                note: Some("silent SMS to test whether the handset is reachable".into()),
-                ..RoutingDecision::new(Verdict::Forward(vec![leg]), by)
-            },
+            ..Message::new(
+                located.network.peer(),
+                located.network.service_centre().clone(),
+                Address::international(msisdn),
+                Text::default(),
+                Timestamp::now() + SILENT_VALIDITY,
+                RoutingDecision {
+                    note: Some("silent SMS to test whether the handset is reachable".into()),
+                    ..RoutingDecision::new(Verdict::Forward(vec![leg]), by)
+                },
+            )
         })
     }
 }

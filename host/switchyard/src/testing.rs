@@ -10,8 +10,7 @@ use engine::{EngineAnswer, Event};
 use futures_util::future::BoxFuture;
 use links::Links;
 use model::{
-    Address, DlrRequest, Message, MessageId, PluginVersion, Priority, Refusal, RejectReason, RoutingDecision,
-    Text, Timestamp, Verdict,
+    Address, Message, PluginVersion, Refusal, RejectReason, RoutingDecision, Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use ports::Routing as _;
@@ -131,31 +130,18 @@ impl Testing for TestingService {
         if !account.source.allows(&source.value) {
             return Err(field_problem("/from", "is not a source that this account may use"));
         }
-        let mut message = Message {
-            id: MessageId::default(),
-            kind: model::MessageKind::Text,
-            origin: account.peer,
+        // Without a DLR: the account's own program did not send the message and would not expect one.
+        let mut message = Message::new(
+            account.peer,
             source,
-            destination: parse_destination(&asked.to)?,
-            service_type: bytes::Bytes::new(),
-            protocol_id: 0,
-            esm_class: 0,
-            priority: Priority::default(),
-            // The account's own program did not send the message and would not expect a DLR.
-            dlr_request: DlrRequest::NONE,
-            replace_if_present: false,
-            submission: None,
-            text: encode_text(&asked.text)?,
-            tlvs: bytes::Bytes::new(),
-            protocol_fields: bytes::Bytes::new(),
-            accepted_at: Timestamp::default(),
-            scheduled: None,
-            expires_at: Timestamp::now() + account.validity,
-            routed: RoutingDecision::new(
+            parse_destination(&asked.to)?,
+            encode_text(&asked.text)?,
+            Timestamp::now() + account.validity,
+            RoutingDecision::new(
                 Verdict::Reject(RejectReason::NoRoute),
                 Arc::new(PluginVersion { plugin: String::new(), version: String::new() }),
             ),
-        };
+        );
         self.routing.route(&mut message);
         let message = Box::new(message);
         let answer = core_handle::request(&self.core, &self.links.registry(), |reply| Event::Accept {

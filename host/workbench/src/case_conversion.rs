@@ -138,30 +138,26 @@ impl CaseConversion<'_> {
     fn message(&self, message: &CaseMessage) -> model::Message {
         let nobody = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
         model::Message {
-            id: MessageId(0),
-            kind: model::MessageKind::Text,
-            origin: self.id(&message.origin),
-            source: address(&message.source),
-            destination: address(&message.destination),
             service_type: Bytes::from(message.service_type.clone().unwrap_or_default()),
             protocol_id: message.protocol_id,
             esm_class: message.esm_class,
             priority: model::Priority::new(message.priority),
             dlr_request: if message.wants_receipt { DlrRequest::FINAL } else { DlrRequest::NONE },
-            replace_if_present: false,
-            submission: None,
-            text: model::Text {
-                octets: Bytes::from(message.text.octets.clone()),
-                data_coding: message.data_coding,
-                udhi: message.text.udhi,
-                payload: message.text.octets.len() > 254,
-            },
             tlvs: message.tlvs.octets().into(),
-            protocol_fields: Bytes::new(),
             accepted_at: self.now,
-            scheduled: None,
-            expires_at: self.now + Duration::from_secs(86_400),
-            routed: RoutingDecision::new(model::Verdict::Forward(Vec::new()), nobody),
+            ..model::Message::new(
+                self.id(&message.origin),
+                address(&message.source),
+                address(&message.destination),
+                model::Text {
+                    octets: Bytes::from(message.text.octets.clone()),
+                    data_coding: message.data_coding,
+                    udhi: message.text.udhi,
+                    payload: message.text.octets.len() > 254,
+                },
+                self.now + Duration::from_secs(86_400),
+                RoutingDecision::new(model::Verdict::Forward(Vec::new()), nobody),
+            )
         }
     }
 

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::cases;
     use bytes::Bytes;
-    use model::{Address, DlrRequest, Leg, MessageId, MessageKind, PeerId, PluginVersion, Priority};
+    use model::{Address, Leg, MessageId, PeerId, PluginVersion};
     use model::{
         ReceiptDecision, ReceiptVerdict, RejectReason, RoutingDecision, ScreenVerdict, Text, Verdict,
     };
@@ -130,24 +130,15 @@ mod tests {
         let by = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
         Message {
             id: MessageId(7),
-            kind: MessageKind::Text,
-            origin,
-            source: Address::new(5, 0, b"ACME"),
-            destination: Address::international("8613"),
-            service_type: Bytes::new(),
-            protocol_id: 0,
-            esm_class: 0,
-            priority: Priority::default(),
-            dlr_request: DlrRequest::NONE,
-            replace_if_present: false,
-            submission: None,
-            text: Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
-            tlvs: Bytes::new(),
-            protocol_fields: Bytes::new(),
             accepted_at: Timestamp(5),
-            scheduled: None,
-            expires_at: Timestamp(9),
-            routed: RoutingDecision::new(Verdict::Forward(Vec::new()), by),
+            ..Message::new(
+                origin,
+                Address::new(5, 0, b"ACME"),
+                Address::international("8613"),
+                Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
+                Timestamp(9),
+                RoutingDecision::new(Verdict::Forward(Vec::new()), by),
+            )
         }
     }
 

@@ -5,7 +5,7 @@ use engine::{Engine, EngineAnswer, EngineCommand, Event, Output, PeerSettings, R
 use model::{
     Address, Dlr, DlrContent, DlrRequest, DlrState, ErrorClass, FinalRecord, FinalState, IdempotencyKey, Leg,
     LinkId, Message, MessageId, MessageKind, Moment, Now, ObservationKind, Outcome, PeerId, PeerMessageId,
-    PluginVersion, Priority, Refusal, RejectReason, RoutingDecision, Text, Timestamp, Verdict,
+    PluginVersion, Refusal, RejectReason, RoutingDecision, Text, Timestamp, Verdict,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,26 +76,17 @@ fn dlrs_in(out: &Output) -> Vec<DlrContent> {
 fn message() -> Message {
     let by = Arc::new(PluginVersion { plugin: "test".to_owned(), version: "1".to_owned() });
     Message {
-        id: MessageId(0),
-        kind: MessageKind::Text,
-        origin: ACCOUNT,
-        source: Address::new(0, 1, b"10655"),
-        destination: Address::international("8613012345678"),
-        service_type: Bytes::new(),
-        protocol_id: 0,
-        esm_class: 0,
-        priority: Priority::default(),
-        dlr_request: DlrRequest::FINAL,
-        replace_if_present: false,
-        submission: None,
-        text: Text { octets: Bytes::from_static(b"text"), ..Text::default() },
-        // One public TLV, and a private one.
+        dlr_request: DlrRequest::FINAL, // One public TLV, and a private one.
         tlvs: Bytes::from_static(&[0x02, 0x04, 0, 1, 7]),
         protocol_fields: Bytes::from_static(&[0x15, 0x0E, 0, 2, b'o', b'k']),
-        accepted_at: Timestamp(0),
-        scheduled: None,
-        expires_at: Timestamp(1_795_000_000_000 + 3_600_000),
-        routed: RoutingDecision::new(Verdict::Forward(vec![Leg::to(GATEWAY)]), by),
+        ..Message::new(
+            ACCOUNT,
+            Address::new(0, 1, b"10655"),
+            Address::international("8613012345678"),
+            Text { octets: Bytes::from_static(b"text"), ..Text::default() },
+            Timestamp(1_795_000_000_000 + 3_600_000),
+            RoutingDecision::new(Verdict::Forward(vec![Leg::to(GATEWAY)]), by),
+        )
     }
 }
 

@@ -8,8 +8,8 @@ use capabilities::{
 };
 use hooks::{Binding, Hooks, HooksOptions, HostServices, PeerSnapshots};
 use model::{
-    Address, Attempt, Directory, DlrRequest, ErrorClass, Hook, Leg, LookupNumber, LookupResult, Message,
-    MessageId, MessageKind, PeerId, PluginVersion, Priority, RoutingDecision, Text, Timestamp, Verdict,
+    Address, Attempt, Directory, ErrorClass, Hook, Leg, LookupNumber, LookupResult, Message, PeerId,
+    PluginVersion, RoutingDecision, Text, Timestamp, Verdict,
 };
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -206,25 +206,15 @@ impl BenchFixture {
 
 fn message(origin: PeerId, peer: PeerId, destination: &str) -> Message {
     Message {
-        id: MessageId(0),
-        kind: MessageKind::Text,
-        origin,
-        source: Address::international("10655912345"),
-        destination: Address::international(destination),
-        service_type: bytes::Bytes::new(),
-        protocol_id: 0,
-        esm_class: 0,
-        priority: Priority::default(),
-        dlr_request: DlrRequest::NONE,
-        replace_if_present: false,
-        submission: None,
-        text: Text { octets: bytes::Bytes::from_static(TEXT), ..Text::default() },
-        tlvs: bytes::Bytes::new(),
-        protocol_fields: bytes::Bytes::new(),
         accepted_at: NOW,
-        scheduled: None,
-        expires_at: NOW,
-        routed: forwarded(peer),
+        ..Message::new(
+            origin,
+            Address::international("10655912345"),
+            Address::international(destination),
+            Text { octets: bytes::Bytes::from_static(TEXT), ..Text::default() },
+            NOW,
+            forwarded(peer),
+        )
     }
 }
 

@@ -7,8 +7,8 @@ use hooks::{
     OnFault,
 };
 use model::{
-    Address, Directory, DlrRequest, Hook, Message, MessageId, MessageKind, PeerId, PluginVersion, Priority,
-    RejectReason, RoutingDecision, Text, Timestamp, Verdict,
+    Address, Directory, Hook, Message, PeerId, PluginVersion, RejectReason, RoutingDecision, Text, Timestamp,
+    Verdict,
 };
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -102,25 +102,15 @@ fn leg_of(routed: &RoutingDecision) -> PeerId {
 fn message(source: &str) -> Message {
     let by = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
     Message {
-        id: MessageId(0),
-        kind: MessageKind::Text,
-        origin: PeerId(0),
-        source: Address::new(5, 0, source.as_bytes()),
-        destination: Address::international("8613012345678"),
-        service_type: bytes::Bytes::new(),
-        protocol_id: 0,
-        esm_class: 0,
-        priority: Priority::default(),
-        dlr_request: DlrRequest::NONE,
-        replace_if_present: false,
-        submission: None,
-        text: Text { octets: bytes::Bytes::from_static(b"hello"), ..Text::default() },
-        tlvs: bytes::Bytes::new(),
-        protocol_fields: bytes::Bytes::new(),
         accepted_at: NOW,
-        scheduled: None,
-        expires_at: Timestamp(u64::MAX),
-        routed: RoutingDecision::new(Verdict::Hold(NOW), by),
+        ..Message::new(
+            PeerId(0),
+            Address::new(5, 0, source.as_bytes()),
+            Address::international("8613012345678"),
+            Text { octets: bytes::Bytes::from_static(b"hello"), ..Text::default() },
+            Timestamp(u64::MAX),
+            RoutingDecision::new(Verdict::Hold(NOW), by),
+        )
     }
 }
 

@@ -10,9 +10,7 @@ use hooks::{
     AccountAttributes, ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSecrets,
     PeerSnapshots, PoolSnapshots,
 };
-use model::{
-    Address, Directory, DlrRequest, Message, MessageId, MessageKind, PeerId, PluginVersion, Priority,
-};
+use model::{Address, Directory, Message, PeerId, PluginVersion};
 use model::{RoutingDecision, Text, Timestamp, Verdict};
 use std::path::Path;
 use std::sync::Arc;
@@ -264,24 +262,14 @@ pub(crate) fn forwarded_peers(routed: &RoutingDecision) -> Vec<PeerId> {
 pub(crate) fn message(source: &str, destination: &str) -> Message {
     let by = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
     Message {
-        id: MessageId(0),
-        kind: MessageKind::Text,
-        origin: PeerId(0),
-        source: Address::new(5, 0, source.as_bytes()),
-        destination: Address::international(destination),
-        service_type: Bytes::new(),
-        protocol_id: 0,
-        esm_class: 0,
-        priority: Priority::default(),
-        dlr_request: DlrRequest::NONE,
-        replace_if_present: false,
-        submission: None,
-        text: Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
-        tlvs: Bytes::new(),
-        protocol_fields: Bytes::new(),
         accepted_at: NOW,
-        scheduled: None,
-        expires_at: NOW,
-        routed: RoutingDecision::new(Verdict::Hold(NOW), by),
+        ..Message::new(
+            PeerId(0),
+            Address::new(5, 0, source.as_bytes()),
+            Address::international(destination),
+            Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
+            NOW,
+            RoutingDecision::new(Verdict::Hold(NOW), by),
+        )
     }
 }

@@ -1,10 +1,7 @@
 //! Runs the plugin commands as an author does.
 
 use bytes::Bytes;
-use model::{
-    Address, DlrRequest, Message, MessageId, MessageKind, PeerId, PluginVersion, Priority, RoutingDecision,
-    Text, Timestamp, Verdict,
-};
+use model::{Address, Message, PeerId, PluginVersion, RoutingDecision, Text, Timestamp, Verdict};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -46,25 +43,12 @@ pub(crate) fn passes_cases(folder: &Path, cases: &Path) {
 /// A message to this number.
 pub(crate) fn message(destination: &str) -> Message {
     let by = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
-    Message {
-        id: MessageId(0),
-        kind: MessageKind::Text,
-        origin: PeerId(0),
-        source: Address::new(5, 0, b"ACME"),
-        destination: Address::international(destination),
-        service_type: Bytes::new(),
-        protocol_id: 0,
-        esm_class: 0,
-        priority: Priority::default(),
-        dlr_request: DlrRequest::NONE,
-        replace_if_present: false,
-        submission: None,
-        text: Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
-        tlvs: Bytes::new(),
-        protocol_fields: Bytes::new(),
-        accepted_at: Timestamp(0),
-        scheduled: None,
-        expires_at: Timestamp(u64::MAX),
-        routed: RoutingDecision::new(Verdict::Forward(Vec::new()), by),
-    }
+    Message::new(
+        PeerId(0),
+        Address::new(5, 0, b"ACME"),
+        Address::international(destination),
+        Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
+        Timestamp(u64::MAX),
+        RoutingDecision::new(Verdict::Forward(Vec::new()), by),
+    )
 }

@@ -5,11 +5,10 @@ use engine::{
     ReplyTo, Settings, UncertainPolicy,
 };
 use model::{
-    AcceptedSubmission, Address, AddressBytes, Attempt, DlrRequest, FinalRecord, Imsi, Leg, LinkId,
-    LookupNumber, Message, MessageId, MessageKind, MessageProgress, Moment, Now, Outcome, PaceDay, PeerId,
-    PluginVersion, Priority, QueueAction, QueueActionId, ReceiptEvent, RecoveredMessage, RecoveredRecord,
-    Refusal, Resolution, RoutingDecision, StepKind, SubmitAttempt, SubmitTicket, Subscriber, Text, Timestamp,
-    Verdict,
+    AcceptedSubmission, Address, AddressBytes, Attempt, FinalRecord, Imsi, Leg, LinkId, LookupNumber,
+    Message, MessageId, MessageProgress, Moment, Now, Outcome, PaceDay, PeerId, PluginVersion, QueueAction,
+    QueueActionId, ReceiptEvent, RecoveredMessage, RecoveredRecord, Refusal, Resolution, RoutingDecision,
+    StepKind, SubmitAttempt, SubmitTicket, Subscriber, Text, Timestamp, Verdict,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -410,25 +409,12 @@ pub(crate) fn message(number: &str, mut legs: Vec<Leg>) -> Message {
     for (rank, leg) in legs.iter_mut().enumerate() {
         leg.rank = u8::try_from(rank).unwrap();
     }
-    Message {
-        id: MessageId(0),
-        kind: MessageKind::Text,
-        origin: ACCOUNT,
-        source: Address::new(0, 1, b"10655"),
-        destination: Address::international(number),
-        service_type: Bytes::new(),
-        protocol_id: 0,
-        esm_class: 0,
-        priority: Priority::default(),
-        dlr_request: DlrRequest::NONE,
-        replace_if_present: false,
-        submission: None,
-        text: Text { octets: Bytes::from_static(b"text"), ..Text::default() },
-        tlvs: Bytes::new(),
-        protocol_fields: Bytes::new(),
-        accepted_at: Timestamp(0),
-        scheduled: None,
-        expires_at: Timestamp(1_795_000_000_000 + u64::try_from(VALIDITY.as_millis()).unwrap()),
-        routed: RoutingDecision::new(Verdict::Forward(legs), by()),
-    }
+    Message::new(
+        ACCOUNT,
+        Address::new(0, 1, b"10655"),
+        Address::international(number),
+        Text { octets: Bytes::from_static(b"text"), ..Text::default() },
+        Timestamp(1_795_000_000_000 + u64::try_from(VALIDITY.as_millis()).unwrap()),
+        RoutingDecision::new(Verdict::Forward(legs), by()),
+    )
 }
