@@ -14,7 +14,7 @@ use syn::{Data, DeriveInput, Error, Expr, Field, Fields, GenericArgument, PathAr
 
 /// The attributes of a key.
 const KEY_ATTRIBUTES: &str = "added at_most check default default_as default_with example existing flatten format hint label \
-     length live name named or_file range removed required restart secret size skip was words";
+     length live name named or_file range reference removed required restart secret size skip was words";
 
 /// Declares the keys of a table; see the crate `configuration`.
 #[proc_macro_derive(Keys, attributes(keys, key))]
@@ -158,7 +158,7 @@ fn key(field: &Field) -> Result<(Code, Code), Error> {
         let field = syn::Ident::new(field, variable.span());
         value.map(|value| quote!(key.#field = #value;))
     };
-    let texts = ["label", "default_as", "added", "removed", "was"]
+    let texts = ["label", "default_as", "added", "removed", "was", "reference"]
         .map(|one| attributes.text(one).map(|text| set(one, text.map(|text| quote!(Some(#text))))));
     let texts: Vec<_> = texts.into_iter().collect::<Result<Vec<_>, _>>()?;
     let flags = ["named", "secret"].map(|one| set(one, attributes.has(one).then(|| quote!(true))));

@@ -26,6 +26,7 @@ use std::path::Path;
 /// | `added = "…"`, `removed = "…"` | the effect of an item that is new or removed |
 /// | `was = "…"` | the key in stored versions of an older daemon |
 /// | `named` | items of the list have unique names |
+/// | `reference = "…"` | the value, or each value of a list, is the name of something in the appliance, such as a `peer` |
 /// | `label = "…"` | the console's form has a field with this label |
 /// | `name = "…"` | the key, if it is not the field's name |
 /// | `flatten` | the keys of another table belong to this one |
@@ -115,6 +116,8 @@ pub struct Key {
     pub removed: Option<&'static str>,
     /// The name in stored versions of an older daemon.
     pub was: Option<&'static str>,
+    /// What the value, or each value of the list, names: `account`, `pace-bucket`, `peer`, `pool`, `send-window` or `table`.
+    pub reference: Option<&'static str>,
 }
 
 /// The values of a key.
@@ -249,7 +252,8 @@ pub fn effect_of(keys: &[Key], change: &ConfigChange) -> Effect {
     effect
 }
 
-/// The JSON Schema (draft 2020-12) of the document. `title` and `propertyOrder` are for forms.
+/// The JSON Schema (draft 2020-12) of the document. `title` and `propertyOrder` are for forms, `x-switchyard` for
+/// completions.
 #[must_use]
 pub fn schema(keys: &[Key]) -> Value {
     let mut schema = table_schema(keys);
@@ -276,6 +280,10 @@ fn table_schema(keys: &[Key]) -> Value {
         }
         if key.secret {
             schema["writeOnly"] = true.into();
+        }
+        if let Some(kind) = key.reference {
+            // As in the schemas of policy documents.
+            schema["x-switchyard"] = kind.into();
         }
         (key.name.to_owned(), schema)
     });
@@ -309,6 +317,9 @@ pub(crate) mod tests {
         /// The window.
         #[key(range = 1..=100, default = 10, at_most = 50, was = "size")]
         window: usize,
+        /// The account of its messages.
+        #[key(reference = "account")]
+        default_account: Option<String>,
     }
 
     #[derive(Clone, Keys)]
@@ -418,6 +429,7 @@ pub(crate) mod tests {
         assert_eq!(peer["properties"]["window"], window);
         assert_eq!(peer["properties"]["password"]["writeOnly"], true);
         assert_eq!(peer["properties"]["rate"]["title"], "Rate");
+        assert_eq!(peer["properties"]["default-account"]["x-switchyard"], "account");
         assert_eq!(peer["properties"]["rate"]["description"], "The rate. Default: no limit.");
     }
 }

@@ -63,7 +63,7 @@ pub struct RedisAccountOptions {
     #[key(format = PasswordHashKey, secret, example = "$argon2id$...", hint = "created with: switchyard hash-password")]
     pub password_hash: String,
     /// Pools that it may see, with `*` as a wildcard.
-    #[key(default = ["*"], default_as = "all")]
+    #[key(default = ["*"], default_as = "all", reference = "pool")]
     pub pools: Vec<String>,
     /// The account's permissions.
     #[key(example = ["read", "lease", "manage"], was = "rights")]

@@ -48,7 +48,7 @@ pub struct CdrOptions {
     #[key(default = "1h")]
     pub max_age: Duration,
     /// Accounts whose messages have records.
-    #[key(default_as = "all")]
+    #[key(default_as = "all", reference = "account")]
     pub accounts: Vec<String>,
     /// How the numbers of subscribers are shown.
     #[key(default = "whole")]

@@ -48,10 +48,10 @@ pub(crate) struct Account {
     #[key(default = true)]
     opt_out: bool,
     /// Pace buckets that its submissions take tokens from: at most 8 names of `[[pace-bucket]]`.
-    #[key(default_as = "none")]
+    #[key(default_as = "none", reference = "pace-bucket")]
     pace_buckets: Vec<String>,
     /// Send windows of its submissions: at most 4 names of `[[send-window]]`. One of them must be open.
-    #[key(default_as = "always")]
+    #[key(default_as = "always", reference = "send-window")]
     send_windows: Vec<String>,
     /// How long the texts of its messages are kept in the archive, from their acceptance on, such as 30d.
     #[key(default_as = "as long as the messages", live = "applies within ten minutes")]
@@ -156,13 +156,13 @@ pub(crate) struct QueueKeys {
     #[key(range = 0..=10_000, default = 0)]
     max_attempts: u16,
     /// Pace buckets that messages to the peer take tokens from: at most 8 names of `[[pace-bucket]]`.
-    #[key(default_as = "none")]
+    #[key(default_as = "none", reference = "pace-bucket")]
     pace_buckets: Vec<String>,
     /// Send windows of messages to the peer: at most 4 names of `[[send-window]]`. One of them must be open.
-    #[key(default_as = "always")]
+    #[key(default_as = "always", reference = "send-window")]
     send_windows: Vec<String>,
     /// The account that receives the peer's messages that no route matches.
-    #[key(label = "Default account")]
+    #[key(label = "Default account", reference = "account")]
     pub(crate) default_account: Option<String>,
 }
 

@@ -88,7 +88,7 @@ impl KeyFormat<Vec<TrustedKey>> for TrustedKeys {
 #[derive(Debug, Clone, Keys)]
 pub(crate) struct HomeKeys {
     /// The peer that serves the home network's subscribers.
-    #[key(default_as = "the only `[[gsm]]`")]
+    #[key(default_as = "the only `[[gsm]]`", reference = "peer")]
     pub(crate) peer: Option<String>,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct RouterKeys {
     #[key(default = "30s")]
     pub(crate) hold: Duration,
     /// Sends all messages to this peer without calling a router; for benchmarks.
-    #[key(was = "native")]
+    #[key(was = "native", reference = "peer")]
     pub(crate) static_peer: Option<String>,
 }
 
@@ -272,6 +272,7 @@ struct GrantKeys {
     #[key(size, default = "0")]
     kv: u64,
     /// Lookup tables that it may read.
+    #[key(reference = "table")]
     tables: Vec<String>,
     /// Whether it may query the HLR.
     #[key(default = false)]
