@@ -5,7 +5,7 @@
 //! sync have them.
 
 use crate::EventsError;
-use crate::options::EventSinkOptions;
+use crate::options::{EventSinkOptions, SaslMechanism};
 use crate::server_connection::tls_config;
 use crate::transport::{EncodedEvent, EventTransport, SendError};
 use futures_util::future::try_join_all;
@@ -34,6 +34,7 @@ pub(crate) struct KafkaTransport {
     tls: Option<Arc<ClientConfig>>,
     /// `USER:PASSWORD`, if there is one.
     token: String,
+    mechanism: SaslMechanism,
     topic: String,
     timeout: Duration,
     /// One of each partition.
@@ -55,6 +56,7 @@ impl KafkaTransport {
             brokers: brokers(&options.url),
             tls,
             token: options.token.clone(),
+            mechanism: options.sasl_mechanism,
             topic: options.topic.clone(),
             timeout: options.timeout,
             partitions: None,
@@ -72,7 +74,11 @@ impl KafkaTransport {
         }
         if let Some((user, password)) = self.token.split_once(':') {
             let credentials = Credentials::new(user.to_owned(), password.to_owned());
-            builder = builder.sasl_config(SaslConfig::Plain(credentials));
+            builder = builder.sasl_config(match self.mechanism {
+                SaslMechanism::Plain => SaslConfig::Plain(credentials),
+                SaslMechanism::ScramSha256 => SaslConfig::ScramSha256(credentials),
+                SaslMechanism::ScramSha512 => SaslConfig::ScramSha512(credentials),
+            });
         }
         let client = builder.build().await.map_err(failed)?;
         let topics = client.list_topics().await.map_err(failed)?;

@@ -34,7 +34,7 @@ pub use cloud_event::EventType;
 pub use error::EventsError;
 pub use message_facts::{DirectoryError, MessageDirectory};
 pub use nats::{NatsProtocolError, NatsServerMessage, decode_nats_message};
-pub use options::{EventMode, EventNumbers, EventSinkOptions};
+pub use options::{EventMode, EventNumbers, EventSinkOptions, SaslMechanism};
 pub use position_store::PositionStore;
 pub use sink_storage::SinkStorage;
 pub use sinks::{EventSinks, SinkCursors};

@@ -17,6 +17,20 @@ pub enum EventMode {
     Structured,
 }
 
+/// The mechanism by which a sink logs in to Kafka.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Word)]
+pub enum SaslMechanism {
+    /// PLAIN (RFC 4616): the password is sent as it is, so use it with TLS.
+    #[default]
+    Plain,
+    /// SCRAM-SHA-256 (RFC 7677): the password is not sent, and the broker proves that it knows it.
+    #[word("scram-sha-256")]
+    ScramSha256,
+    /// SCRAM-SHA-512, as SCRAM-SHA-256.
+    #[word("scram-sha-512")]
+    ScramSha512,
+}
+
 /// How events show the numbers of subscribers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Word)]
 pub enum EventNumbers {
@@ -83,7 +97,7 @@ pub struct EventSinkOptions {
     #[key(existing, default_as = "the authorities that the system trusts")]
     pub ca: Option<PathBuf>,
     /// By HTTP a token that is sent with each request: `Authorization: Bearer TOKEN`. By NATS a token, or `USER:PASSWORD`. By
-    /// AMQP and Kafka (SASL PLAIN) `USER:PASSWORD`.
+    /// AMQP and Kafka `USER:PASSWORD`.
     #[key(secret, or_file)]
     pub token: String,
     /// By NATS, events are published to the subjects `SUBJECT.TYPE`, such as `switchyard.ended`; by AMQP, these are the routing keys.
@@ -95,6 +109,9 @@ pub struct EventSinkOptions {
     /// By Kafka, the topic that events are produced to. It must exist.
     #[key(default = "switchyard", length = 1..=249)]
     pub topic: String,
+    /// By Kafka, the mechanism of SASL by which `token` is used.
+    #[key(default = "plain")]
+    pub sasl_mechanism: SaslMechanism,
     /// By HTTP, one event or many in a request.
     #[key(default = "batch")]
     pub mode: EventMode,
@@ -108,7 +125,7 @@ pub struct EventSinkOptions {
     #[key(default_as = "all")]
     pub types: Vec<String>,
     /// Accounts whose messages make events.
-    #[key(default_as = "all")]
+    #[key(default_as = "all", reference = "account")]
     pub accounts: Vec<String>,
     /// How the numbers of subscribers are shown. Events have no texts of messages.
     #[key(default = "masked")]
@@ -143,6 +160,9 @@ impl EventSinkOptions {
         }
         if protocol.is_some_and(|protocol| protocol != SinkProtocol::Kafka) && section.has("topic") {
             section.error("topic", "is for Kafka");
+        }
+        if protocol.is_some_and(|protocol| protocol != SinkProtocol::Kafka) && section.has("sasl-mechanism") {
+            section.error("sasl-mechanism", "is for Kafka");
         }
         if protocol.is_some_and(|protocol| protocol != SinkProtocol::Amqp) && section.has("exchange") {
             section.error("exchange", "is for AMQP");

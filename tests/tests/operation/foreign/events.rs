@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, ensure};
 use api::{EventSinkView, PumpState};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
-use behaviour_tests::{Fixture, until};
+use behaviour_tests::{Fixture, Peer, until};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,6 +204,63 @@ fn queues_have_each_event_over_kills_of_both_sides() -> Result<()> {
             let is_first = known.insert(id);
             ensure!(!is_first || message.routing_key.ends_with(".accepted"), "{message:?}");
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_sink_logs_in_to_kafka_by_each_mechanism() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let peer = Sink::start(SinkOptions::default(), &Arc::new(Tally::new(1_000)))?;
+    for (number, mechanism, key) in [
+        (0, "PLAIN", ""),
+        (1, "SCRAM-SHA-256", "sasl-mechanism = \"scram-sha-256\"\n"),
+        (2, "SCRAM-SHA-512", "sasl-mechanism = \"scram-sha-512\"\n"),
+    ] {
+        let folder = fixture.folder().join(mechanism);
+        let broker = KafkaBroker::start(&folder, "switchyard")?;
+        let (_, port) =
+            broker.url().rsplit_once(':').map(|(a, b)| (a.to_owned(), b.to_owned())).context("no port")?;
+        let options = json!({
+            "port": port.parse::<u16>()?, "mechanism": mechanism, "user": "switchyard", "password": "hush, hush"
+        });
+        let mut front = Peer::plain_python("kafka_sasl.py", &options)?;
+        let port = front.expect("ready")?["port"].as_u64().context("no port")?;
+        let sink = |password: &str| {
+            format!(
+                "[[event-sink]]\nname = \"bus\"\nurl = \"kafka://127.0.0.1:{port}\"\ntoken = \"switchyard:{password}\"\n\
+                 {key}timeout = \"2s\"\ntypes = [\"accepted\"]\n"
+            )
+        };
+        // With a wrong password, the sink is down, and says why.
+        let start = |password: &str| -> Result<TestDaemon> {
+            let mut config = TestDaemonConfig::new(
+                fixture.binary(),
+                &fixture.folder().join(format!("appliance-{number}")),
+            )?;
+            config.account("acme", "").peer("upstream", peer.address(), "dlrs = false");
+            config.native("upstream").tables(&sink(password)).start()
+        };
+        let appliance = start("guess")?;
+        let mut accepted = BTreeSet::new();
+        submit_round(&appliance, number, &mut accepted)?;
+        until("the sink is down", || Ok(state(&appliance)?.state == PumpState::Down))?;
+        let failed = front.expect("login")?;
+        ensure!(failed["ok"] == false, "{failed}");
+        drop(appliance);
+
+        let appliance = start("hush, hush")?;
+        submit_round(&appliance, number, &mut accepted)?;
+        let login = front.expect_matching("login", |login| login["ok"] == true)?;
+        let mut last = String::new();
+        until("all events are in the topic", || {
+            let keys: BTreeSet<_> = broker.records()?.into_iter().map(|record| record.key).collect();
+            last = format!("{mechanism}: {} of {}: {:?}", keys.len(), accepted.len(), state(&appliance)?);
+            Ok(keys.len() >= accepted.len())
+        })
+        .with_context(|| last)?;
+        ensure!(login["sent_password"] == (mechanism == "PLAIN"), "{mechanism}: {login}");
+        ensure!(state(&appliance)?.kind == "kafka", "{mechanism}");
     }
     Ok(())
 }
