@@ -66,7 +66,7 @@ impl<W: World> Chain<W> {
             if open.is_empty() {
                 break;
             }
-            generation.ask_many(&mut open, now, |one, answer| {
+            generation.ask_many(&mut open, now, reporter, |one, answer| {
                 let OpenQuestion { asked, evaluation, outcome } = one;
                 *outcome = evaluation.next(generation, answer, &asked.call_log, reporter, false);
             });
@@ -87,6 +87,7 @@ impl<'a, 'q, W: World> OpenQuestion<'a, 'q, W> {
             message_id: asked.message_id,
             earlier: None,
             fault: None,
+            call: None,
         };
         Self { asked, evaluation, outcome: None }
     }
@@ -98,11 +99,12 @@ impl<W: World> Generation<W> {
         &self,
         mut open: &mut [&mut OpenQuestion<'a, 'q, W>],
         now: Timestamp,
+        reporter: &FaultReporter,
         mut each: impl FnMut(&mut OpenQuestion<'a, 'q, W>, Result<W::Answer, Fault>),
     ) {
         while self.takes_batches && open.len() >= MIN_BATCH {
             let end = open.len().min(MAX_BATCH);
-            match self.ask_batch(&mut open[..end], now, &mut each) {
+            match self.ask_batch(&mut open[..end], now, reporter, &mut each) {
                 // Without an instance, or without a batch in it, each question has its own fault.
                 0 => break,
                 answered => open = &mut open[answered..],
@@ -110,6 +112,7 @@ impl<W: World> Generation<W> {
         }
         for one in open {
             let OpenQuestion { asked, evaluation, .. } = &mut **one;
+            evaluation.call = reporter.begin_call();
             let answer = self.ask(asked.question, evaluation.earlier.as_ref(), now, &mut asked.call_log);
             each(one, answer);
         }
@@ -120,6 +123,7 @@ impl<W: World> Generation<W> {
         &self,
         open: &mut [&mut OpenQuestion<'a, 'q, W>],
         now: Timestamp,
+        reporter: &FaultReporter,
         each: &mut impl FnMut(&mut OpenQuestion<'a, 'q, W>, Result<W::Answer, Fault>),
     ) -> usize {
         let mut begun = Instant::now();
@@ -136,6 +140,7 @@ impl<W: World> Generation<W> {
         }
         for (index, one) in (0_u32..).zip(open.iter_mut()) {
             let OpenQuestion { asked: BatchQuestion { question, call_log, .. }, evaluation, .. } = &mut **one;
+            evaluation.call = reporter.begin_call();
             let answer = self.work_on(&mut instance, now, call_log, |instance| {
                 W::prepare(instance.store.data_mut(), *question, evaluation.earlier.as_ref());
                 W::ask_loaded(self, instance, index, *question)

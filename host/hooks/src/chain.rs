@@ -1,6 +1,7 @@
 //! Chains: generations that are asked one after the other.
 
 use crate::Fault;
+use crate::call_observer::CallStart;
 use crate::fault_examples::{LazyMessageId, NewFault};
 use crate::fault_reporter::FaultReporter;
 use crate::generation::Generation;
@@ -47,6 +48,8 @@ pub(crate) struct Evaluation<'q, 'i, W: World> {
     pub(crate) earlier: Option<W::Answer>,
     /// The last fault of a plugin that passed the question on.
     pub(crate) fault: Option<Fault>,
+    /// The start of the call of the next plugin, if calls are observed.
+    pub(crate) call: Option<CallStart>,
 }
 
 impl<W: World> Evaluation<'_, '_, W> {
@@ -60,6 +63,10 @@ impl<W: World> Evaluation<'_, '_, W> {
         reporter: &FaultReporter,
         strict: bool,
     ) -> Option<ChainOutcome<W>> {
+        if let (Some(call), Some(observer)) = (self.call.take(), &reporter.calls) {
+            let call = call.end(W::HOOK, &generation.by, answer.as_ref().err());
+            observer.observe(self.message_id.shared(W::message_id(self.question)), call);
+        }
         match answer {
             Ok(answer) => {
                 let decides = W::decides(&answer);
@@ -130,8 +137,9 @@ impl<W: World> Chain<W> {
         (reporter, message_id): (&FaultReporter, &LazyMessageId),
         strict: impl Fn(&Arc<Generation<W>>) -> bool,
     ) -> ChainOutcome<W> {
-        let mut evaluation = Evaluation { question, now, message_id, earlier: None, fault: None };
+        let mut evaluation = Evaluation { question, now, message_id, earlier: None, fault: None, call: None };
         for generation in self.0.iter().filter(|one| W::serves(&one.binding, question)) {
+            evaluation.call = reporter.begin_call();
             let answer = generation.ask(question, evaluation.earlier.as_ref(), now, call_log);
             if let Some(outcome) = evaluation.next(generation, answer, call_log, reporter, strict(generation))
             {

@@ -105,7 +105,7 @@ fn wrong_hook_fault() -> Fault {
 impl DryRun {
     fn new(chain: DryRunChain) -> Self {
         // Nothing is rolled back: a fault is a result of the dry run.
-        let (reporter, _) = FaultReporter::new();
+        let (reporter, _) = FaultReporter::new(None);
         Self { chain, reporter }
     }
 

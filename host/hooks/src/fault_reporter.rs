@@ -1,6 +1,7 @@
 //! Reports of chains that fail too often. A dedicated thread rolls them back, so that the traffic thread that saw the
 //! last fault does not wait.
 
+use crate::call_observer::{CallObserver, CallStart};
 use crate::fault_examples::FaultExamples;
 use model::Hook;
 use std::sync::Arc;
@@ -11,12 +12,24 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 pub(crate) struct FaultReporter {
     rollback_queue: Sender<Hook>,
     pub(crate) examples: Arc<FaultExamples>,
+    /// Observes the calls themselves, if traces are on.
+    pub(crate) calls: Option<Arc<dyn CallObserver>>,
 }
 
 impl FaultReporter {
-    pub(crate) fn new() -> (Self, Receiver<Hook>) {
+    pub(crate) fn new(calls: Option<Arc<dyn CallObserver>>) -> (Self, Receiver<Hook>) {
         let (rollback_queue, receiver) = channel();
-        (Self { rollback_queue, examples: Arc::default() }, receiver)
+        (Self { rollback_queue, examples: Arc::default(), calls }, receiver)
+    }
+
+    /// A reporter whose calls nobody observes, for a candidate in shadow.
+    pub(crate) fn unobserved(&self) -> Self {
+        Self { calls: None, ..self.clone() }
+    }
+
+    /// The start of a call, if calls are observed.
+    pub(crate) fn begin_call(&self) -> Option<CallStart> {
+        self.calls.as_ref().map(|_| CallStart::now())
     }
 
     /// Requests the rollback of a chain or candidate of this hook that had too many faults.

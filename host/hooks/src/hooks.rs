@@ -8,6 +8,7 @@ mod routing;
 pub(crate) use routing::with_screened;
 
 use crate::binding::{CandidateRecord, TrialMode};
+use crate::call_observer::CallObserver;
 use crate::dry_run::DryRun;
 use crate::fault_examples::FaultDetails;
 use crate::fault_reporter::FaultReporter;
@@ -50,6 +51,8 @@ pub struct HooksOptions {
     pub record: bool,
     /// Samples the plugins' call stacks. The daemon has none.
     pub profiler: Option<Arc<Profiler>>,
+    /// Observes the calls on behalf of messages, for traces.
+    pub call_observer: Option<Arc<dyn CallObserver>>,
 }
 
 impl Default for HooksOptions {
@@ -62,6 +65,7 @@ impl Default for HooksOptions {
             trust: Trust::default(),
             record: false,
             profiler: None,
+            call_observer: None,
         }
     }
 }
@@ -170,7 +174,7 @@ impl Hooks {
     ) -> Result<Arc<Self>, HookError> {
         let library = Library::open(folder, options.trust.clone())?;
         let runtime = Runtime::new(options.memory, options.instances, options.profiler.clone())?;
-        let (reporter, faulty_hooks) = FaultReporter::new();
+        let (reporter, faulty_hooks) = FaultReporter::new(options.call_observer.clone());
         let deps = Arc::new(HookDeps {
             runtime: Arc::new(runtime),
             library: Arc::new(library),

@@ -13,6 +13,7 @@ mod batch;
 mod binding;
 mod bindings;
 mod call_counts;
+mod call_observer;
 mod chain;
 mod compile;
 mod contract;
@@ -61,6 +62,7 @@ pub use crate::policy_reference::{ActivationConditions, PolicyReference};
 pub use api::{Binding, BindingChange, BindingRecord, Comparison, Grants, InstanceUse, OnFault, Tolerance};
 pub use binding::{CandidateRecord, TrialMode};
 pub use call_counts::CallCounts;
+pub use call_observer::{CallObserver, PluginCall};
 pub use contract::WitVersion;
 pub use debug_info::strip_debug_info;
 pub use dry_run::{

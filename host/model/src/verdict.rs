@@ -272,7 +272,7 @@ pub struct RoutingDecision {
     /// The host calls of the router and their results, encoded by `hooks`; `None` if there were none that could
     /// differ next time. A replay uses them.
     pub host_calls: Option<Box<[u8]>>,
-    /// Receives the message's id, so that the example of a plugin's fault can name it. Not stored.
+    /// Receives the message's id, so that the example of a plugin's fault, and the trace of its calls, can name it. Not stored.
     pub fault_message_id: Option<Arc<OnceLock<MessageId>>>,
 }
 

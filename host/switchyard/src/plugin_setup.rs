@@ -11,7 +11,10 @@ use capabilities::{
 };
 use engine::Event;
 use gsm::GsmNetwork;
-use hooks::{ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSnapshots, VersionInfo};
+use hooks::{
+    ActivationConditions, Binding, CallObserver, Hooks, HooksOptions, HostServices, PeerSnapshots,
+    VersionInfo,
+};
 use model::{Directory, Hook, Leg, PeerId, PluginVersion, RoutingDecision, Timestamp, Verdict};
 use std::path::Path;
 use std::sync::Arc;
@@ -75,6 +78,7 @@ pub(crate) fn routing(
     config: &Config,
     directory: &Arc<ArcSwap<Directory>>,
     host_services: HostServices,
+    call_observer: Option<Arc<dyn CallObserver>>,
 ) -> Result<ApplianceRouting> {
     let names = directory.load();
     // By default, the only core network serves the home network.
@@ -87,7 +91,7 @@ pub(crate) fn routing(
     account_attributes.publish(config.account_attributes());
     let peer_secrets = host_services.peer_secrets.clone();
     peer_secrets.publish(config.peer_secrets());
-    let hooks = open_hooks(config, home, directory, host_services)?;
+    let hooks = open_hooks(config, home, directory, host_services, call_observer)?;
     for hook in Hook::ALL {
         let configured: Vec<&FirstBinding> =
             config.first_bindings.iter().filter(|first_binding| first_binding.hook == hook).collect();
@@ -127,9 +131,11 @@ fn open_hooks(
     home: Option<PeerId>,
     directory: &Arc<ArcSwap<Directory>>,
     host_services: HostServices,
+    call_observer: Option<Arc<dyn CallObserver>>,
 ) -> Result<Arc<Hooks>> {
     let folder = config.appliance.data.join("plugins");
-    Ok(Hooks::open(&folder, hooks_options(config, home), directory.clone(), host_services)?)
+    let options = HooksOptions { call_observer, ..hooks_options(config, home) };
+    Ok(Hooks::open(&folder, options, directory.clone(), host_services)?)
 }
 
 /// The options of the plugin host. `home`: the peer of the home network.
@@ -144,6 +150,7 @@ pub(crate) fn hooks_options(config: &Config, home: Option<PeerId>) -> HooksOptio
         // Without an archive, nothing can be replayed.
         record: config.archive.url.is_some(),
         profiler: None,
+        call_observer: None,
     }
 }
 

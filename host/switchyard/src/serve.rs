@@ -169,7 +169,12 @@ impl Daemon {
         let attributes = host_services.account_attributes.clone();
         let peer_observer =
             PeerObserver::start(quality.clone(), traffic.clone(), directory.clone(), attributes)?;
-        let routing = Arc::new(routing(&config, &directory, host_services)?);
+        let telemetry = match &config.telemetry {
+            Some(settings) => Some(Telemetry::start(settings, &config.appliance.name, directory.clone())?),
+            None => None,
+        };
+        let call_observer = telemetry.as_ref().map(Telemetry::call_observer);
+        let routing = Arc::new(routing(&config, &directory, host_services, call_observer)?);
 
         let newest_record = store.newest_time()?;
         let recovery = recover(&config, &core, (&store, newest_record), &routing.hooks)?;
@@ -286,10 +291,6 @@ impl Daemon {
 
         // The core, and the threads beside it.
         let hook_workers = HookWorkers::start(&core, &routing, &config.plugins)?;
-        let telemetry = match &config.telemetry {
-            Some(settings) => Some(Telemetry::start(settings, &config.appliance.name, directory.clone())?),
-            None => None,
-        };
         let mailbox_index = Arc::new(MailboxIndex::new(store.clone()));
         let batch_octets = if leading.is_some() { REPLICATED_BATCH_OCTETS } else { BATCH_OCTETS };
         let core_threads = core_loop::start(

@@ -1,13 +1,15 @@
 //! OpenTelemetry traces of a sample of messages (OTLP over HTTP, JSON).
 //!
 //! A message is a trace: a span from acceptance to its final state, with child spans for the commit that made it
-//! durable and for each attempt. Spans are built from the message's steps once its final state is durable; without
-//! `[telemetry]` there is no overhead. If the collector is slow or down, traces are lost, never messages. Spans contain
+//! durable, for each call of a plugin on its behalf, and for each attempt. Spans are built from the message's steps and from
+//! the calls that the plugin host reports, once its final state is durable; without `[telemetry]` there is no overhead.
+//! Lookups and resolvers are asked for a number, which may be that of many messages: they have no span. If the collector is slow or down, traces are lost, never messages. Spans contain
 //! no numbers or texts.
 
 use arc_swap::ArcSwap;
 use configuration::Keys;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
+use hooks::{CallObserver, PluginCall};
 use model::{
     Batch, Directory, FinalRecord, FinalState, MessageId, MessageKind, PeerId, PluginVersion, Step, StepKind,
     Timestamp,
@@ -15,9 +17,9 @@ use model::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The settings of `[telemetry]`.
 #[derive(Debug, Clone, PartialEq, Eq, Keys)]
@@ -42,6 +44,12 @@ fn endpoint(url: &str) -> Result<(), String> {
 const MAX_OPEN: usize = 100_000;
 /// Maximum number of traces queued for the exporter; more are lost.
 const MAX_QUEUED: usize = 4_096;
+/// Maximum number of plugin calls whose message has not been committed; more are not traced.
+const MAX_CALLS: usize = 65_536;
+/// Maximum number of plugin calls in a trace: a message may be retried for days.
+const MAX_CALLS_OF_MESSAGE: usize = 200;
+/// Maximum time that a plugin call waits for its message.
+const CALL_LIFETIME: Duration = Duration::from_secs(60);
 /// Maximum number of traces per request.
 const MAX_BATCH: usize = 512;
 /// Maximum time that a request waits for more traces.
@@ -65,6 +73,36 @@ struct OpenTrace {
     origin: PeerId,
     by: Arc<PluginVersion>,
     commit: CommitTimes,
+    calls: Vec<PluginCall>,
+}
+
+/// A plugin call whose message may not be accepted yet.
+#[derive(Debug)]
+struct UnassignedCall {
+    message: Arc<OnceLock<MessageId>>,
+    call: PluginCall,
+    since: Instant,
+}
+
+/// Passes the calls of plugins on to [`Telemetry`].
+#[derive(Debug)]
+struct CallSender {
+    one_in: u64,
+    calls: Sender<UnassignedCall>,
+}
+
+impl CallObserver for CallSender {
+    fn observe(&self, message: Arc<OnceLock<MessageId>>, call: PluginCall) {
+        if message.get().is_none_or(|id| is_traced(*id, self.one_in)) {
+            // If the channel is full, the call is missing in its trace.
+            let _ = self.calls.try_send(UnassignedCall { message, call, since: Instant::now() });
+        }
+    }
+}
+
+/// Whether a message is in the sample of one in `one_in`.
+fn is_traced(id: MessageId, one_in: u64) -> bool {
+    id.0.is_multiple_of(one_in)
 }
 
 /// A traced message that has finished.
@@ -80,6 +118,10 @@ struct FinishedTrace {
 pub(crate) struct Telemetry {
     one_in: u64,
     open: Mutex<HashMap<MessageId, OpenTrace>>,
+    call_sender: Arc<CallSender>,
+    calls: Receiver<UnassignedCall>,
+    /// Calls whose message was not committed when they were received.
+    unassigned: Mutex<Vec<UnassignedCall>>,
     finished: Sender<FinishedTrace>,
     lost: Arc<AtomicU64>,
 }
@@ -107,13 +149,30 @@ impl Telemetry {
             last_warning: None,
         };
         std::thread::Builder::new().name("traces".to_owned()).spawn(move || exporter.run(&receiver))?;
-        Ok(Self { one_in: settings.one_in.max(1), open: Mutex::default(), finished, lost })
+        let one_in = settings.one_in.max(1);
+        let (call_sender, calls) = bounded(MAX_CALLS);
+        Ok(Self {
+            one_in,
+            open: Mutex::default(),
+            call_sender: Arc::new(CallSender { one_in, calls: call_sender }),
+            calls,
+            unassigned: Mutex::default(),
+            finished,
+            lost,
+        })
+    }
+
+    /// The observer of the plugin host's calls.
+    pub(crate) fn call_observer(&self) -> Arc<dyn CallObserver> {
+        self.call_sender.clone()
     }
 
     /// Observes a durable batch.
     pub(crate) fn observe(&self, batch: &Batch, commit: CommitTimes) {
-        let is_traced = |id: MessageId| id.0.is_multiple_of(self.one_in);
-        if !batch.accepted.iter().any(|message| is_traced(message.id))
+        let is_traced = |id: MessageId| is_traced(id, self.one_in);
+        let calls = self.received_calls();
+        if calls.is_empty()
+            && !batch.accepted.iter().any(|message| is_traced(message.id))
             && !batch.finished.iter().any(|(id, _)| is_traced(*id))
         {
             return;
@@ -125,9 +184,11 @@ impl Telemetry {
             if open.len() < MAX_OPEN {
                 let (accepted_at, origin) = (message.accepted_at, message.origin);
                 let by = message.routed.by.clone();
-                open.insert(message.id, OpenTrace { accepted_at, origin, by, commit });
+                let calls = Vec::new();
+                open.insert(message.id, OpenTrace { accepted_at, origin, by, commit, calls });
             }
         }
+        self.assign_calls(calls, &mut open);
         for (id, ended) in batch.finished.iter().filter(|(id, _)| is_traced(*id)) {
             let Some(open) = open.remove(id) else { continue };
             match self.finished.try_send(FinishedTrace { id: *id, open, ended: ended.clone() }) {
@@ -135,6 +196,36 @@ impl Telemetry {
                     self.lost.fetch_add(1, Relaxed);
                 }
                 Ok(()) => {}
+            }
+        }
+    }
+
+    /// All calls that belong to no trace yet.
+    fn received_calls(&self) -> Vec<UnassignedCall> {
+        let mut calls = std::mem::take(&mut *self.unassigned.lock());
+        calls.extend(self.calls.try_iter().take(MAX_CALLS.saturating_sub(calls.len())));
+        calls
+    }
+
+    /// Adds calls to the traces of their messages. Calls of messages that may still be committed are kept.
+    fn assign_calls(&self, calls: Vec<UnassignedCall>, open: &mut HashMap<MessageId, OpenTrace>) {
+        let mut unassigned = self.unassigned.lock();
+        for one in calls {
+            let id = one.message.get().copied();
+            if let Some(trace) = id.and_then(|id| open.get_mut(&id)) {
+                if trace.calls.len() < MAX_CALLS_OF_MESSAGE {
+                    trace.calls.push(one.call);
+                }
+                continue;
+            }
+            let may_follow = match id {
+                // The engine has accepted it; its batch is committed soon.
+                Some(id) => is_traced(id, self.one_in),
+                // Nobody else can set the id any more: the message was refused or dropped.
+                None => Arc::strong_count(&one.message) > 1,
+            };
+            if may_follow && one.since.elapsed() < CALL_LIFETIME {
+                unassigned.push(one);
             }
         }
     }
@@ -211,19 +302,15 @@ impl Exporter {
         if let Some(peer) = ended.peer {
             attributes.push(text("switchyard.peer", &names.name(peer)));
         }
-        let span = |number: u64,
-                    name: &str,
-                    begun: Timestamp,
-                    over: Timestamp,
-                    attributes: Vec<Value>,
-                    good: bool| {
+        let span = |number: u64, name: &str, begun: u64, over: u64, attributes: Vec<Value>, good: bool| {
             let mut span = json!({
                 "traceId": trace,
                 "spanId": format!("{number:016x}"),
                 "name": name,
                 "kind": if number == ROOT { 5 } else { 1 },
-                "startTimeUnixNano": nanos(begun),
-                "endTimeUnixNano": nanos(over.max(begun)),
+                // OTLP's JSON encodes 64-bit integers as strings.
+                "startTimeUnixNano": begun.to_string(),
+                "endTimeUnixNano": over.max(begun).to_string(),
                 "attributes": attributes,
                 "status": if good { json!({}) } else { json!({ "code": 2 }) },
             });
@@ -233,10 +320,25 @@ impl Exporter {
             span
         };
         let CommitTimes { begun, ended: written } = open.commit;
+        // Screens and routers are called before the message is accepted.
+        let first_call = open.calls.iter().map(|call| unix_nanos(call.begun)).min();
+        let start = first_call.unwrap_or(u64::MAX).min(nanos(open.accepted_at));
         let mut spans = vec![
-            span(ROOT, "message", open.accepted_at, ended.at, attributes, good),
-            span(ROOT + 1, "commit", begun, written, Vec::new(), true),
+            span(ROOT, "message", start, nanos(ended.at), attributes, good),
+            span(ROOT + 1, "commit", nanos(begun), nanos(written), Vec::new(), true),
         ];
+        for call in &open.calls {
+            let mut attributes = vec![
+                text("switchyard.hook", call.hook.name()),
+                text("switchyard.plugin", &call.by.plugin),
+                text("switchyard.plugin.version", &call.by.version),
+            ];
+            attributes.extend(call.fault.map(|fault| text("switchyard.fault", fault.name())));
+            let begun = unix_nanos(call.begun);
+            let over = begun.saturating_add(u64::try_from(call.took.as_nanos()).unwrap_or(u64::MAX));
+            let id = ROOT + 2 + u64::try_from(spans.len()).unwrap_or(0);
+            spans.push(span(id, "plugin call", begun, over, attributes, call.fault.is_none()));
+        }
         for attempt in attempts(&ended.steps, ended.at) {
             let mut attributes = vec![
                 text("switchyard.peer", &names.name(attempt.peer)),
@@ -244,7 +346,8 @@ impl Exporter {
             ];
             attributes.extend(attempt.code.map(|code| number("switchyard.code", code.into())));
             let id = ROOT + 2 + u64::try_from(spans.len()).unwrap_or(0);
-            spans.push(span(id, "attempt", attempt.begun, attempt.over, attributes, attempt.good));
+            let (begun, over) = (nanos(attempt.begun), nanos(attempt.over));
+            spans.push(span(id, "attempt", begun, over, attributes, attempt.good));
         }
         spans
     }
@@ -291,9 +394,15 @@ fn attempts(steps: &[Step], end: Timestamp) -> Vec<AttemptSpan> {
     found
 }
 
-fn nanos(at: Timestamp) -> String {
-    // OTLP's JSON encodes 64-bit integers as strings.
-    format!("{}000000", at.0)
+/// Nanoseconds since the Unix epoch.
+fn nanos(at: Timestamp) -> u64 {
+    at.0.saturating_mul(1_000_000)
+}
+
+/// Nanoseconds since the Unix epoch; 0 before it.
+fn unix_nanos(at: SystemTime) -> u64 {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn text(key: &str, value: &str) -> Value {

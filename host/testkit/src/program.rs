@@ -1,4 +1,4 @@
-//! A program of a Debian package, running in its own folder.
+//! A program of a package, running in its own folder.
 
 use crate::load::StopFlag;
 use anyhow::{Context, Result, bail, ensure};
@@ -28,7 +28,9 @@ impl Program {
 
     /// Like [`Program::start`], without waiting.
     pub fn launch(name: &str, folder: &Path, command: &mut Command) -> Result<Self> {
-        if !["/usr/bin", "/usr/sbin"].iter().any(|there| Path::new(there).join(name).exists()) {
+        // A program by its path is one that is not from Debian.
+        let is_path = Path::new(command.get_program()).exists();
+        if !is_path && !["/usr/bin", "/usr/sbin"].iter().any(|there| Path::new(there).join(name).exists()) {
             bail!("{name} is not installed; run: cargo xtask setup");
         }
         let log = folder.join(format!("{name}.log"));

@@ -153,6 +153,14 @@ pub fn peers() -> PathBuf {
     root().join(".state/peers")
 }
 
+/// The OpenTelemetry collector of PyPI `rotel`, if it is installed. Its place depends on the version of Python.
+#[must_use]
+pub fn rotel() -> Option<PathBuf> {
+    let libraries = std::fs::read_dir(peers().join("rotel/lib")).ok()?.flatten();
+    let mut programs = libraries.map(|python| python.path().join("site-packages/rotel/rotel-agent"));
+    programs.find(|program| program.exists())
+}
+
 /// PyPI `schemathesis`, in its own environment because of its many dependencies.
 pub fn schemathesis() -> PathBuf {
     peers().join("schemathesis/bin/schemathesis")

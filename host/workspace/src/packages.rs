@@ -9,6 +9,8 @@ const NPM: [&str; 3] = ["smpp@0.5.1", "axe-core@4.11.0", "ioredis@6.0.0"];
 /// PyPI packages `smpplib`, `redis`, `pycmpp`, `dnslib` and `twilio`.
 const PYPI: [&str; 5] =
     ["smpplib==2.2.4", "redis==8.1.0", "pycmpp==2.0.2", "dnslib==0.9.26", "twilio==9.8.0"];
+/// PyPI package `rotel`, an OpenTelemetry collector whose wheel contains the program.
+const ROTEL: &str = "rotel==0.0.1a15";
 /// PyPI package `schemathesis`.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 
@@ -68,6 +70,11 @@ const PREREQUISITES: &[Prerequisite] = &[
         package: "python3-venv",
         reason: "virtual environments for PyPI smpplib, redis, pycmpp, dnslib and twilio, and for plugins in Python and C",
         is_installed: || runs("python3", "-mensurepip"),
+    },
+    Prerequisite {
+        package: "libpython3-dev",
+        reason: "brings Python's shared library, which PyPI rotel is linked with",
+        is_installed: has_python_library,
     },
     Prerequisite {
         package: "osmo-hlr",
@@ -186,6 +193,14 @@ const PREREQUISITES: &[Prerequisite] = &[
     },
 ];
 
+/// Whether Python's shared library is installed beside Python.
+fn has_python_library() -> bool {
+    let load = "import ctypes, sysconfig; ctypes.CDLL(sysconfig.get_config_var('INSTSONAME'))";
+    let mut command = Command::new("python3");
+    command.args(["-c", load]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
 /// Folder of MariaDB's server, if it is installed.
 pub fn mariadb_programs() -> Option<PathBuf> {
     let folder = PathBuf::from("/usr/sbin");
@@ -219,6 +234,7 @@ pub fn install_all() -> Result<()> {
     install(|_| true)?;
     libraries()?;
     schemathesis()?;
+    rotel()?;
     wkg().map(drop)
 }
 
@@ -325,15 +341,23 @@ fn libraries() -> Result<()> {
 }
 
 fn schemathesis() -> Result<()> {
-    let program = crate::schemathesis();
-    let venv = crate::peers().join("schemathesis");
+    virtual_environment("schemathesis", SCHEMATHESIS, &crate::schemathesis())
+}
+
+fn rotel() -> Result<()> {
+    virtual_environment("rotel", ROTEL, &crate::peers().join("rotel/bin/python"))
+}
+
+/// Installs a PyPI package into an environment of its own, unless `program`, which it brings, is there in this version.
+fn virtual_environment(name: &str, requirement: &str, program: &Path) -> Result<()> {
+    let venv = crate::peers().join(name);
     let done = venv.join("complete");
-    if program.exists() && std::fs::read_to_string(&done).is_ok_and(|text| text == SCHEMATHESIS) {
+    if program.exists() && std::fs::read_to_string(&done).is_ok_and(|text| text == requirement) {
         return Ok(());
     }
-    println!("setup: PyPI {SCHEMATHESIS} into {}", venv.display());
+    println!("setup: PyPI {requirement} into {}", venv.display());
     crate::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
     let mut pip = Command::new(venv.join("bin/pip"));
-    crate::run(pip.args(["install", "--quiet", "--disable-pip-version-check", SCHEMATHESIS]))?;
-    Ok(std::fs::write(done, SCHEMATHESIS)?)
+    crate::run(pip.args(["install", "--quiet", "--disable-pip-version-check", requirement]))?;
+    Ok(std::fs::write(done, requirement)?)
 }

@@ -92,7 +92,7 @@ impl<W: World> HookSlot<W> {
         }
         let shadow = if is_shadow {
             let directory = self.deps.environment.directory.clone();
-            let started = Shadow::start(chain.clone(), directory, self.deps.reporter.clone());
+            let started = Shadow::start(chain.clone(), directory, self.deps.reporter.unobserved());
             Some(started.map_err(|error| HookError::Engine(format!("starting the shadow: {error}")))?)
         } else {
             None

@@ -4,3 +4,4 @@ mod archive;
 mod events;
 mod guide;
 mod metrics;
+mod traces;
