@@ -1,13 +1,20 @@
 //! The API of the appliance's state: status, queues, links, business systems, core networks, metrics.
 
 use crate::problem::Problem;
+use crate::request::{QueryParams, page_limit};
 use crate::service::{Provides, Service, call, call_json};
 
 use axum::Json;
 use axum::http::header;
 use axum::response::IntoResponse;
+use serde::Deserialize;
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+
+/// The number of links in a summary.
+const DEFAULT_LINKS: usize = 8;
+const MAX_LINKS: usize = 100;
 
 /// The state of the appliance.
 pub trait Overview: Send + Sync + 'static {
@@ -23,6 +30,10 @@ pub trait Overview: Send + Sync + 'static {
     fn queues(&self) -> Result<Vec<api::QueueView>, Problem>;
     /// All links.
     fn links(&self) -> Vec<api::LinkView>;
+    /// How many links are up, and at most `limit` of them: those that are not bound first, then those with most messages in flight.
+    fn links_summary(&self, limit: usize) -> api::LinksSummaryView {
+        api::LinksSummaryView::of(self.links(), limit)
+    }
     /// Business systems: their calls and pushes.
     fn business(&self) -> Vec<api::BusinessView>;
     /// Peers whose protocol a plugin speaks: submit attempts and callbacks.
@@ -38,6 +49,7 @@ pub(crate) fn routes<S: Provides<dyn Overview>>() -> OpenApiRouter<S> {
         .routes(routes!(status))
         .routes(routes!(queues))
         .routes(routes!(links))
+        .routes(routes!(links_summary))
         .routes(routes!(business))
         .routes(routes!(plugin_peers))
         .routes(routes!(gsm))
@@ -60,6 +72,30 @@ async fn queues(backend: Service<dyn Overview>) -> Result<Json<Vec<api::QueueVie
 #[utoipa::path(get, path = "/v1/links", responses((status = 200, description = "All links.", body = Vec<api::LinkView>)))]
 async fn links(backend: Service<dyn Overview>) -> Result<Json<Vec<api::LinkView>>, Problem> {
     call_json(backend, |backend| Ok(backend.links())).await
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct LinksSummaryQuery {
+    /// Maximum number of links; default 8.
+    #[param(minimum = 1, maximum = 100)]
+    limit: Option<usize>,
+}
+
+/// Counts the links by state, and lists some: those that are down first, then those with most messages in flight.
+#[utoipa::path(
+    get,
+    path = "/v1/links/summary",
+    params(LinksSummaryQuery),
+    responses((status = 200, description = "The summary.", body = api::LinksSummaryView)),
+)]
+async fn links_summary(
+    backend: Service<dyn Overview>,
+    QueryParams(query): QueryParams<LinksSummaryQuery>,
+) -> Result<Json<api::LinksSummaryView>, Problem> {
+    let limit = page_limit(Some(query.limit.unwrap_or(DEFAULT_LINKS)), MAX_LINKS)?;
+    call_json(backend, move |backend| Ok(backend.links_summary(limit))).await
 }
 
 /// Lists the business systems with their calls and pushes.

@@ -16,6 +16,7 @@ const PERMISSIONS: &[(Method, &str, Permission)] = &[
     (Method::GET, "/v1/metrics/history", Permission::Read),
     (Method::GET, "/v1/event-sinks", Permission::Read),
     (Method::GET, "/v1/links", Permission::Read),
+    (Method::GET, "/v1/links/summary", Permission::Read),
     (Method::GET, "/v1/messages", Permission::Own),
     (Method::GET, "/v1/messages/{id}", Permission::Own),
     (Method::POST, "/v1/messages/{id}/cancel", Permission::Operate),

@@ -84,7 +84,7 @@ pub use names::{
 pub use operation::{
     DrainOptions, DrainStateView, Health, LogLevelRequest, LogLevelView, RemainingMessagesView,
 };
-pub use overview::{BlockCause, LinkView, QueueView, StatusTotals, StatusView};
+pub use overview::{BlockCause, LinkView, LinksSummaryView, QueueView, StatusTotals, StatusView};
 pub use pace_buckets::PaceBucketView;
 pub use peer_test::{PeerTestView, TestStepView};
 pub use plugin_peers::{PeerCallbacksView, PluginPeerView};

@@ -225,9 +225,64 @@ impl LinkView {
     }
 }
 
+/// `GET /v1/links/summary`: how many links are up, and those that need attention first.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = LinksSummary)]
+pub struct LinksSummaryView {
+    /// Links that are bound.
+    pub up: u64,
+    /// Links that connect or bind.
+    pub connecting: u64,
+    /// All other links.
+    pub down: u64,
+    /// Some links: those that are not bound first, then those with most messages in flight.
+    pub links: Vec<LinkView>,
+}
+
+impl LinksSummaryView {
+    /// The summary of these links, with at most `limit` of them.
+    #[must_use]
+    pub fn of(mut links: Vec<LinkView>, limit: usize) -> Self {
+        let count =
+            |phases: &[LinkPhase]| links.iter().filter(|link| phases.contains(&link.phase)).count() as u64;
+        let (up, connecting) =
+            (count(&[LinkPhase::Bound]), count(&[LinkPhase::Connecting, LinkPhase::Binding]));
+        let down = links.len() as u64 - up - connecting;
+        links.sort_by_key(|link| (link.is_up(), std::cmp::Reverse(link.in_flight)));
+        links.truncate(limit);
+        Self { up, connecting, down, links }
+    }
+
+    /// The number of all links.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.up + self.connecting + self.down
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_summary_counts_all_links_and_shows_those_that_are_down_first() {
+        let link = |peer: &str, phase, in_flight| LinkView {
+            peer: peer.to_owned(),
+            phase,
+            in_flight,
+            ..LinkView::default()
+        };
+        let links = vec![
+            link("idle", LinkPhase::Bound, 0),
+            link("busy", LinkPhase::Bound, 9),
+            link("dialling", LinkPhase::Connecting, 0),
+            link("off", LinkPhase::BackingOff, 0),
+        ];
+        let summary = LinksSummaryView::of(links, 3);
+        assert_eq!((summary.up, summary.connecting, summary.down, summary.total()), (2, 1, 1, 4));
+        let shown: Vec<&str> = summary.links.iter().map(|link| link.peer.as_str()).collect();
+        assert_eq!(shown, ["dialling", "off", "busy"]);
+    }
 
     #[test]
     fn a_link_is_down_since_it_was_up_and_not_since_the_last_attempt() {

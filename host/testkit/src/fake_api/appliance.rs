@@ -9,9 +9,9 @@ mod plugins;
 
 use admin::{Problem, ProblemKind};
 use api::{
-    AcceptedMessage, BindingChange, ConversionsResult, LogLevelView, OrphanDlrsView, PoolsView,
-    QuarantineResult, QueueActionStateView, Readiness, Role, SettleUncertainResult, SubscriberWakeResult,
-    TableFillResult, TableKind,
+    AcceptedMessage, BindingChange, ConversionsResult, LinksSummaryView, LogLevelView, OrphanDlrsView,
+    PoolsView, QuarantineResult, QueueActionStateView, Readiness, Role, SettleUncertainResult,
+    SubscriberWakeResult, TableFillResult, TableKind,
 };
 use axum::extract::Path;
 use axum::http::{StatusCode, header};
@@ -89,6 +89,7 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/event-sinks", live(|| vec![operation::event_sink()]))
         .route("/v1/queues", live(move || operation::queues(peers, accounts)))
         .route("/v1/links", live(move || operation::links(peers, accounts)))
+        .route("/v1/links/summary", live(move || LinksSummaryView::of(operation::links(peers, accounts), 8)))
         .route("/v1/drain", live(|| operation::drain(false)).post(made(|| operation::drain(true))).delete(made(|| operation::drain(false))))
         .route("/v1/cluster", live(operation::cluster))
         .route("/v1/cluster/hand-over", post(made(operation::cluster)))
@@ -186,6 +187,7 @@ mod tests {
         ("GET", "/v1/pace-buckets", ""),
         ("GET", "/v1/event-sinks", ""),
         ("GET", "/v1/links", ""),
+        ("GET", "/v1/links/summary", ""),
         ("GET", "/v1/drain", ""),
         ("POST", "/v1/drain", "{}"),
         ("DELETE", "/v1/drain", ""),

@@ -37,6 +37,7 @@ fn overview() -> Vec<Row> {
         "/v1/pace-buckets",
         "/v1/event-sinks",
         "/v1/links",
+        "/v1/links/summary",
         "/v1/business",
         "/v1/plugin-peers",
         "/v1/gsm",
