@@ -1,4 +1,4 @@
-//! Exports of tables as CSV files.
+//! Exports of tables as files: CSV and JSON.
 
 use crate::api_caller::{ApiError, with_query};
 use axum::body::Body;
@@ -6,6 +6,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt as _, stream};
 use maud::{Markup, html};
+use serde_json::Value;
 use std::future::Future;
 
 /// A part of an export: its rows, and the position of the next part.
@@ -17,7 +18,41 @@ pub(crate) struct ExportPart {
 /// The link to an export of what a page shows.
 pub(crate) fn export_link(path: &str, parameters: &[(&str, &str)]) -> Markup {
     let file = path.rsplit('/').next().unwrap_or(path);
-    html! { a.button.quiet href=(with_query(path, parameters)) download=(file) { "Export as CSV" } }
+    let format = file.rsplit_once('.').map_or("CSV", |(_, end)| if end == "json" { "JSON" } else { "CSV" });
+    html! { a.button.quiet href=(with_query(path, parameters)) download=(file) { "Export as " (format) } }
+}
+
+/// A table with values of JSON, for files in both formats.
+pub(crate) struct ExportTable<'a> {
+    /// The name of the files, without its end.
+    pub(crate) name: &'a str,
+    pub(crate) heads: &'a [&'a str],
+    pub(crate) rows: Vec<Vec<Value>>,
+}
+
+impl ExportTable<'_> {
+    /// The file in this format: `json` has an object for each row, anything else is CSV.
+    pub(crate) fn file(&self, format: &str) -> Response {
+        if format == "json" {
+            return self.json_file();
+        }
+        let text = |value: &Value| match value {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row.iter().map(text).collect()).collect();
+        csv_file(&format!("{}.csv", self.name), self.heads, &rows)
+    }
+
+    fn json_file(&self) -> Response {
+        let object = |row: &Vec<Value>| {
+            let fields = self.heads.iter().zip(row).map(|(head, value)| ((*head).to_owned(), value.clone()));
+            Value::Object(fields.collect())
+        };
+        let all = Value::Array(self.rows.iter().map(object).collect());
+        file_response(&format!("{}.json", self.name), "application/json", format!("{all:#}\n").into())
+    }
 }
 
 /// Rows as lines of CSV.
@@ -30,8 +65,12 @@ fn lines<T: AsRef<str>>(rows: &[Vec<T>]) -> std::io::Result<Vec<u8>> {
 }
 
 fn response(file: &str, body: Body) -> Response {
+    file_response(file, "text/csv; charset=utf-8", body)
+}
+
+fn file_response(file: &str, media_type: &str, body: Body) -> Response {
     let headers = [
-        (header::CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()),
+        (header::CONTENT_TYPE, media_type.to_owned()),
         (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{file}\"")),
     ];
     (headers, body).into_response()

@@ -1,6 +1,7 @@
 //! The fields of a submitted form.
 
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, Query, Request};
+use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 
 /// The fields of a form, in their order.
@@ -11,6 +12,13 @@ impl Form {
     /// A form with these fields.
     pub(crate) fn of(fields: Vec<(String, String)>) -> Self {
         Self(fields)
+    }
+
+    /// The fields of a query such as `?q=x&state=up`; none of one that is not valid.
+    pub(crate) fn of_query(query: &str) -> Self {
+        let uri = format!("/{query}").parse::<Uri>().ok();
+        let fields = uri.and_then(|uri| Query::<Vec<(String, String)>>::try_from_uri(&uri).ok());
+        Self(fields.map(|Query(fields)| fields).unwrap_or_default())
     }
 
     /// The value of a field, trimmed; empty if it is missing.

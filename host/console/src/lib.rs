@@ -15,6 +15,7 @@ mod csv_export;
 mod form;
 mod format;
 mod layout;
+mod list_filter;
 mod live;
 mod manual;
 mod nav;

@@ -50,7 +50,7 @@ impl Stream {
             }
             "networks" => pages::networks::regions(context).await,
             "subscriber" => pages::subscribers::regions(context, &self.id).await,
-            "queues" => pages::queues::regions(context).await,
+            "queues" => pages::queues::regions(context, &self.id).await,
             _ => Err(ApiError::new(StatusCode::NOT_FOUND, "there is no live region with this name")),
         }
     }

@@ -49,11 +49,17 @@ pub fn router(api: Router) -> Router {
 }
 
 fn page_routes() -> Router<ConsoleState> {
-    Router::new()
+    let exports = pages::peers::EXPORTS;
+    let router = Router::new();
+    let router =
+        exports.into_iter().fold(router, |router, path| router.route(path, get(pages::peers::export)));
+    router
         .route("/assets/console.css", get(assets::style))
         .route("/assets/console.js", get(assets::script))
-        .route("/assets/policy-editor.js", get(assets::policy_editor))
+        .route("/assets/document-editor.js", get(assets::document_editor))
         .route("/assets/logo.svg", get(assets::logo))
+        .route("/assets/inter.woff2", get(assets::font))
+        .route("/assets/inter-LICENSE.txt", get(assets::font_license))
         .route(live::PATH, get(live::stream))
         .route("/", get(pages::overview::show))
         .route("/login", get(pages::login::show).post(pages::login::log_in))
@@ -108,6 +114,7 @@ fn page_routes() -> Router<ConsoleState> {
         .route("/opt-outs", get(pages::opt_outs::show).post(pages::opt_outs::change))
         .route("/archive", get(pages::archive::show))
         .route("/configuration", get(pages::configuration::show).post(pages::configuration::change))
+        .route("/configuration/check", post(pages::configuration::check))
         .route("/configuration/pending", post(pages::configuration::settle))
         .route("/configuration/versions", get(pages::versions::show))
         .route(
@@ -128,7 +135,7 @@ fn page_routes() -> Router<ConsoleState> {
 }
 
 /// The content security policy: no foreign resources, no inline scripts, no frames.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; \
                       form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 fn with_security_headers(mut response: Response) -> Response {

@@ -16,10 +16,12 @@ use api::{
     ConfigChangeKindView, ConfigConfirmRequest, ConfigurationChangeResult, ConfigurationCheck, ManagedBy,
     Permission, UnconfirmedVersionView,
 };
-use axum::http::Method;
-use axum::response::Response;
+use axum::Json;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use configuration::SourceLines;
 use maud::{Markup, html};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The media type of a merge patch (RFC 7396).
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -137,8 +139,8 @@ fn page_body(
                     input type="hidden" name="tag" value=(document.tag());
                     p.wide {
                         label for="document" { "The document, as TOML" }
-                        textarea.code #document name="document" rows="28" spellcheck="false" aria-describedby="document-hint" aria-invalid=[page_state.error.as_ref().map(|_| "true")] { "\n" (shown) }
-                        small #document-hint { "Secrets are not shown; the value " code { "(unchanged)" } " keeps a secret." }
+                        textarea.code #document name="document" rows="28" spellcheck="false" data-schema="/v1/configuration/schema" data-form-check="/configuration/check" aria-describedby="document-hint" aria-invalid=[page_state.error.as_ref().map(|_| "true")] { "\n" (shown) }
+                        small #document-hint { "Keys, values and names are suggested while you type, and by Ctrl+Space. Secrets are not shown; the value " code { "(unchanged)" } " keeps a secret." }
                     }
                     (reason_fields(&page_state.why))
                     p.actions {
@@ -148,6 +150,7 @@ fn page_body(
                     }
                     p.muted { "Validate lists all problems, all differences and their effects, and changes nothing." }
                 }
+                script src="/assets/document-editor.js" defer {}
             }
         }
     }
@@ -172,15 +175,15 @@ fn pending(context: &RequestContext, document: &ConfigurationDocument) -> Markup
     }
 }
 
+/// The line of a key in a text, from 1. A missing key has no line; that of its table is taken.
+fn line_of(lines: &SourceLines, pointer: &str) -> Option<usize> {
+    let mut above = std::iter::successors(Some(pointer), |at| at.rsplit_once('/').map(|(above, _)| above));
+    above.find_map(|at| lines.key(at))
+}
+
 /// The problems, each at its line in the text.
 fn problems_in_text(error: &ApiError, shown: &str) -> Markup {
-    // A missing key has no line; the line of its table is shown.
     let lines = configuration::from_toml(shown).map(|(_, lines)| lines).unwrap_or_default();
-    let line_of = |pointer: &str| {
-        let mut above =
-            std::iter::successors(Some(pointer), |at| at.rsplit_once('/').map(|(above, _)| above));
-        above.find_map(|at| lines.key(at))
-    };
     let mut problems_by_line: Vec<(usize, String)> = error
         .problems
         .iter()
@@ -188,7 +191,7 @@ fn problems_in_text(error: &ApiError, shown: &str) -> Markup {
             let allowed = problem.allowed.as_ref().map(|allowed| format!(" (allowed: {allowed})"));
             let allowed = allowed.unwrap_or_default();
             let what = format!("{}: {}{allowed}", problem.pointer, problem.what);
-            Some((line_of(&problem.pointer)?, what))
+            Some((line_of(&lines, &problem.pointer)?, what))
         })
         .collect();
     // A syntax error has no pointer, but a line.
@@ -261,7 +264,52 @@ enum ChangeAnswer {
     Checked(ConfigurationCheck),
 }
 
+/// Checks the document of the form while it is written, for the script: the first problem, with its line.
+pub(crate) async fn check(context: RequestContext, form: Form) -> Response {
+    let text = form.multiline("document");
+    let checked = match patch_of(&context, &text).await {
+        Ok(patch) => validate(&context, &form, &patch).await,
+        Err(error) => Err(error),
+    };
+    let problem = match checked {
+        Ok(checked) => {
+            let lines = configuration::from_toml(&text).map(|(_, lines)| lines).unwrap_or_default();
+            checked.problems.first().map(|problem| {
+                let words = format!("{}: {}", problem.pointer, problem.what);
+                match line_of(&lines, &problem.pointer) {
+                    Some(line) => format!("line {line}\n{words}"),
+                    None => words,
+                }
+            })
+        }
+        Err(error) if error.status.is_client_error() => Some(error.detail),
+        Err(error) => return (error.status, Json(json!({ "detail": error.detail }))).into_response(),
+    };
+    match problem {
+        None => Json(json!({ "unknown": [] })).into_response(),
+        Some(detail) => (StatusCode::UNPROCESSABLE_ENTITY, Json(json!({ "detail": detail }))).into_response(),
+    }
+}
+
 async fn send_change(context: &RequestContext, form: &Form, text: &str) -> Result<ChangeAnswer, ApiError> {
+    let patch = patch_of(context, text).await?;
+    if form.text("do") == "apply" {
+        return send_patch(context, form, &patch).await.map(ChangeAnswer::Applied);
+    }
+    validate(context, form, &patch).await.map(ChangeAnswer::Checked)
+}
+
+async fn validate(
+    context: &RequestContext,
+    form: &Form,
+    patch: &Value,
+) -> Result<ConfigurationCheck, ApiError> {
+    let sent = ApiRequest { media_type: MERGE_PATCH, ..ApiRequest::json(form.text("csrf"), patch) };
+    context.api_caller.call(Method::POST, "/v1/configuration/validate", sent).await?.read()
+}
+
+/// The merge patch that makes the active configuration this text.
+async fn patch_of(context: &RequestContext, text: &str) -> Result<Value, ApiError> {
     if text.len() > MAX_TEXT {
         return Err(ApiError::bad_request("This text is too long. Use `switchyard config apply`."));
     }
@@ -272,13 +320,7 @@ async fn send_change(context: &RequestContext, form: &Form, text: &str) -> Resul
     })?;
     let document = context.console.configuration.read(context).await?;
     let (before, _) = editable(&document.document);
-    let patch = merge_patch(&before, &after);
-    if form.text("do") == "apply" {
-        return send_patch(context, form, &patch).await.map(ChangeAnswer::Applied);
-    }
-    let sent = ApiRequest { media_type: MERGE_PATCH, ..ApiRequest::json(form.text("csrf"), &patch) };
-    let answer = context.api_caller.call(Method::POST, "/v1/configuration/validate", sent).await?;
-    answer.read().map(ChangeAnswer::Checked)
+    Ok(merge_patch(&before, &after))
 }
 
 /// Sends a merge patch of the configuration, with the version, the reason and the confirmation time of the form.

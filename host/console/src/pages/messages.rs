@@ -5,6 +5,7 @@ use crate::csv_export::{ExportPart, csv_stream, export_link};
 use crate::form::Form;
 use crate::format::{state_badge, time_tag, timestamp, with_times};
 use crate::layout::{error_notice, live_page, page};
+use crate::list_filter;
 use crate::live::Region;
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
@@ -12,7 +13,7 @@ use crate::request_context::RequestContext;
 use crate::table::{Column, next_page_link, numeric_table};
 use api::{MessagePageView, MessageRowView, MessageStateView, Permission};
 use axum::extract::Query;
-use axum::http::{StatusCode, Uri};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use std::sync::Arc;
@@ -23,9 +24,6 @@ const PAGE_SIZE: usize = 50;
 /// The search timeout, in milliseconds. Searches by account, peer or state scan row by row: the page appears after this
 /// time, and the script continues the search; without the script, a link does.
 const SEARCH_TIMEOUT_MS: &str = "50";
-
-/// The maximum number of names that a field suggests.
-const MAX_SUGGESTIONS: usize = 100;
 
 /// The maximum number of messages of an export.
 const MAX_EXPORT: usize = 100_000;
@@ -102,9 +100,7 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
 
 /// The live region: the newest messages of a search. `parameters` is its query.
 pub(crate) async fn regions(context: &RequestContext, parameters: &str) -> Result<Vec<Region>, ApiError> {
-    let uri = format!("/{parameters}").parse::<Uri>().ok();
-    let fields = uri.and_then(|uri| Query::<Vec<(String, String)>>::try_from_uri(&uri).ok());
-    let query = Form::of(fields.map(|Query(fields)| fields).unwrap_or_default());
+    let query = Form::of_query(parameters);
     let found = context.get::<MessagePageView>(&api_path(&query, "", PAGE_SIZE, SEARCH_TIMEOUT_MS)).await?;
     Ok(vec![("found", found_table(context, &found, &query))])
 }
@@ -188,13 +184,10 @@ async fn suggestions(context: &RequestContext) -> Markup {
         return html! {};
     }
     let Ok(document) = context.console.configuration.cached(context).await else { return html! {} };
-    let names = |lists: &[&str]| -> Vec<String> {
-        let all = lists.iter().flat_map(|list| document.named(list).map(|(name, _)| name.to_owned()));
-        all.take(MAX_SUGGESTIONS).collect()
-    };
+    let names = |list| document.named(list).map(|(name, _)| name);
     html! {
-        datalist #account-names { @for name in names(&["account"]) { option value=(name) {} } }
-        datalist #peer-names { @for name in names(&["peer", "gateway", "gsm"]) { option value=(name) {} } }
+        (list_filter::suggestions("account-names", names("account")))
+        (list_filter::suggestions("peer-names", ["peer", "gateway", "gsm"].into_iter().flat_map(names)))
     }
 }
 

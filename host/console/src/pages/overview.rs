@@ -14,7 +14,7 @@ use crate::request_context::RequestContext;
 use crate::table::{Column, numeric_table};
 use crate::traffic_map::{MapInput, traffic_map};
 use api::{
-    AttentionSeverity, AttentionSubjectKind, AttentionView, HookStateView, LinkPhase, LinkRole, LinkView,
+    AttentionSeverity, AttentionSubjectKind, AttentionView, HookStateView, LinkRole, LinksSummaryView,
     Permission, RecentMetricsView, StatusView, TrafficMapView,
 };
 use axum::extract::Query;
@@ -52,7 +52,7 @@ pub(crate) async fn regions(context: &RequestContext, range: &str) -> Result<Vec
     let (status, recent, links, hooks, found, traffic, history) = tokio::join!(
         context.get::<StatusView>("/v1/status"),
         context.get_optional::<RecentMetricsView>("/v1/metrics/recent"),
-        context.get::<Vec<LinkView>>("/v1/links"),
+        context.get::<LinksSummaryView>("/v1/links/summary"),
         context.get_optional::<Vec<HookStateView>>("/v1/hooks"),
         context.get::<Vec<AttentionView>>("/v1/attention"),
         context.get::<TrafficMapView>("/v1/traffic/map"),
@@ -179,17 +179,10 @@ fn attention(found: &[AttentionView], now: u64) -> Markup {
     }
 }
 
-fn links_summary(links: &[LinkView]) -> Markup {
-    let up = links.iter().filter(|link| link.is_up()).count() as u64;
-    let trying =
-        links.iter().filter(|link| matches!(link.phase, LinkPhase::Connecting | LinkPhase::Binding)).count()
-            as u64;
-    let down = links.len() as u64 - up - trying;
-    let mut shown: Vec<&LinkView> = links.iter().collect();
-    shown.sort_by_key(|link| (link.is_up(), std::cmp::Reverse(link.in_flight)));
-    let rows: Vec<_> = shown
+fn links_summary(summary: &LinksSummaryView) -> Markup {
+    let LinksSummaryView { up, connecting, down, links } = summary;
+    let rows: Vec<_> = links
         .iter()
-        .take(8)
         .map(|link| {
             let path = match link.role {
                 LinkRole::Client => "/peers/",
@@ -206,12 +199,12 @@ fn links_summary(links: &[LinkView]) -> Markup {
     html! {
         div.card {
             h2 { "Links" }
-            p { (count(up)) " up, " (count(trying)) " connecting, " (count(down)) " down" }
-            (bar("Share of links that are up, connecting and down", &[("good", up), ("warn", trying), ("bad", down)]))
+            p { (count(*up)) " up, " (count(*connecting)) " connecting, " (count(*down)) " down" }
+            (bar("Share of links that are up, connecting and down", &[("good", *up), ("warn", *connecting), ("bad", *down)]))
             (numeric_table("Links, those that are down first", &[Column::Text("Peer"), Column::Text("State"), Column::Number("In flight"), Column::Number("Answer")], &rows, &html! {
                 p { "There are no links yet. " a href="/peers/new" { "Add a peer" } " or " a href="/accounts/new" { "an account" } "." }
             }))
-            @if links.len() > 8 { p { a href="/peers" { "All peers" } " · " a href="/accounts" { "all accounts" } } }
+            @if summary.total() > links.len() as u64 { p { a href="/peers" { "All peers" } " · " a href="/accounts" { "all accounts" } } }
         }
     }
 }

@@ -1,19 +1,24 @@
-//! Lists of peers, gateways and accounts, with their state.
+//! Lists of peers, gateways and accounts, with their state, and their exports.
 
 use crate::api_caller::{ApiError, encode_segment};
+use crate::configuration_cache::ConfigurationDocument;
+use crate::csv_export::{ExportTable, export_link};
 use crate::form::Form;
-use crate::format::{ago, count, state_badge, with_times};
+use crate::format::{ago, count, state_badge, timestamp, with_readable_times, with_times};
 use crate::layout::page;
+use crate::list_filter::{FilterState, ListFilter};
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{Column, Pagination, numeric_table};
 use api::{LinkView, Permission, PluginPeerView, QueueView};
 use axum::extract::Query;
+use axum::http::Uri;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The kind of a list.
 struct ListKind {
@@ -72,63 +77,175 @@ pub(crate) async fn accounts(context: RequestContext, Query(query): QueryParams)
     page(&context, ACCOUNTS.title, ACCOUNTS.nav_item, body)
 }
 
-async fn list(context: &RequestContext, kind: &ListKind, query: &Form) -> Result<Markup, ApiError> {
+/// The paths of the exports of these lists.
+pub(crate) const EXPORTS: [&str; 6] =
+    ["/peers.csv", "/peers.json", "/gateways.csv", "/gateways.json", "/accounts.csv", "/accounts.json"];
+
+/// A list as a file, as its page is filtered.
+pub(crate) async fn export(context: RequestContext, uri: Uri, Query(query): QueryParams) -> Response {
+    let (path, format) = uri.path().rsplit_once('.').unwrap_or_default();
+    let kind = [&PEERS, &GATEWAYS].into_iter().find(|kind| kind.path == path).unwrap_or(&ACCOUNTS);
+    let query = Form::of(query);
+    let filter = ListFilter::new(&query);
+    let listing = match Listing::read(&context, kind).await {
+        Ok(listing) => listing,
+        Err(error) => return page(&context, kind.title, kind.nav_item, Err(error)),
+    };
+    let address = kind.reach.1;
+    let heads =
+        ["name", address, "state", "links-up", "links", "down-since", "waiting", "in-flight", "blocked-by"];
+    let rows = listing.entries(&filter, filter.state()).iter().map(ListEntry::export_row).collect();
+    ExportTable { name: kind.path.trim_start_matches('/'), heads: &heads, rows }.file(format)
+}
+
+/// What a list shows: the configuration, queues and links.
+struct Listing {
+    kind: &'static ListKind,
+    document: Arc<ConfigurationDocument>,
+    queues: HashMap<String, QueueView>,
+    links: HashMap<String, Vec<LinkView>>,
+}
+
+/// An entry of a list.
+struct ListEntry<'a> {
+    kind: &'static ListKind,
+    name: &'a str,
+    settings: &'a Value,
+    queue: Option<&'a QueueView>,
+    links: &'a [LinkView],
+}
+
+impl Listing {
+    async fn read(context: &RequestContext, kind: &'static ListKind) -> Result<Self, ApiError> {
+        let (document, queues, all_links) = tokio::join!(
+            context.console.configuration.cached(context),
+            context.get::<Vec<QueueView>>("/v1/queues"),
+            context.get::<Vec<LinkView>>("/v1/links"),
+        );
+        let mut links: HashMap<String, Vec<LinkView>> = HashMap::new();
+        for link in all_links? {
+            links.entry(link.peer.clone()).or_default().push(link);
+        }
+        let queues = queues?.into_iter().map(|queue| (queue.peer.clone(), queue)).collect();
+        Ok(Self { kind, document: document?, queues, links })
+    }
+
+    /// The entries that the filter leaves, in this state: those without a link that once had one, then those with waiting messages,
+    /// then by name.
+    fn entries(&self, filter: &ListFilter<'_>, state: &str) -> Vec<ListEntry<'_>> {
+        let all = self.document.named(self.kind.list).map(|(name, settings)| ListEntry {
+            kind: self.kind,
+            name,
+            settings,
+            queue: self.queues.get(name),
+            links: self.links.get(name).map_or(&[], Vec::as_slice),
+        });
+        let mut found: Vec<ListEntry<'_>> = all
+            .filter(|one| {
+                filter.matches(one.name)
+                    || filter.matches(one.settings["address"].as_str().unwrap_or_default())
+            })
+            .filter(|one| one.is_in_state(state))
+            .collect();
+        found.sort_by_cached_key(|one| {
+            let down = !one.links.is_empty() && !one.is_up();
+            let waiting = one.queue.map_or(0, |queue| queue.waiting() - queue.in_flight - queue.awaiting_dlr);
+            (!down, std::cmp::Reverse(waiting), one.name.to_owned())
+        });
+        found
+    }
+}
+
+impl ListEntry<'_> {
+    fn is_up(&self) -> bool {
+        self.links.iter().any(LinkView::is_up)
+    }
+
+    fn waiting(&self) -> u64 {
+        self.queue.map_or(0, QueueView::waiting)
+    }
+
+    fn is_in_state(&self, state: &str) -> bool {
+        match state {
+            "up" => self.is_up(),
+            "down" => !self.is_up(),
+            "waiting" => self.waiting() > 0,
+            _ => true,
+        }
+    }
+
+    /// The state of its links in a word.
+    fn state(&self) -> &'static str {
+        match self.links.first() {
+            _ if self.is_up() => "bound",
+            Some(link) => link.phase.name(),
+            None => "not connected",
+        }
+    }
+
+    /// It is down since its last link went down.
+    fn down_since(&self) -> Option<u64> {
+        self.links.iter().filter_map(|link| link.down_since).max().filter(|_| !self.is_up())
+    }
+
+    /// Its address, or the system id.
+    fn reach(&self) -> &str {
+        self.settings[self.kind.reach.1].as_str().unwrap_or(self.name)
+    }
+
+    fn links_up(&self) -> usize {
+        self.links.iter().filter(|link| link.is_up()).count()
+    }
+
+    fn export_row(&self) -> Vec<Value> {
+        let down_since = self.down_since().map(|at| format!("{}Z", timestamp(at).replace(' ', "T")));
+        vec![
+            json!(self.name),
+            json!(self.reach()),
+            json!(self.state()),
+            json!(self.links_up()),
+            json!(self.links.len()),
+            json!(down_since),
+            json!(self.waiting()),
+            json!(self.queue.map_or(0, |queue| queue.in_flight)),
+            json!(self.queue.map(|queue| with_readable_times(&queue.blocked_by)).unwrap_or_default()),
+        ]
+    }
+
+    fn row(&self) -> Vec<Markup> {
+        let up = self.links_up();
+        vec![
+            html! { a href=(format!("{}/{}", self.kind.path, encode_segment(self.name))) { (self.name) } },
+            html! { (state_badge(self.state())) @if up > 0 { " " (up) } @else if let Some(down_since) = self.down_since() { " " span.muted { (ago(down_since)) } } },
+            html! { (self.reach()) },
+            html! { (count(self.waiting())) },
+            html! { (count(self.queue.map_or(0, |queue| queue.in_flight))) },
+            html! { (self.queue.map(|queue| with_times(&queue.blocked_by)).unwrap_or_default()) },
+        ]
+    }
+}
+
+async fn list(context: &RequestContext, kind: &'static ListKind, query: &Form) -> Result<Markup, ApiError> {
     let plugin_peers = async {
         match kind.list {
             "peer" => context.get::<Vec<PluginPeerView>>("/v1/plugin-peers").await,
             _ => Ok(Vec::new()),
         }
     };
-    let (document, queues, links, plugin_peers) = tokio::join!(
-        context.console.configuration.cached(context),
-        context.get::<Vec<QueueView>>("/v1/queues"),
-        context.get::<Vec<LinkView>>("/v1/links"),
-        plugin_peers,
-    );
-    let (document, queues, links, plugin_peers) = (document?, queues?, links?, plugin_peers?);
-    let queues: HashMap<&str, &QueueView> = queues.iter().map(|queue| (queue.peer.as_str(), queue)).collect();
-    let mut by_peer: HashMap<&str, Vec<&LinkView>> = HashMap::new();
-    for link in &links {
-        by_peer.entry(&link.peer).or_default().push(link);
-    }
-    let none = Vec::new();
-    let of = |name: &str| by_peer.get(name).unwrap_or(&none);
-    let (filter, status_filter) = (query.text("q").to_lowercase(), query.text("state"));
-    let mut found: Vec<(&str, &Value)> = document
-        .named(kind.list)
-        .filter(|(name, one)| {
-            let address = one["address"].as_str().unwrap_or_default();
-            filter.is_empty()
-                || name.to_lowercase().contains(&filter)
-                || address.to_lowercase().contains(&filter)
-        })
-        .filter(|(name, _)| {
-            let up = of(name).iter().any(|link| link.is_up());
-            match status_filter {
-                "up" => up,
-                "down" => !up,
-                "waiting" => queues.get(name).is_some_and(|queue| queue.waiting() > 0),
-                _ => true,
-            }
-        })
-        .collect();
-    // Those without a link that once had one, then those with waiting messages, then by name.
-    found.sort_by_cached_key(|(name, _)| {
-        let links = of(name);
-        let down = !links.is_empty() && !links.iter().any(|link| link.is_up());
-        let waiting =
-            queues.get(name).map_or(0, |queue| queue.waiting() - queue.in_flight - queue.awaiting_dlr);
-        (!down, std::cmp::Reverse(waiting), (*name).to_owned())
-    });
-    let up = found.iter().filter(|(name, _)| of(name).iter().any(|link| link.is_up())).count();
+    let (listing, plugin_peers) = tokio::join!(Listing::read(context, kind), plugin_peers);
+    let (listing, plugin_peers) = (listing?, plugin_peers?);
+    let filter = ListFilter::new(query);
+    let all = listing.entries(&filter, "");
+    let in_state = |state| all.iter().filter(|one| one.is_in_state(state)).count();
+    let state = |value, label| FilterState { value, label, count: in_state(value) };
+    let states =
+        [state("up", "a link is up"), state("down", "no link is up"), state("waiting", "messages wait")];
+    let found: Vec<&ListEntry<'_>> = all.iter().filter(|one| one.is_in_state(filter.state())).collect();
+    let up = found.iter().filter(|one| one.is_up()).count();
     let shown = Pagination::new(found.len(), query.text("page"));
-    let rows: Vec<_> = found[shown.from..shown.upto]
-        .iter()
-        .map(|(name, one)| row(kind, name, one, queues.get(name).copied(), of(name)))
-        .collect();
-    let narrowed = !filter.is_empty() || !status_filter.is_empty();
+    let rows: Vec<_> = found[shown.from..shown.upto].iter().map(|one| one.row()).collect();
     let empty = html! {
-        @if narrowed {
+        @if filter.is_narrow() {
             h2 { "No matches" }
             p { a href=(kind.path) { "Show all" } }
         } @else {
@@ -145,30 +262,21 @@ async fn list(context: &RequestContext, kind: &ListKind, query: &Form) -> Result
         Column::Number("In flight"),
         Column::Text("Blocked by"),
     ];
+    let names = listing.document.named(kind.list).map(|(name, _)| name);
     Ok(html! {
         div.heading {
             h1 { (kind.title) }
             @if context.has_permission(Permission::Configure) { a.button.primary href=(format!("{}/new", kind.path)) { (kind.add) } }
+            @for format in ["csv", "json"] { (export_link(&format!("{}.{format}", kind.path), &filter.parameters())) }
         }
-        form.card.search method="get" action=(kind.path) role="search" aria-label=(kind.title) {
-            p { label for="q" { "Name or address" } input #q name="q" type="search" value=(query.text("q")); }
-            p {
-                label for="state" { "State" }
-                select #state name="state" {
-                    @for (value, name) in [("", "any"), ("up", "a link is up"), ("down", "no link is up"), ("waiting", "messages wait")] {
-                        option value=(value) selected[status_filter == value] { (name) }
-                    }
-                }
-            }
-            p.actions { button type="submit" { "Filter" } }
-        }
+        (filter.form((kind.path, kind.title, "Name or address"), names, all.len(), &states))
         p.muted.counts {
-            (count(found.len() as u64)) @if narrowed { " of " (count(document.named(kind.list).count() as u64)) }
+            (count(found.len() as u64)) @if filter.is_narrow() { " of " (count(listing.document.named(kind.list).count() as u64)) }
             @if !rows.is_empty() { ": " (count(up as u64)) " with a link, " (count((found.len() - up) as u64)) " without" }
         }
         section.card { (numeric_table(kind.title, &columns, &rows, &empty)) }
         @if !plugin_peers.is_empty() { (plugin_peers_section(&plugin_peers)) }
-        (shown.links(kind.path, &[("q", query.text("q")), ("state", status_filter)]))
+        (shown.links(kind.path, &filter.parameters()))
     })
 }
 
@@ -209,32 +317,5 @@ fn plugin_peer_row(peer: &PluginPeerView) -> Vec<Markup> {
         html! { @match peer.busy_ms.checked_div(attempts) { Some(ms) => { (ms) " ms" } None => { "—" } } },
         html! { (count(callbacks.accepted)) @if lost > 0 { " " span.muted { (count(lost)) " not accepted" } } },
         html! { @match &peer.last_failure { Some(why) => { (why) " " span.muted { (ago(peer.last_failure_at.unwrap_or_default())) } } None => { "—" } } },
-    ]
-}
-
-fn row(
-    kind: &ListKind,
-    name: &str,
-    one: &Value,
-    queue: Option<&QueueView>,
-    links: &[&LinkView],
-) -> Vec<Markup> {
-    let up = links.iter().filter(|link| link.is_up()).count();
-    let worst = links.iter().find(|link| !link.is_up());
-    // The peer is down since its last link went down.
-    let down_since = links.iter().filter_map(|link| link.down_since).max();
-    let word = match (up, worst) {
-        (0, Some(link)) => link.phase.name(),
-        (0, None) => "not connected",
-        _ => "bound",
-    };
-    let reach = &one[kind.reach.1];
-    vec![
-        html! { a href=(format!("{}/{}", kind.path, encode_segment(name))) { (name) } },
-        html! { (state_badge(word)) @if up > 0 { " " (up) } @else if let Some(down_since) = down_since { " " span.muted { (ago(down_since)) } } },
-        html! { (reach.as_str().unwrap_or(name)) },
-        html! { (count(queue.map_or(0, QueueView::waiting))) },
-        html! { (count(queue.map_or(0, |queue| queue.in_flight))) },
-        html! { (queue.map(|queue| with_times(&queue.blocked_by)).unwrap_or_default()) },
     ]
 }

@@ -144,7 +144,7 @@ fn render(
             section.card { h2 { "Place and limits" } (place_fields(&fields)) (limit_fields(&fields)) }
             section.card { h2 { "Start" } (start_fields(setup, values)) }
         }
-        script src="/assets/policy-editor.js" defer {}
+        script src="/assets/document-editor.js" defer {}
     };
     let mut response = page(context, &title, NavItem::Plugins, Ok(body));
     if let Some(error) = error {

@@ -175,7 +175,7 @@ fn page_body(
                     }
                     p.muted { "A check replays the last " (count(REPLAY_MESSAGES)) " messages of the archive, and changes nothing. An invalid policy is never applied." }
                 }
-                @if tries_documents { script src="/assets/policy-editor.js" defer {} }
+                @if tries_documents { script src="/assets/document-editor.js" defer {} }
                 @if tries { (playground::fields(page_state.form.unwrap_or(&Form::default()), context.may_read_bodies() && playground::makes_cases(hook))) }
             }
         }

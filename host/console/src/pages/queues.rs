@@ -1,10 +1,11 @@
 //! Queues, and the actions on them.
 
-use crate::api_caller::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::csv_export::{csv_file, export_link};
 use crate::form::Form;
 use crate::format::{ago, count, plural, time_tag, timestamp, with_readable_times, with_times};
 use crate::layout::{live_page, page};
+use crate::list_filter::{FilterState, ListFilter};
 use crate::live::Region;
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
@@ -14,17 +15,69 @@ use crate::table::{Column, numeric_table};
 use api::{PaceBucketView, Permission, QueueView};
 use axum::extract::Query;
 use axum::response::Response;
-use maud::html;
+use maud::{Markup, html};
 
 /// The maximum number of queues that are shown, the fullest first.
 const MAX_QUEUES: usize = 50;
 
-pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, ApiError> {
+/// The states of the filter.
+const STATES: [(&str, &str); 6] = [
+    ("no-link", "no link"),
+    ("uncertain", "uncertain messages"),
+    ("suspended", "suspended"),
+    ("paced", "paced"),
+    ("deferred", "deferred"),
+    ("in-flight", "in flight"),
+];
+
+fn is_in_state(queue: &QueueView, state: &str) -> bool {
+    match state {
+        "no-link" => is_stuck(queue),
+        "uncertain" => queue.uncertain > 0,
+        "suspended" => queue.suspended > 0,
+        "paced" => queue.paced > 0,
+        "deferred" => queue.deferred > 0,
+        "in-flight" => queue.in_flight > 0,
+        _ => true,
+    }
+}
+
+/// The queues with waiting messages that the text of a filter leaves, in the order of the page, and the number of empty ones.
+async fn read(
+    context: &RequestContext,
+    filter: &ListFilter<'_>,
+) -> Result<(Vec<QueueView>, usize), ApiError> {
     let mut all: Vec<QueueView> = context.get("/v1/queues").await?;
-    let empty = all.iter().filter(|queue| queue.waiting() == 0).count();
+    all.retain(|queue| filter.matches(&queue.peer));
+    let waiting_or_not = all.len();
     all.retain(|queue| queue.waiting() > 0);
+    let empty = waiting_or_not - all.len();
     all.sort_by_key(order);
+    Ok((all, empty))
+}
+
+/// The live region, of the queues that a filter with these parameters leaves.
+pub(crate) async fn regions(context: &RequestContext, parameters: &str) -> Result<Vec<Region>, ApiError> {
+    let query = Form::of_query(parameters);
+    let filter = ListFilter::new(&query);
+    let (all, empty) = read(context, &filter).await?;
+    table_regions(context, all, empty, &filter).await
+}
+
+async fn table_regions(
+    context: &RequestContext,
+    mut all: Vec<QueueView>,
+    empty: usize,
+    filter: &ListFilter<'_>,
+) -> Result<Vec<Region>, ApiError> {
+    all.retain(|queue| is_in_state(queue, filter.state()));
     let busy = all.len();
+    let none = match filter.is_narrow() {
+        true => {
+            html! { h3 { "No matches" } p { "No queue with waiting messages matches. " a href="/queues" { "Show all" } } }
+        }
+        false => html! { h3 { "No messages wait" } p { "All queues are empty." } },
+    };
     let rows: Vec<_> = all.iter().take(MAX_QUEUES).map(row).collect();
     let heads = &[
         Column::Text("Queue"),
@@ -43,7 +96,7 @@ pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, Api
         "queues",
         html! {
             h2 { "Queues with waiting messages" }
-            (numeric_table("Queues: those without a link first, then the fullest", heads, &rows, &html! { h3 { "No messages wait" } p { "All queues are empty." } }))
+            (numeric_table("Queues: those without a link first, then the fullest", heads, &rows, &none))
             p.muted {
                 @if busy > MAX_QUEUES { "And " (count((busy - MAX_QUEUES) as u64)) " more. " }
                 @if empty > 0 && busy > 0 { (plural(empty as u64, "other is empty.", "others are empty.")) }
@@ -55,18 +108,22 @@ pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, Api
 
 /// Queues that no link empties come first, then those with uncertain messages, then the fullest.
 fn order(queue: &QueueView) -> (bool, bool, std::cmp::Reverse<u64>) {
-    let is_stuck = !queue.configured || queue.links == 0;
-    (!is_stuck, queue.uncertain == 0, std::cmp::Reverse(queue.waiting()))
+    (!is_stuck(queue), queue.uncertain == 0, std::cmp::Reverse(queue.waiting()))
 }
 
-/// All queues with messages as CSV.
-pub(crate) async fn export(context: RequestContext) -> Response {
-    let mut all: Vec<QueueView> = match context.get("/v1/queues").await {
-        Ok(all) => all,
+fn is_stuck(queue: &QueueView) -> bool {
+    !queue.configured || queue.links == 0
+}
+
+/// The queues with messages as CSV, as the page is filtered.
+pub(crate) async fn export(context: RequestContext, Query(query): QueryParams) -> Response {
+    let query = Form::of(query);
+    let filter = ListFilter::new(&query);
+    let mut all = match read(&context, &filter).await {
+        Ok((all, _)) => all,
         Err(error) => return page(&context, "Queues", NavItem::Queues, Err(error)),
     };
-    all.retain(|queue| queue.waiting() > 0);
-    all.sort_by_key(order);
+    all.retain(|queue| is_in_state(queue, filter.state()));
     let heads = [
         "queue",
         "links",
@@ -152,17 +209,36 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
     render(&context, &QueuesPageState { form: Form::of(query), ..QueuesPageState::default() }).await
 }
 
+/// The form of the filter, and the regions that it leaves.
+async fn filtered(
+    context: &RequestContext,
+    filter: &ListFilter<'_>,
+) -> Result<(Markup, Vec<Region>), ApiError> {
+    let (all, empty) = read(context, filter).await?;
+    let states = STATES.map(|(value, label)| FilterState {
+        value,
+        label,
+        count: all.iter().filter(|queue| is_in_state(queue, value)).count(),
+    });
+    let names = all.iter().map(|queue| queue.peer.as_str());
+    let form = filter.form(("/queues", "Queues", "Peer or account"), names, all.len(), &states);
+    Ok((form, table_regions(context, all, empty, filter).await?))
+}
+
 pub(crate) async fn render(context: &RequestContext, page_state: &QueuesPageState) -> Response {
-    let body = match tokio::join!(regions(context), queue_actions::active_table(context)) {
-        (Ok(regions), actions) => Ok(html! {
-            div.heading { h1 { "Queues" } (export_link("/queues.csv", &[])) a.button.quiet href="/uncertain" { "Uncertain messages" } }
+    let filter = ListFilter::new(&page_state.form);
+    let body = match tokio::join!(filtered(context, &filter), queue_actions::active_table(context)) {
+        (Ok((form, regions)), actions) => Ok(html! {
+            div.heading { h1 { "Queues" } (export_link("/queues.csv", &filter.parameters())) a.button.quiet href="/uncertain" { "Uncertain messages" } }
             @if context.has_permission(Permission::Operate) { (queue_actions::start_form(context, page_state)) }
             section.card #queue-actions { h2 { "Active queue actions" } (actions) }
+            (form)
             @for (id, part) in regions { section.card id=(id) { (part) } }
         }),
         (Err(error), _) => Err(error),
     };
-    let mut response = live_page(context, "Queues", NavItem::Queues, Some("/live?of=queues"), body);
+    let live = with_query("/live", &[("of", "queues"), ("id", &with_query("", &filter.parameters()))]);
+    let mut response = live_page(context, "Queues", NavItem::Queues, Some(&live), body);
     if let Some(error) = &page_state.error {
         *response.status_mut() = error.status;
     }

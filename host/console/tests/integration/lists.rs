@@ -3,6 +3,7 @@
 use crate::page_requests::get;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
+use serde_json::Value;
 use testkit::fake_api::FakeApi;
 use tower::ServiceExt as _;
 
@@ -84,6 +85,10 @@ async fn lists_are_exported_as_they_are_filtered() {
         ),
         ("/pools.csv?q=other", "pool,strategy", 0),
         ("/queues.csv", "queue,links,queued", 0),
+        ("/queues.csv?q=nothing-has-this-name", "queue,links,queued", 0),
+        ("/peers.csv", "name,address,state,links-up,links,down-since,waiting,in-flight,blocked-by\r\n", 0),
+        ("/accounts.csv", "name,system-id,state,links-up", 0),
+        ("/gateways.csv", "name,address,state", 0),
     ] {
         let file = get(&console, path, "viewer").await;
         assert_eq!(file.status, StatusCode::OK, "{path}");
@@ -95,4 +100,56 @@ async fn lists_are_exported_as_they_are_filtered() {
     let page = get(&console, "/pools/support?state=idle%2Bup", "viewer").await.text;
     assert!(page.contains("href=\"/pools/support/numbers.csv?state=idle%2Bup\""), "{page}");
     assert_eq!(get(&console, "/ledger.csv", "").await.status, StatusCode::SEE_OTHER);
+}
+
+#[tokio::test]
+async fn peers_and_accounts_are_exported_as_json() {
+    let console = console::router(FakeApi::appliance(6, 4).router());
+    let read = async |path: &str| -> Vec<Value> {
+        let file = get(&console, path, "viewer").await;
+        assert_eq!(file.status, StatusCode::OK, "{path}");
+        serde_json::from_str(&file.text).unwrap_or_else(|error| panic!("{path}: {error}: {}", file.text))
+    };
+    let peers = read("/peers.json").await;
+    assert_eq!(peers.len(), 6);
+    let north = peers.iter().find(|peer| peer["name"] == "north").unwrap();
+    assert!(north["links"].is_u64() && north["waiting"].is_u64() && north["address"].is_string(), "{north}");
+    // The file has what the page shows.
+    let (up, down) = (read("/peers.json?state=up").await, read("/peers.json?state=down").await);
+    assert!(!down.is_empty() && up.len() + down.len() == peers.len(), "{up:?} {down:?}");
+    assert!(up.iter().all(|peer| peer["state"] == "bound"), "{up:?}");
+    assert_eq!(read("/peers.json?q=NORTH").await, std::slice::from_ref(north));
+    assert_eq!(read("/accounts.json").await.len(), 4);
+    let page = get(&console, "/peers?state=down&q=a", "viewer").await.text;
+    assert!(page.contains("href=\"/peers.json?q=a&amp;state=down\" download=\"peers.json\""), "{page}");
+    assert_eq!(get(&console, "/peers.json", "").await.status, StatusCode::SEE_OTHER);
+}
+
+#[tokio::test]
+async fn lists_suggest_names_and_count_states() {
+    let console = console::router(FakeApi::appliance(6, 4).router());
+    for path in ["/peers", "/accounts", "/queues"] {
+        let page = get(&console, path, "viewer").await.text;
+        assert!(
+            page.contains("list=\"names\"") && page.contains("<datalist id=\"names\"><option value="),
+            "{path}: {page}"
+        );
+        assert!(page.contains("<option value=\"\" selected>any ("), "{path}: {page}");
+    }
+    let count = |page: &str, label: &str| -> usize {
+        let (_, rest) = page.split_once(&format!(">{label} (")).unwrap_or_else(|| panic!("{label}: {page}"));
+        rest.split(')').next().unwrap().parse().unwrap()
+    };
+    let page = get(&console, "/peers", "viewer").await.text;
+    assert_eq!(count(&page, "a link is up") + count(&page, "no link is up"), count(&page, "any"));
+    let all = get(&console, "/queues", "viewer").await.text;
+    assert!(all.contains("/live?of=queues\""), "{all}");
+    let stuck = get(&console, "/queues?state=no-link", "viewer").await.text;
+    let rows = |page: &str| page.matches("href=\"/messages?peer=").count();
+    assert!(rows(&stuck) == count(&all, "no link") && rows(&stuck) < rows(&all), "{stuck}");
+    // The live parts and the export are filtered too.
+    assert!(stuck.contains("/live?of=queues&amp;id=%3Fstate%3Dno-link"), "{stuck}");
+    assert!(stuck.contains("href=\"/queues.csv?state=no-link\""), "{stuck}");
+    let none = get(&console, "/queues?q=nothing-has-this-name", "viewer").await.text;
+    assert!(none.contains("No matches") && rows(&none) == 0, "{none}");
 }

@@ -1,8 +1,10 @@
 //! Tests of all pages with a fake API: content, requests and permissions.
 
 use crate::page_requests::{get, post_form};
-use axum::http::StatusCode;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
 use testkit::fake_api::FakeApi;
+use tower::ServiceExt as _;
 
 /// All pages, and some with a query.
 pub(crate) const PAGES: &[&str] = &[
@@ -332,12 +334,20 @@ async fn messages_behind_a_subscriber_lock_count_once_and_suspended_ones_are_sho
 
 /// Generated reference pages are longer: they are read once.
 #[tokio::test]
-async fn no_page_is_larger_than_150_kilobytes() {
+async fn no_page_is_larger_than_150_kilobytes_with_its_font() {
     let console = console::router(FakeApi::appliance(200, 200).router());
+    let request = Request::get("/assets/inter.woff2").body(Body::empty()).unwrap();
+    let font = console.clone().oneshot(request).await.unwrap();
+    assert_eq!(font.headers()["content-type"], "font/woff2");
+    let font = axum::body::to_bytes(font.into_body(), 1 << 20).await.unwrap();
     for path in PAGES.iter().filter(|path| !path.starts_with("/help/reference")) {
         let page = get(&console, path, "admin").await;
-        assert!(page.text.len() <= 150_000, "{path} has {} octets", page.text.len());
+        let octets = page.text.len() + font.len();
+        assert!(octets <= 150_000, "{path} has {octets} octets with the font");
     }
+    // The license of the font is part of each copy.
+    let license = get(&console, "/assets/inter-LICENSE.txt", "").await;
+    assert!(license.text.contains("SIL OPEN FONT LICENSE Version 1.1"), "{}", license.text);
 }
 
 /// The targets of a page's links into the manual.

@@ -55,6 +55,14 @@ fn owner(library: &str) -> Result<String> {
     Ok(package.with_context(|| format!("{} belongs to no package", path.display()))?.to_owned())
 }
 
+/// The font of the console, whose file is in the source tree.
+const FONT: &str = "pkg:npm/%40fontsource-variable/inter@5.3.0";
+
+fn font() -> Value {
+    json!({ "type": "file", "bom-ref": FONT, "name": "inter", "version": "5.3.0", "purl": FONT,
+        "licenses": [{ "expression": "OFL-1.1" }] })
+}
+
 /// The crates.
 #[derive(Debug)]
 pub(crate) struct Materials {
@@ -83,6 +91,7 @@ impl Materials {
         }
         read?;
         ensure!(all.components.len() > 100, "only {} crates were found", all.components.len());
+        all.components.insert(FONT.to_owned(), font());
         Ok(all)
     }
 

@@ -4,8 +4,8 @@
 //! `screenshots` of the target folder.
 
 mod browser;
+mod document_editor;
 mod first_day;
-mod policy_editor;
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::fake_image_service::{FakeImageService, UPDATE};

@@ -1,4 +1,4 @@
-//! The editor of a policy document, and its playground.
+//! The editor of policy documents and of the configuration, and the playground.
 
 use super::ConsoleFixture;
 use anyhow::{Result, ensure};
@@ -97,5 +97,56 @@ async fn a_document_of_lines_is_completed() -> Result<()> {
         let value = browser.value("policy").await?;
         ensure!(value == expected, "{value:?}");
     }
+    console.browser.close().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_configuration_is_completed_and_checked() -> Result<()> {
+    let console = ConsoleFixture::start().await?;
+    let browser = &console.browser;
+    console.first_login().await?;
+    browser.go("/configuration").await?;
+    browser.press("Edit the document").await?;
+    browser.shows("#document[data-ready]").await?;
+    let document = browser.value("document").await?;
+    // Tables, keys, values, names of the appliance, and names that only this text has.
+    for (written, typed, expected) in [
+        ("[arch", "i", "[archive"),
+        ("[[peer]]\n", "default-acc", "[[peer]]\ndefault-account = "),
+        ("[[peer]]\nuncertain = \"", "que", "[[peer]]\nuncertain = \"query"),
+        ("[[peer]]\ndlrs = ", "fal", "[[peer]]\ndlrs = false"),
+        ("[home]\npeer = \"", "upst", "[home]\npeer = \"upstream"),
+        ("[[cdr]]\naccounts = [\"", "acm", "[[cdr]]\naccounts = [\"acme"),
+        (
+            "[[account]]\nname = \"fresh\"\n[[peer]]\ndefault-account = \"",
+            "fre",
+            "[[account]]\nname = \"fresh\"\n[[peer]]\ndefault-account = \"fresh",
+        ),
+    ] {
+        browser.put("document", written).await?;
+        browser.append("document", typed).await?;
+        browser.shows("#completions:not([hidden]) li[aria-selected='true']").await?;
+        browser.append("document", TAB).await?;
+        let value = browser.value("document").await?;
+        ensure!(value == expected, "{value:?}");
+    }
+    browser.screenshot("configuration-01-a-name-is-completed").await?;
+
+    // The daemon checks the document while it is edited, and nothing is stored.
+    browser.put("document", "[archive]\nurl = ").await?;
+    browser.append("document", "x").await?;
+    browser.reads("line 2").await?;
+    browser.shows(".underline:not([hidden])").await?;
+    browser.put("document", &format!("{document}\n[attention]\nqueue-agee = \"1m\"\n")).await?;
+    browser.append("document", " ").await?;
+    browser.reads("/attention/queue-agee").await?;
+    browser.screenshot("configuration-02-a-problem-is-underlined").await?;
+    browser.put("document", &document).await?;
+    browser.append("document", " ").await?;
+    browser.shows("#document-problem.muted").await?;
+    ensure!(
+        console.appliance.get("/v1/configuration")?["version"] == 1,
+        "a check has changed the configuration"
+    );
     console.browser.close().await
 }

@@ -1,4 +1,4 @@
-// Completes the policy document in the form from the plugin's schema and the appliance's names, and underlines errors.
+// Completes the document in the form, a policy or the configuration, from its schema and the appliance's names, and underlines errors.
 // Without this script, the document is a plain text, which the server checks when the form is sent.
 "use strict";
 
@@ -120,21 +120,43 @@
 
   const names = (() => {
     const named = (list) => (list ?? []).map((one) => one.name).filter(Boolean);
-    const configured = () => load("/v1/configuration").then((found) => found?.document);
+    // The lists of the configuration that declare names of each kind.
+    const lists = {
+      account: ["account", "peer", "gateway", "plugin-peer"],
+      peer: ["peer", "gateway", "plugin-peer", "account", "gsm"],
+      pool: ["pool"],
+      "pace-bucket": ["pace-bucket"],
+      "send-window": ["send-window"],
+    };
+    const isConfiguration = area.dataset.schema === "/v1/configuration/schema";
+    // Names that the document itself declares, if it is the configuration: they may be new.
+    const declared = (kind) => {
+      const found = [];
+      let list = "";
+      for (const text of isConfiguration ? area.value.split("\n") : []) {
+        const table = header.exec(text);
+        if (table) list = keys(table[1]).join(".");
+        const declares = /^\s*name\s*=\s*["']([^"'\n]+)["']/.exec(text);
+        if (declares && lists[kind]?.includes(list)) found.push(declares[1]);
+      }
+      return found;
+    };
+    let configuration = null;
+    const configured = async (kind) => {
+      configuration ??= load("/v1/configuration");
+      const document = (await configuration)?.document;
+      return lists[kind].flatMap((list) => named(document?.[list]));
+    };
     const loaders = {
-      account: () => configured().then((found) => [...named(found?.account), ...named(found?.peer), ...named(found?.gateway)]),
-      peer: () => configured().then((found) => [...named(found?.peer), ...named(found?.gateway), ...named(found?.account), ...named(found?.gsm)]),
       pool: () => load("/v1/pools").then((found) => named(found?.pools)),
       table: () => load("/v1/tables").then(named),
-      "pace-bucket": () => configured().then((found) => named(found?.["pace-bucket"])),
-      "send-window": () => configured().then((found) => named(found?.["send-window"])),
       "ledger-account": () => load("/v1/ledger").then((found) => (found?.accounts ?? []).map((one) => one.account ?? one.name)),
     };
     const loaded = {};
-    return (kind) => {
-      if (!Object.hasOwn(loaders, kind)) return [];
-      loaded[kind] ??= loaders[kind]();
-      return loaded[kind];
+    return async (kind) => {
+      if (!Object.hasOwn(loaders, kind) && !Object.hasOwn(lists, kind)) return [];
+      loaded[kind] ??= (loaders[kind] ?? (() => configured(kind)))();
+      return [...declared(kind), ...await loaded[kind]];
     };
   })();
 
@@ -198,7 +220,7 @@
   line.className = "underline";
   line.hidden = true;
   const problem = document.createElement("p");
-  problem.id = "policy-problem";
+  problem.id = "document-problem";
   problem.setAttribute("role", "status");
   frame.append(line, list);
   frame.after(problem);
@@ -294,7 +316,7 @@
   });
   area.addEventListener("blur", close);
 
-  // ---- Checks: the plugin itself reads the document.
+  // ---- Checks: the plugin itself, or the daemon, reads the document.
 
   let marked = null;
 
@@ -325,7 +347,7 @@
 
   const check = async () => {
     const checked = area.value;
-    // A form with grants and limits is sent as a whole; the page of a live policy has only the document.
+    // The configuration, and a form with grants and limits, is sent as a whole; the page of a live policy has only the document.
     const asked = area.dataset.formCheck
       ? fetch(area.dataset.formCheck, { method: "POST", body: new URLSearchParams(new FormData(area.form)) })
       : fetch(area.dataset.check, {
