@@ -2,8 +2,10 @@
 
 use crate::command::CliCommand;
 use crate::context::{CliContext, ConfigFacts};
-use crate::output::Streams;
+use crate::global_args::GlobalArgs;
+use crate::output::{Failure, Output, Streams};
 use clap::{CommandFactory, Parser};
+use client::ApiClient;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::io::Write;
@@ -87,8 +89,30 @@ pub(crate) fn run(url: &str, arguments: &[&str]) -> CommandOutcome {
             ExitCode::from(u8::try_from(invalid.exit_code()).unwrap())
         }
     };
+    outcome(code, &out, &error)
+}
+
+/// A command line with nothing but the appliance.
+#[derive(Debug, Parser)]
+struct GlobalLine {
+    #[command(flatten)]
+    global: GlobalArgs,
+}
+
+/// Runs a task of a command with a client of the server at `url`.
+pub(crate) fn run_task(
+    url: &str,
+    task: impl FnOnce(&ApiClient, &Output) -> Result<(), Failure>,
+) -> CommandOutcome {
+    let line = GlobalLine::parse_from(["switchyard", "--url", url, "--token", "t0ken"]);
+    let (out, error) = (SharedBuffer::default(), SharedBuffer::default());
+    let code = line.global.run(Streams::captured(out.clone(), error.clone()), task);
+    outcome(code, &out, &error)
+}
+
+fn outcome(code: ExitCode, out: &SharedBuffer, error: &SharedBuffer) -> CommandOutcome {
     let code = (0..=255).find(|number| ExitCode::from(*number) == code).unwrap();
-    let text = |sink: SharedBuffer| String::from_utf8(sink.0.borrow().clone()).unwrap();
+    let text = |sink: &SharedBuffer| String::from_utf8(sink.0.borrow().clone()).unwrap();
     CommandOutcome { code, out: text(out), error: text(error) }
 }
 

@@ -194,6 +194,11 @@ impl Output {
         self.streams.stderr_is_terminal && !self.json
     }
 
+    /// Whether text for people is printed on a terminal.
+    pub(crate) fn is_text_on_a_terminal(&self) -> bool {
+        self.streams.stdout_is_terminal && self.format == OutputFormat::Text
+    }
+
     /// Whether colours are shown.
     pub(crate) fn colour(&self) -> bool {
         self.streams.colour

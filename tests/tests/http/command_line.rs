@@ -5,9 +5,9 @@ use behaviour_tests::load::{Sink, SinkOptions, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
 use behaviour_tests::{Fixture, TIMEOUT, until};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::io::{BufRead, BufReader, Read as _, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 /// Exit status and output of a command, both streams.
 struct CommandOutput {
@@ -322,5 +322,121 @@ fn a_command_whose_output_nobody_reads_ends_quietly() -> Result<()> {
         ensure!(code == Some(141), "{arguments:?}: {code:?} {error}");
         ensure!(error.is_empty(), "{arguments:?}: {error}");
     }
+    Ok(())
+}
+
+/// A command on a pseudo-terminal: by `script`, which each Debian has (package bsdutils).
+struct TerminalCommand {
+    process: Child,
+    keyboard: ChildStdin,
+    screen: Arc<Mutex<String>>,
+    /// Octets of the screen that were expected already.
+    read: usize,
+}
+
+impl TerminalCommand {
+    fn start(fixture: &Fixture, appliance: &TestDaemon, arguments: &str) -> Result<Self> {
+        let command = fixture.command(appliance);
+        let mut script = Command::new("script");
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => script.env(name, value),
+                None => script.env_remove(name),
+            };
+        }
+        let program = command.get_program().to_str().context("the path of the program is no text")?;
+        let line = format!("'{program}' {arguments}");
+        script.args(["--quiet", "--return", "--flush", "--echo", "never", "--command", &line, "/dev/null"]);
+        let mut process = script.env("NO_COLOR", "1").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let keyboard = process.stdin.take().context("no standard input")?;
+        let mut output = process.stdout.take().context("no standard output")?;
+        let screen = Arc::<Mutex<String>>::default();
+        let shown = screen.clone();
+        std::thread::spawn(move || {
+            let mut part = [0; 4_096];
+            while let Ok(octets @ 1..) = output.read(&mut part) {
+                // What is expected is ASCII, which no part breaks.
+                let text = String::from_utf8_lossy(&part[..octets]).into_owned();
+                shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push_str(&text);
+            }
+        });
+        Ok(Self { process, keyboard, screen, read: 0 })
+    }
+
+    /// Waits until the screen shows this after what was expected before; returns all up to its end.
+    fn expect(&mut self, text: &str) -> Result<String> {
+        let screen = || self.screen.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        until(text, || Ok(screen()[self.read..].contains(text))).with_context(screen)?;
+        let all = screen();
+        let new = &all[self.read..];
+        let shown = new[..new.find(text).map_or(0, |at| at + text.len())].to_owned();
+        self.read += shown.len();
+        Ok(shown)
+    }
+
+    fn type_line(&mut self, line: &str) -> Result<()> {
+        writeln!(self.keyboard, "{line}")?;
+        Ok(self.keyboard.flush()?)
+    }
+}
+
+impl Drop for TerminalCommand {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn explain_asks_on_a_terminal_and_nowhere_else() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let sink = Sink::start(SinkOptions::default(), &Arc::new(Tally::new(100)))?;
+    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
+    config.account("acme", "").account("shop", "").peer("upstream", sink.address(), "dlrs = false");
+    config.router(
+        &fixture.guest("prefix_router"),
+        "[[route]]\nprefix = \"49\"\nlegs = [{ peer = \"upstream\" }]\nnote = \"germany\"\n",
+    )?;
+    let appliance = config.start()?;
+    let admin = Admin { fixture: &fixture, appliance: &appliance };
+    let sent = serde_json::json!({ "account": "acme", "from": "10655", "to": "4915112345678", "text": "x" });
+    let (status, _) = appliance.request("POST", "/v1/messages", sent.to_string().as_bytes())?;
+    ensure!(status < 300, "{status}");
+
+    let mut terminal = TerminalCommand::start(&fixture, &appliance, "explain")?;
+    let shown = terminal.expect("account: ")?;
+    ensure!(shown.contains("1 acme   2 shop   3 upstream"), "{shown}");
+    // The beginning of a name is enough.
+    terminal.type_line("ac")?;
+    let shown = terminal.expect("source (may be empty): ")?;
+    ensure!(shown.contains("1 10655"), "{shown}");
+    terminal.type_line("1")?;
+    let shown = terminal.expect("destination: ")?;
+    ensure!(shown.contains("1 4915112345678"), "{shown}");
+    terminal.type_line("8613012345678")?;
+    terminal.expect("text (may be empty): ")?;
+    terminal.type_line("hello")?;
+    let shown = terminal.expect("or end with Enter: ")?;
+    ensure!(shown.contains("1. origin: acme") && shown.contains("answer: refused: no route"), "{shown}");
+    // One field is changed, and the others stay.
+    terminal.type_line("d")?;
+    terminal.expect("destination [8613012345678]: ")?;
+    terminal.type_line("1")?;
+    let shown = terminal.expect("or end with Enter: ")?;
+    ensure!(shown.contains("germany") && shown.contains("answer: accepted"), "{shown}");
+    terminal.type_line("account")?;
+    terminal.expect("account [acme]: ")?;
+    terminal.type_line("2")?;
+    let shown = terminal.expect("or end with Enter: ")?;
+    ensure!(shown.contains("1. origin: shop") && shown.contains("answer: accepted"), "{shown}");
+    terminal.type_line("")?;
+    ensure!(terminal.process.wait()?.success(), "{terminal:?}", terminal = terminal.screen);
+
+    // Without a terminal, nothing is asked, and complete arguments give the same as ever.
+    let done = admin.run(&["explain"])?;
+    ensure!(done.code == 2 && done.out.is_empty() && done.error.contains("--destination"), "{}", done.error);
+    let out = admin.text(&["explain", "--from-account", "acme", "--destination", "4915112345678"])?;
+    ensure!(out.starts_with("origin: acme\n") && out.ends_with("answer: accepted\n"), "{out}");
     Ok(())
 }
