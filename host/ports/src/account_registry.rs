@@ -95,12 +95,52 @@ struct SessionEntry {
     can_prove_alive: bool,
 }
 
+/// The rates that a submission of an account passes.
+#[derive(Debug, Default)]
+struct AccountRates {
+    /// The account's own.
+    own: Option<ConfiguredRate>,
+    /// Those of its tenant and of the tenants above it, from the account up.
+    tenants: Vec<Arc<Mutex<ConfiguredRate>>>,
+}
+
+/// A rate and burst as configured, and the bucket.
+#[derive(Debug)]
+struct ConfiguredRate {
+    rate: f64,
+    burst: u32,
+    limiter: RateLimiter,
+}
+
+impl ConfiguredRate {
+    fn new(rate: f64, burst: u32, now: Instant) -> Self {
+        Self { rate, burst, limiter: RateLimiter::new(rate, burst, now) }
+    }
+
+    /// Equal settings leave the bucket's state as it is.
+    fn set(&mut self, rate: f64, burst: u32, now: Instant) {
+        if (self.rate, self.burst) != (rate, burst) {
+            *self = Self::new(rate, burst, now);
+        }
+    }
+}
+
+/// The rate of a tenant, which the sum of its branch keeps to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TenantRate {
+    /// The tenant.
+    pub tenant: Arc<str>,
+    /// Messages (or segments) a second.
+    pub rate: f64,
+    /// The maximum burst.
+    pub burst: u32,
+}
+
 /// The limits of one account, shared by all protocols that it uses.
 #[derive(Debug)]
 pub struct AccountLimits {
     peer: PeerId,
-    /// The rate and burst as configured, and the bucket.
-    rate: Mutex<Option<(f64, u32, RateLimiter)>>,
+    rates: Mutex<AccountRates>,
     sessions: Mutex<(usize, Vec<SessionEntry>)>,
     /// A session has ended, or has shown a sign of life.
     sessions_changed: Notify,
@@ -134,17 +174,27 @@ impl AccountLimits {
         self.peer
     }
 
-    /// Takes `count` messages (or segments) from the account's rate, or none.
+    /// Takes `count` messages (or segments) from the account's rate and from those of its tenants; from all, or from none.
     pub fn take(&self, count: u32, now: Instant) -> bool {
-        self.rate.lock().as_mut().is_none_or(|(_, _, limiter)| limiter.take(count, now))
+        let rates = &mut *self.rates.lock();
+        let own = rates.own.as_mut().map(|own| &mut own.limiter);
+        if rates.tenants.is_empty() {
+            return own.is_none_or(|own| own.take(count, now));
+        }
+        // Always from the account up, so that two accounts cannot wait for each other.
+        let mut tenants: Vec<_> = rates.tenants.iter().map(|tenant| tenant.lock()).collect();
+        let tenants = tenants.iter_mut().map(|tenant| &mut tenant.limiter);
+        let mut limiters: Vec<&mut RateLimiter> = own.into_iter().chain(tenants).collect();
+        limiters.iter_mut().all(|limiter| limiter.has(count, now))
+            && limiters.iter_mut().all(|limiter| limiter.take(count, now))
     }
 
     /// Every protocol passes the settings; equal settings leave the bucket's state as it is.
     fn set_rate(&self, settings: Option<(f64, u32)>, now: Instant) {
-        let mut state = self.rate.lock();
-        let known = state.as_ref().map(|(rate, burst, _)| (*rate, *burst));
-        if known != settings {
-            *state = settings.map(|(rate, burst)| (rate, burst, RateLimiter::new(rate, burst, now)));
+        let own = &mut self.rates.lock().own;
+        match (own.as_mut(), settings) {
+            (Some(own), Some((rate, burst))) => own.set(rate, burst, now),
+            (_, settings) => *own = settings.map(|(rate, burst)| ConfiguredRate::new(rate, burst, now)),
         }
     }
 
@@ -227,27 +277,60 @@ impl AccountLimits {
 pub struct AccountRegistry {
     limiter: Arc<LoginLimiter>,
     accounts: Mutex<HashMap<PeerId, Arc<AccountLimits>>>,
+    tenants: Mutex<HashMap<Arc<str>, Arc<Mutex<ConfiguredRate>>>>,
 }
 
 impl AccountRegistry {
     /// Creates a registry without accounts, with the limiter of wrong passwords of all interfaces.
     #[must_use]
     pub fn new(limiter: Arc<LoginLimiter>) -> Self {
-        Self { limiter, accounts: Mutex::default() }
+        Self { limiter, ..Self::default() }
     }
 
     /// Sets the rate of an account and returns its limits: messages a second (`None`: no limit), and the burst. The
     /// number of its sessions is not limited until [`AccountLimits::set_sessions`].
     pub fn set(&self, account: PeerId, rate: Option<f64>, burst: u32, now: Instant) -> Arc<AccountLimits> {
+        let limits = self.limits_of(account);
+        limits.set_rate(rate.map(|rate| (rate, burst)), now);
+        limits
+    }
+
+    fn limits_of(&self, account: PeerId) -> Arc<AccountLimits> {
         let new = || AccountLimits {
             peer: account,
-            rate: Mutex::new(None),
+            rates: Mutex::default(),
             sessions: Mutex::new((usize::MAX, Vec::new())),
             sessions_changed: Notify::new(),
         };
-        let limits = self.accounts.lock().entry(account).or_insert_with(|| Arc::new(new())).clone();
-        limits.set_rate(rate.map(|rate| (rate, burst)), now);
-        limits
+        self.accounts.lock().entry(account).or_insert_with(|| Arc::new(new())).clone()
+    }
+
+    /// Sets the rates of tenants. `accounts`: all accounts that belong to a tenant, each with its tenant and the tenants above
+    /// it, from itself up. Other accounts pass no rate of a tenant.
+    pub fn set_tenants(
+        &self,
+        rates: &[TenantRate],
+        accounts: impl IntoIterator<Item = (PeerId, Vec<Arc<str>>)>,
+        now: Instant,
+    ) {
+        let mut tenants = self.tenants.lock();
+        tenants.retain(|name, _| rates.iter().any(|rate| rate.tenant == *name));
+        for TenantRate { tenant, rate, burst } in rates {
+            let new = || Arc::new(Mutex::new(ConfiguredRate::new(*rate, *burst, now)));
+            tenants.entry(tenant.clone()).or_insert_with(new).lock().set(*rate, *burst, now);
+        }
+        let lines: HashMap<PeerId, Vec<_>> = accounts
+            .into_iter()
+            .map(|(account, line)| {
+                (account, line.iter().filter_map(|name| tenants.get(name).cloned()).collect())
+            })
+            .collect();
+        for account in lines.keys() {
+            self.limits_of(*account);
+        }
+        for (account, limits) in &*self.accounts.lock() {
+            limits.rates.lock().tenants = lines.get(account).cloned().unwrap_or_default();
+        }
     }
 
     /// Checks a login. The attempt counts before its password is checked. An unknown name, a wrong password and a
@@ -308,6 +391,37 @@ mod tests {
         assert!(http.take(4, start) && smpp.take(1, start) && !http.take(1, start));
         registry.set(PeerId(1), None, 1, start);
         assert!(smpp.take(1000, start) && http.take(1000, start));
+    }
+
+    #[test]
+    fn the_branch_of_a_tenant_shares_its_rate_all_or_nothing() {
+        let (registry, start) = (AccountRegistry::default(), Instant::now());
+        let rate = |tenant: &str, burst| TenantRate { tenant: tenant.into(), rate: 1.0, burst };
+        let line = |names: &[&str]| names.iter().map(|name| Arc::from(*name)).collect::<Vec<_>>();
+        let accounts = || {
+            [
+                (PeerId(1), line(&["shop", "north"])),
+                (PeerId(2), line(&["north"])),
+                (PeerId(3), line(&["south"])),
+            ]
+        };
+        registry.set_tenants(&[rate("north", 5), rate("shop", 2)], accounts(), start);
+        let [shop, direct, bank] = [1, 2, 3].map(|peer| registry.set(PeerId(peer), None, 1, start));
+        assert!(shop.take(2, start) && !shop.take(1, start), "the tenant's own rate");
+        assert!(!direct.take(4, start), "two of five are gone");
+        assert!(direct.take(3, start), "a refusal takes nothing");
+        assert!(!direct.take(1, start) && bank.take(1_000, start));
+        // What was taken stays taken over a change of other settings, and a removed rate limits nobody.
+        registry.set_tenants(&[rate("north", 5)], accounts(), start);
+        assert!(!shop.take(1, start) && !direct.take(1, start));
+        registry.set_tenants(&[], accounts(), start);
+        assert!(shop.take(1_000, start) && direct.take(1_000, start));
+        // A refusal by a tenant takes nothing from the account's own rate.
+        registry.set_tenants(&[rate("north", 1)], accounts(), start);
+        let own = registry.set(PeerId(1), Some(1.0), 2, start);
+        assert!(direct.take(1, start) && !own.take(1, start));
+        registry.set_tenants(&[], accounts(), start);
+        assert!(own.take(2, start) && !own.take(1, start));
     }
 
     #[tokio::test]

@@ -43,7 +43,7 @@ mod tlv_rules;
 pub use acceptor::Acceptor;
 pub use account_registry::{
     AccountLimits, AccountRegistry, LoginAccount, LoginAttempt, LoginRefused, LoginSecret, SessionPermit,
-    SessionRequest,
+    SessionRequest, TenantRate,
 };
 pub use address_group::AddressGroup;
 pub use connection_limiter::{

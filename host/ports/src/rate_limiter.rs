@@ -23,15 +23,19 @@ impl RateLimiter {
     /// full, and the bucket's debt is paid later: a server that accepts the first segment must accept the others
     /// (sheet §2.13).
     pub fn take(&mut self, count: u32, now: Instant) -> bool {
+        let takes = self.has(count, now);
+        if takes {
+            self.tokens -= f64::from(count);
+        }
+        takes
+    }
+
+    /// Whether [`RateLimiter::take`] would take `count` tokens now.
+    pub fn has(&mut self, count: u32, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         self.at = self.at.max(now);
         self.tokens = (self.tokens + passed * self.per_second).min(self.burst);
-        let count = f64::from(count);
-        if self.tokens >= count.min(self.burst) {
-            self.tokens -= count;
-            return true;
-        }
-        false
+        self.tokens >= f64::from(count).min(self.burst)
     }
 }
 
