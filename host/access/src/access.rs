@@ -4,7 +4,7 @@ use crate::session::Sessions;
 use crate::user_directory::{TokenRecord, UserDirectory, UserRecord, token_info};
 use crate::{AccessError, AuditQuery, Caller, NewSession, NewUser, Principal, Session, UserChange};
 use api::{AuditEntry, AuditPage, AuditRecord, TokenInfo, TokenRequest, User};
-use model::Now;
+use model::{AccountScope, Now};
 use parking_lot::{Mutex, RwLock};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::Serialize;
@@ -427,12 +427,12 @@ impl Access {
         self.audit.after(serial, limit)
     }
 
-    /// A page of the audit log, newest first.
+    /// A page of the audit log, newest first: the records of callers whose tenants the scope has.
     ///
     /// # Errors
     /// If the disk fails, or a record is damaged.
-    pub fn audit(&self, query: &AuditQuery) -> Result<AuditPage, AccessError> {
-        self.audit.page(query)
+    pub fn audit(&self, query: &AuditQuery, scope: &AccountScope) -> Result<AuditPage, AccessError> {
+        self.audit.page(query, scope)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::AccessError;
 use api::{AuditEntry, AuditPage, AuditRecord};
-use model::{AgeClock, Timestamp};
+use model::{AccountScope, AgeClock, Timestamp};
 use parking_lot::Mutex;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use std::path::{Path, PathBuf};
@@ -201,7 +201,8 @@ impl Audit {
         rows.iter().map(|(serial, octets)| self.decode(*serial, octets)).collect()
     }
 
-    pub(crate) fn page(&self, query: &AuditQuery) -> Result<AuditPage, AccessError> {
+    /// A page of the records that the scope has.
+    pub(crate) fn page(&self, query: &AuditQuery, scope: &AccountScope) -> Result<AuditPage, AccessError> {
         let failed = |error: redb::Error| self.failed(error);
         let transaction = self.database.begin_read().map_err(|error| failed(error.into()))?;
         let table = transaction.open_table(AUDIT).map_err(|error| failed(error.into()))?;
@@ -214,7 +215,7 @@ impl Audit {
                 return Ok(AuditPage { entries, next: Some(serial + 1) });
             }
             let entry = self.decode(serial, value.value())?;
-            if query.matches(&entry.record) {
+            if scope.has_tenant(entry.record.tenant.as_deref()) && query.matches(&entry.record) {
                 entries.push(entry);
             }
         }

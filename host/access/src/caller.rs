@@ -11,6 +11,8 @@ pub struct Caller {
     pub role: Role,
     /// The account of a caller with [`Role::Account`].
     pub account: Option<Arc<str>>,
+    /// The tenant to whose branch the caller is restricted; `None`: no restriction.
+    pub tenant: Option<Arc<str>>,
     /// Whether the caller may read message texts.
     pub bodies: bool,
 }
@@ -19,7 +21,7 @@ impl Caller {
     /// The caller with the root token of the data directory: all permissions, including message texts.
     #[must_use]
     pub fn root() -> Self {
-        Self { name: "token".into(), role: Role::Admin, account: None, bodies: true }
+        Self { name: "token".into(), role: Role::Admin, account: None, tenant: None, bodies: true }
     }
 
     /// Whether the caller has a permission.

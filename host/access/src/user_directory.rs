@@ -15,6 +15,8 @@ const RESERVED: [&str; 5] = ["token", "file", "system", "switchyard", "unknown"]
 const MAX_NAME_CHARS: usize = 64;
 /// Maximum number of users, and of tokens.
 const MAX_ENTRIES: usize = 10_000;
+/// Maximum number of users, and of tokens, of one tenant.
+const MAX_ENTRIES_OF_TENANT: usize = 100;
 /// Maximum lifetime of an expiring token, in days.
 const MAX_TOKEN_DAYS: u64 = 3650;
 
@@ -27,6 +29,8 @@ pub struct NewUser {
     pub role: Role,
     /// The account; required for [`Role::Account`], not allowed for other roles.
     pub account: Option<String>,
+    /// The tenant; the name then ends with `@` and the tenant's name. It never changes.
+    pub tenant: Option<String>,
     /// Whether the user may read message texts.
     pub bodies: bool,
     /// The password hash in PHC format.
@@ -52,6 +56,8 @@ pub struct UserChange {
 pub(crate) struct UserRecord {
     pub(crate) role: Role,
     pub(crate) account: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant: Option<Arc<str>>,
     pub(crate) bodies: bool,
     /// argon2id hash in PHC format.
     pub(crate) password_hash: Option<String>,
@@ -66,6 +72,8 @@ pub(crate) struct UserRecord {
 pub(crate) struct TokenRecord {
     pub(crate) role: Role,
     pub(crate) account: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant: Option<Arc<str>>,
     pub(crate) bodies: bool,
     /// SHA-256 of the secret, as 64 hexadecimal digits.
     #[serde(rename = "mark")]
@@ -119,6 +127,31 @@ fn check_account(role: Role, account: Option<&str>) -> Result<(), AccessError> {
     }
 }
 
+/// The names of a tenant's users end with the tenant's name: so nobody learns from a name that is taken which users other
+/// tenants have.
+fn check_tenant(name: &str, tenant: Option<&str>) -> Result<(), AccessError> {
+    let Some(tenant) = tenant else { return Ok(()) };
+    let own = name.strip_suffix(tenant).and_then(|name| name.strip_suffix('@'));
+    match own {
+        Some(own) if !own.is_empty() && !own.contains('@') => Ok(()),
+        _ => Err(invalid("name", format!("must end with \"@{tenant}\", such as \"ann@{tenant}\""))),
+    }
+}
+
+/// A tenant does not use up the names of all others.
+fn check_tenant_limit<'a>(
+    tenants: impl Iterator<Item = Option<&'a str>>,
+    tenant: Option<&str>,
+) -> Result<(), AccessError> {
+    if tenant.is_none() || tenants.filter(|other| *other == tenant).count() < MAX_ENTRIES_OF_TENANT {
+        return Ok(());
+    }
+    Err(invalid(
+        "name",
+        format!("the tenant's maximum of {MAX_ENTRIES_OF_TENANT} is reached; delete others first"),
+    ))
+}
+
 fn missing(what: &'static str, name: &str) -> AccessError {
     AccessError::Missing { what, name: name.to_owned() }
 }
@@ -143,6 +176,7 @@ impl UserDirectory {
             name: name.clone(),
             role: record.role,
             account: record.account.clone(),
+            tenant: record.tenant.clone(),
             bodies: record.bodies,
         })
     }
@@ -157,6 +191,7 @@ impl UserDirectory {
             name: format!("token:{token}").into(),
             role: record.role,
             account: record.account.clone(),
+            tenant: record.tenant.clone(),
             bodies: record.bodies,
         })
     }
@@ -168,7 +203,10 @@ impl UserDirectory {
         wall: Timestamp,
     ) -> Result<Arc<str>, AccessError> {
         check_name(&new.name)?;
+        check_tenant(&new.name, new.tenant.as_deref())?;
         check_account(new.role, new.account.as_deref())?;
+        let of_tenant = self.users.values().filter(|user| user.tenant.is_some());
+        check_tenant_limit(of_tenant.map(|user| user.tenant.as_deref()), new.tenant.as_deref())?;
         if self.users.contains_key(new.name.as_str()) {
             return Err(AccessError::Taken { what: "user", name: new.name });
         }
@@ -178,6 +216,7 @@ impl UserDirectory {
         let record = UserRecord {
             role: new.role,
             account: new.account.map(Into::into),
+            tenant: new.tenant.map(Into::into),
             bodies: new.bodies,
             password_hash: new.password_hash,
             version: 1,
@@ -240,9 +279,9 @@ impl UserDirectory {
     }
 
     /// # Errors
-    /// If no other user has the role admin.
+    /// If no other user without a tenant has the role admin.
     fn ensure_other_admin(&self, name: &str) -> Result<(), AccessError> {
-        let is_admin = |record: &UserRecord| record.role == Role::Admin;
+        let is_admin = |record: &UserRecord| record.role == Role::Admin && record.tenant.is_none();
         let others = self.users.iter().any(|(other, record)| &**other != name && is_admin(record));
         match self.users.get(name) {
             Some(record) if is_admin(record) && !others => Err(AccessError::LastAdmin(name.to_owned())),
@@ -258,7 +297,10 @@ impl UserDirectory {
         wall: Timestamp,
     ) -> Result<Arc<str>, AccessError> {
         check_name(&new.name)?;
+        check_tenant(&new.name, new.tenant.as_deref())?;
         check_account(new.role, new.account.as_deref())?;
+        let of_tenant = self.tokens.values().filter(|token| token.tenant.is_some());
+        check_tenant_limit(of_tenant.map(|token| token.tenant.as_deref()), new.tenant.as_deref())?;
         if self.tokens.contains_key(new.name.as_str()) {
             return Err(AccessError::Taken { what: "token", name: new.name });
         }
@@ -278,6 +320,7 @@ impl UserDirectory {
         let record = TokenRecord {
             role: new.role,
             account: new.account.map(Into::into),
+            tenant: new.tenant.map(Into::into),
             bodies: new.bodies,
             secret_hash: model::hex(&hash),
             made: wall,
@@ -302,6 +345,7 @@ fn user_info(name: &str, record: &UserRecord) -> User {
         name: name.to_owned(),
         role: record.role,
         account: record.account.as_deref().map(str::to_owned),
+        tenant: record.tenant.as_deref().map(str::to_owned),
         bodies: record.bodies,
         password: record.password_hash.is_some(),
         version: record.version,
@@ -316,6 +360,7 @@ pub(crate) fn token_info(name: &str, record: &TokenRecord) -> TokenInfo {
         name: name.to_owned(),
         role: record.role,
         account: record.account.as_deref().map(str::to_owned),
+        tenant: record.tenant.as_deref().map(str::to_owned),
         bodies: record.bodies,
         made: record.made,
         by: record.by.clone(),
@@ -328,7 +373,14 @@ mod tests {
     use super::*;
 
     fn new(name: &str, role: Role) -> NewUser {
-        NewUser { name: name.to_owned(), role, account: None, bodies: false, password_hash: None }
+        NewUser {
+            name: name.to_owned(),
+            role,
+            account: None,
+            tenant: None,
+            bodies: false,
+            password_hash: None,
+        }
     }
 
     const WALL: Timestamp = Timestamp(1_000);
@@ -414,6 +466,7 @@ mod tests {
             name: "ci".to_owned(),
             role: Role::Operator,
             account: None,
+            tenant: None,
             bodies: false,
             days,
         };
@@ -427,5 +480,33 @@ mod tests {
         directory.remove_token("ci").unwrap();
         assert!(directory.token_hashes.is_empty() && directory.bearer("ci", WALL).is_none());
         assert!(matches!(directory.remove_token("ci"), Err(AccessError::Missing { what: "token", .. })));
+    }
+
+    #[test]
+    fn users_of_a_tenant_have_names_of_the_tenant_and_are_no_admins_of_the_appliance() {
+        let mut directory = UserDirectory::default();
+        let with = |name: &str, role| NewUser { tenant: Some("north".to_owned()), ..new(name, role) };
+        for bad in ["ann", "@north", "ann@south", "ann@south@north", "annnorth"] {
+            let error = directory.add_user(with(bad, Role::Viewer), "token", WALL).unwrap_err();
+            assert!(matches!(error, AccessError::Invalid { field: "name", .. }), "{bad}: {error}");
+        }
+        directory.add_user(new("root", Role::Admin), "token", WALL).unwrap();
+        directory.add_user(with("ann@north", Role::Admin), "token", WALL).unwrap();
+        assert_eq!(directory.caller("ann@north").unwrap().tenant.as_deref(), Some("north"));
+        assert!(matches!(directory.remove_user("root", None), Err(AccessError::LastAdmin(_))));
+        directory.remove_user("ann@north", None).unwrap();
+        for number in 0..MAX_ENTRIES_OF_TENANT {
+            let name = format!("u{number}@north");
+            directory.add_user(with(&name, Role::Viewer), "token", WALL).unwrap();
+        }
+        let error = directory.add_user(with("more@north", Role::Viewer), "token", WALL).unwrap_err();
+        assert!(error.to_string().contains("maximum of 100"), "{error}");
+        directory.add_user(new("carl", Role::Viewer), "token", WALL).unwrap();
+    }
+
+    #[test]
+    fn records_from_before_tenants_belong_to_none() {
+        let record = r#"{"role":"admin","account":null,"bodies":true,"password_hash":null,"version":1,"made":1,"changed":1,"by":"token"}"#;
+        assert_eq!(serde_json::from_str::<UserRecord>(record).unwrap().tenant, None);
     }
 }

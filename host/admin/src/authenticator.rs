@@ -165,7 +165,7 @@ impl Authenticator {
             Some((secret, _)) => self.access.peek_session(secret, now).map(|session| session.caller),
             None => self.access.current_caller(&identity.principal, now),
         };
-        caller.is_some_and(|caller| caller.has(needed))
+        caller.is_some_and(|caller| caller.has(needed) && caller.tenant == identity.caller.tenant)
     }
 
     /// Opens a session with a user's name and password.
@@ -373,8 +373,14 @@ mod tests {
         let password_hash =
             Some(authenticator.hash_password("password", "ann", "correct horse").await.unwrap());
         let role = api::Role::Viewer;
-        let new =
-            access::NewUser { name: "ann".to_owned(), role, account: None, bodies: false, password_hash };
+        let new = access::NewUser {
+            name: "ann".to_owned(),
+            role,
+            account: None,
+            tenant: None,
+            bodies: false,
+            password_hash,
+        };
         authenticator.access().add_user(new, "token", authenticator.now()).unwrap();
         assert!(authenticator.log_in("ann", "correct horse", None).await.is_ok());
         for turn in 0..10 {

@@ -1,11 +1,15 @@
 //! Authorization of API requests: authentication, permissions, and the audit record.
 
+mod scope;
 mod streams;
 
+pub(crate) use scope::Scope;
+
 use crate::authenticator::{AuthError, Authenticator};
-use crate::permissions;
+use crate::permissions::{self, TenantAccess};
 use crate::problem::{Problem, ProblemKind};
 use crate::request_audit::{operation_name, record_outcome};
+use crate::tenants::Tenants;
 use access::Caller;
 use api::{AuditOutcome, AuditRecord, Permission, ProblemReason, Role};
 use axum::extract::{ConnectInfo, MatchedPath, Query, RawPathParams, Request, State};
@@ -27,8 +31,15 @@ pub(crate) fn client_address(request: &axum::http::Extensions) -> Option<IpAddr>
 /// Operations that are restricted to the caller's own account if the caller has the role account.
 const ACCOUNT_SCOPED: [&str; 3] = ["/v1/messages", "/v1/history", "/v1/statistics"];
 
+/// What authorization needs.
+#[derive(Clone)]
+pub(crate) struct Authorization {
+    pub(crate) authenticator: Arc<Authenticator>,
+    pub(crate) tenants: Arc<dyn Tenants>,
+}
+
 pub(crate) async fn authorize(
-    State(authenticator): State<Arc<Authenticator>>,
+    State(Authorization { authenticator, tenants }): State<Authorization>,
     parameters: Result<RawPathParams, axum::extract::rejection::RawPathParamsRejection>,
     mut request: Request,
     next: Next,
@@ -54,6 +65,7 @@ pub(crate) async fn authorize(
     let record = is_audited.then(|| AuditRecord {
         at: authenticator.now().wall,
         by: caller.name.to_string(),
+        tenant: caller.tenant.as_deref().map(str::to_owned),
         what: operation_name(&method, &path, request.uri()),
         subject: subject.unwrap_or_default(),
         detail: None,
@@ -69,12 +81,14 @@ pub(crate) async fn authorize(
     let run = async move {
         match identity {
             Ok(identity) => {
+                let scope = scope::ScopeTicket::of(&caller, &*tenants);
+                request.extensions_mut().insert(scope.clone());
                 request.extensions_mut().insert(caller);
                 let identity = identity.map(Arc::new);
                 if let Some(identity) = &identity {
                     request.extensions_mut().insert(identity.clone());
                 }
-                let response = next.run(request).await;
+                let response = scope.checked(next.run(request).await);
                 match (identity, listener) {
                     (Some(identity), (authenticator, Some(required))) => {
                         streams::while_allowed(response, authenticator, identity, required)
@@ -112,6 +126,10 @@ fn check_permissions(caller: &Caller, method: &Method, path: &str, uri: &Uri) ->
     let Some(required) = permissions::required_permission(method, path) else {
         return Err(Problem::new(ProblemKind::Forbidden, "this operation is refused for everyone"));
     };
+    if caller.tenant.is_some() && permissions::tenant_access(method, path) == TenantAccess::Refused {
+        let detail = "this operation concerns the whole appliance, and is refused for users of tenants";
+        return Err(Problem::new(ProblemKind::Forbidden, detail).with_reason(ProblemReason::of("tenant")));
+    }
     require(caller, required)?;
     if asks_for_bodies(uri) { require(caller, Permission::ReadBodies) } else { Ok(()) }
 }
@@ -192,7 +210,13 @@ mod tests {
     use axum::body::Body;
 
     fn of_account(account: Option<&str>) -> Caller {
-        Caller { name: "shop-1".into(), role: Role::Account, account: account.map(Into::into), bodies: false }
+        Caller {
+            name: "shop-1".into(),
+            role: Role::Account,
+            account: account.map(Into::into),
+            tenant: None,
+            bodies: false,
+        }
     }
 
     fn restricted(caller: &Caller, uri: &str) -> Result<String, u16> {

@@ -3,7 +3,7 @@
 use crate::appliance_image::ApplianceImage;
 use crate::attention::AttentionLimitsSource;
 use crate::authenticator::Authenticator;
-use crate::authz;
+use crate::authz::{self, Authorization};
 use crate::backup::Backup;
 use crate::cluster::ClusterLeader;
 use crate::configuration::Configuration;
@@ -26,6 +26,7 @@ use crate::records::MessageRecords;
 use crate::security_headers::add_security_headers;
 use crate::service::{Provides, Service, call};
 use crate::subscribers::GsmSubscribers;
+use crate::tenants::Tenants;
 use crate::testing::Testing;
 use crate::trace::Traces;
 use crate::traffic::RecentTraffic;
@@ -80,6 +81,7 @@ services! {
     pools: Pools,
     quarantine: Quarantine,
     queue_actions: QueueActions,
+    tenants: Tenants,
     traffic: RecentTraffic,
     testing: Testing,
     traces: Traces,
@@ -125,6 +127,7 @@ pub(crate) fn protected_routes() -> OpenApiRouter<ApiServices> {
         .merge(crate::backup::routes())
         .merge(crate::appliance_image::routes())
         .merge(crate::cluster::routes())
+        .merge(crate::tenants::routes())
         .merge(crate::testing::routes())
         .merge(crate::users::routes())
 }
@@ -144,9 +147,11 @@ pub fn router(services: ApiServices, authenticator: Arc<Authenticator>) -> Route
         &*services.cluster,
         &services.metrics_folder,
     );
+    let authorization =
+        Authorization { authenticator: authenticator.clone(), tenants: services.tenants.clone() };
     let protected_routes = with_known_parameters(protected_routes())
         .route_layer(middleware::from_fn_with_state(services.cluster.clone(), share_changes))
-        .route_layer(middleware::from_fn_with_state(authenticator.clone(), authz::authorize));
+        .route_layer(middleware::from_fn_with_state(authorization, authz::authorize));
     Router::from(with_known_parameters(public_routes()).merge(protected_routes))
         .fallback(|| async {
             Problem::new(ProblemKind::NotFound, "no such path; GET /v1/openapi.json lists all of them")

@@ -1,12 +1,13 @@
 //! The API of the cluster, on the node that leads and on those that follow.
 
 use crate::authenticator::Authenticator;
-use crate::authz;
+use crate::authz::{self, Authorization};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::PathParams;
 use crate::request_audit::{AuditedResult, with_audit_detail};
 use crate::security_headers::add_security_headers;
 use crate::service::{Provides, Service, call, call_json};
+use crate::tenants::NoTenants;
 use api::{ClusterView, Health, NotReady, ProblemReason, Readiness};
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -123,9 +124,12 @@ type SharedFollower = Arc<dyn ClusterFollower>;
 
 /// The API of a node that follows: health, readiness, the cluster. All else is answered with 503 and the node that leads.
 pub fn follower_router(follower: SharedFollower, authenticator: Arc<Authenticator>) -> Router {
-    let protected_routes = Router::new()
-        .route("/v1/cluster", get(followed_cluster))
-        .route_layer(middleware::from_fn_with_state(authenticator, authz::authorize));
+    let protected_routes = Router::new().route("/v1/cluster", get(followed_cluster)).route_layer(
+        middleware::from_fn_with_state(
+            Authorization { authenticator, tenants: Arc::new(NoTenants) },
+            authz::authorize,
+        ),
+    );
     Router::new()
         .route("/v1/health", get(|| async { Json(Health { status: "ok".to_owned() }) }))
         .route("/v1/ready", get(follower_ready))

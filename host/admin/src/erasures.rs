@@ -1,5 +1,6 @@
 //! The API of erasures.
 
+use crate::authz::Scope;
 use crate::problem::Problem;
 use crate::request::{JsonBody, PathParams};
 use crate::request_audit::{AuditedResult, with_audit_detail};
@@ -8,16 +9,22 @@ use crate::service::{Provides, Service, call_json};
 use access::Caller;
 use api::name_schemas::IdText;
 use axum::{Extension, Json};
+use model::AccountScope;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Erasures of what messages say.
 pub trait Erasures: Send + Sync + 'static {
-    /// Erases the content of a finished message in store and archive.
+    /// Erases the content of a finished message, which an account of the scope submitted, in store and archive.
     ///
     /// # Errors
     /// If there is no such message, it has not ended, or the archive does not answer.
-    fn erase_content(&self, id: &str, by: &str) -> Result<api::ContentErasureView, Problem>;
+    fn erase_content(
+        &self,
+        id: &str,
+        by: &str,
+        scope: &AccountScope,
+    ) -> Result<api::ContentErasureView, Problem>;
     /// Erases all of one number in store and archive, in at most 10,000 messages; a repetition continues.
     ///
     /// # Errors
@@ -40,9 +47,10 @@ pub(crate) fn routes<S: Provides<dyn Erasures>>() -> OpenApiRouter<S> {
 async fn erase_content(
     backend: Service<dyn Erasures>,
     Extension(caller): Extension<Caller>,
+    Scope(scope): Scope,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<api::ContentErasureView>, Problem> {
-    call_json(backend, move |backend| backend.erase_content(&id, &caller.name)).await
+    call_json(backend, move |backend| backend.erase_content(&id, &caller.name, &scope)).await
 }
 
 /// Erases all of one number: the contents of finished messages that it sent or received, and the number in them. The receipt

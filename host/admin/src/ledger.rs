@@ -1,5 +1,6 @@
 //! The API of the ledger: balances and operations on them.
 
+use crate::authz::Scope;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams, QueryParams, page_limit};
 use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
@@ -7,6 +8,7 @@ use crate::service::{Provides, Service, call_json};
 use api::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
 use axum::Json;
 use axum::http::HeaderMap;
+use model::AccountScope;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -14,11 +16,11 @@ use utoipa_axum::routes;
 
 /// The ledger backend. Amounts are millionths of the operator's currency.
 pub trait Ledger: Send + Sync + 'static {
-    /// All accounts with their balances.
+    /// The accounts of the scope with their balances.
     ///
     /// # Errors
     /// If the daemon is shutting down.
-    fn balances(&self) -> Result<BalancesView, Problem>;
+    fn balances(&self, scope: &AccountScope) -> Result<BalancesView, Problem>;
     /// One account.
     ///
     /// # Errors
@@ -59,8 +61,21 @@ pub(crate) fn routes<S: Provides<dyn Ledger>>() -> OpenApiRouter<S> {
     path = "/v1/ledger",
     responses((status = 200, description = "The accounts, sorted by name.", body = BalancesView)),
 )]
-async fn balances(backend: Service<dyn Ledger>) -> Result<Json<BalancesView>, Problem> {
-    call_json(backend, Ledger::balances).await
+async fn balances(backend: Service<dyn Ledger>, Scope(scope): Scope) -> Result<Json<BalancesView>, Problem> {
+    call_json(backend, move |backend| backend.balances(&scope)).await
+}
+
+/// There is no such ledger account.
+#[must_use]
+pub fn unknown_ledger_account(name: &str) -> Problem {
+    let what = format!("ledger account {name:?} does not exist; setting its `credit` creates it");
+    Problem::new(ProblemKind::NotFound, what)
+}
+
+/// # Errors
+/// If the scope does not have the ledger account.
+fn require_ledger_account(scope: &AccountScope, name: &str) -> Result<(), Problem> {
+    if scope.has_ledger_account(name) { Ok(()) } else { Err(unknown_ledger_account(name)) }
 }
 
 /// Shows one ledger account.
@@ -72,8 +87,10 @@ async fn balances(backend: Service<dyn Ledger>) -> Result<Json<BalancesView>, Pr
 )]
 async fn balance(
     backend: Service<dyn Ledger>,
+    Scope(scope): Scope,
     PathParams(account): PathParams<String>,
 ) -> Result<Json<BalanceView>, Problem> {
+    require_ledger_account(&scope, &account)?;
     call_json(backend, move |backend| backend.balance(&account)).await
 }
 
@@ -178,9 +195,11 @@ struct OperationsQuery {
 )]
 async fn operations(
     backend: Service<dyn Ledger>,
+    Scope(scope): Scope,
     PathParams(account): PathParams<String>,
     QueryParams(OperationsQuery { limit, before }): QueryParams<OperationsQuery>,
 ) -> Result<Json<Vec<LedgerOperationView>>, Problem> {
+    require_ledger_account(&scope, &account)?;
     let most = page_limit(limit, 1_000)?;
     call_json(backend, move |backend| backend.operations(&account, most, before)).await
 }

@@ -1,5 +1,6 @@
 //! The API of messages: search, and actions on one message.
 
+use crate::authz::Scope;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{PathParams, QueryParams, page_limit};
 use crate::service::{Provides, Service, call, call_json};
@@ -9,7 +10,7 @@ use api::Permission;
 use api::name_schemas::{IdText, TimeText};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use model::NumberDisplay;
+use model::{AccountScope, NumberDisplay};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -30,7 +31,7 @@ pub enum MessageAction {
 
 /// The message backend.
 pub trait Messages: Send + Sync + 'static {
-    /// A page of messages, newest first. `numbers`: how numbers are shown.
+    /// A page of the scope's messages, newest first. `numbers`: how numbers are shown.
     ///
     /// # Errors
     /// If the query is invalid, or the store or archive cannot be read.
@@ -38,12 +39,19 @@ pub trait Messages: Send + Sync + 'static {
         &self,
         filter: &api::MessageFilter,
         numbers: NumberDisplay,
+        scope: &AccountScope,
     ) -> Result<api::MessagePageView, Problem>;
-    /// Applies an action to a message.
+    /// Applies an action to a message that an account of the scope submitted.
     ///
     /// # Errors
     /// If there is no such message, or its state does not allow the action.
-    fn apply_message_action(&self, id: &str, action: MessageAction, by: &str) -> Result<(), Problem>;
+    fn apply_message_action(
+        &self,
+        id: &str,
+        action: MessageAction,
+        by: &str,
+        scope: &AccountScope,
+    ) -> Result<(), Problem>;
 }
 
 pub(crate) fn routes<S: Provides<dyn Messages>>() -> OpenApiRouter<S> {
@@ -100,6 +108,7 @@ struct MessagesQuery {
 async fn list_messages(
     backend: Service<dyn Messages>,
     Extension(caller): Extension<Caller>,
+    Scope(scope): Scope,
     QueryParams(filter): QueryParams<MessagesQuery>,
 ) -> Result<Json<api::MessagePageView>, Problem> {
     let MessagesQuery {
@@ -115,9 +124,12 @@ async fn list_messages(
         cursor,
         timeout_ms,
     } = filter;
-    if imsi.is_some() && !caller.has(Permission::Read) {
+    if imsi.is_some() && (!caller.has(Permission::Read) || scope != AccountScope::Everything) {
         // An IMSI search would reveal which numbers belong to one subscriber.
-        return Err(Problem::new(ProblemKind::Forbidden, "imsi: needs the permission `read`"));
+        return Err(Problem::new(
+            ProblemKind::Forbidden,
+            "imsi: needs the permission `read`, of a user without a tenant",
+        ));
     }
     let limit = page_limit(most, 1000)?;
     let timeout_ms = timeout_ms.unwrap_or(2000);
@@ -139,16 +151,16 @@ async fn list_messages(
         timeout_ms,
     };
     let numbers = caller.number_display();
-    call_json(backend, move |backend| backend.find_messages(&filter, numbers)).await
+    call_json(backend, move |backend| backend.find_messages(&filter, numbers, &scope)).await
 }
 
 async fn apply_message_action(
     backend: Service<dyn Messages>,
-    caller: Caller,
+    (caller, Scope(scope)): (Caller, Scope),
     id: String,
     action: MessageAction,
 ) -> Result<StatusCode, Problem> {
-    call(backend, move |backend| backend.apply_message_action(&id, action, &caller.name)).await?;
+    call(backend, move |backend| backend.apply_message_action(&id, action, &caller.name, &scope)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -162,9 +174,10 @@ async fn apply_message_action(
 async fn cancel_message(
     backend: Service<dyn Messages>,
     Extension(caller): Extension<Caller>,
+    scope: Scope,
     PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
-    apply_message_action(backend, caller, id, MessageAction::Cancel).await
+    apply_message_action(backend, (caller, scope), id, MessageAction::Cancel).await
 }
 
 /// Retries a message now that waits for its next attempt, its schedule or its next routing.
@@ -177,7 +190,8 @@ async fn cancel_message(
 async fn retry_message(
     backend: Service<dyn Messages>,
     Extension(caller): Extension<Caller>,
+    scope: Scope,
     PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
-    apply_message_action(backend, caller, id, MessageAction::Retry).await
+    apply_message_action(backend, (caller, scope), id, MessageAction::Retry).await
 }

@@ -1,5 +1,6 @@
 //! The API of the appliance's state: status, queues, links, business systems, core networks, metrics.
 
+use crate::authz::Scope;
 use crate::problem::Problem;
 use crate::request::{QueryParams, page_limit};
 use crate::service::{Provides, Service, call, call_json};
@@ -70,8 +71,16 @@ async fn queues(backend: Service<dyn Overview>) -> Result<Json<Vec<api::QueueVie
 
 /// Lists all links, with the reason why each is blocked.
 #[utoipa::path(get, path = "/v1/links", responses((status = 200, description = "All links.", body = Vec<api::LinkView>)))]
-async fn links(backend: Service<dyn Overview>) -> Result<Json<Vec<api::LinkView>>, Problem> {
-    call_json(backend, |backend| Ok(backend.links())).await
+async fn links(
+    backend: Service<dyn Overview>,
+    Scope(scope): Scope,
+) -> Result<Json<Vec<api::LinkView>>, Problem> {
+    call_json(backend, move |backend| {
+        let mut links = backend.links();
+        links.retain(|link| scope.has_account(&link.peer));
+        Ok(links)
+    })
+    .await
 }
 
 #[derive(Deserialize, IntoParams)]

@@ -1,6 +1,7 @@
 //! The API of finished messages and their records: history, statistics, archive, DLRs, refusals, opt-outs, figures of peers,
 //! conversions.
 
+use crate::authz::Scope;
 use crate::export::Export;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{Flag, JsonBody, PathParams, enum_schema};
@@ -18,7 +19,7 @@ use axum::extract::Query;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use model::NumberDisplay;
+use model::{AccountScope, NumberDisplay};
 use std::collections::HashMap;
 use std::sync::Arc;
 use utoipa::openapi::RefOr;
@@ -29,7 +30,7 @@ use utoipa_axum::routes;
 
 /// Finished messages and their records.
 pub trait MessageRecords: Send + Sync + 'static {
-    /// A page of finished messages. Query: number, account, peer, state, direction, from, until, limit, cursor, body, trace.
+    /// A page of the scope's finished messages. Query: number, account, peer, state, direction, from, until, limit, cursor, body, trace.
     ///
     /// # Errors
     /// If the query is invalid, or the archive cannot be read.
@@ -37,17 +38,27 @@ pub trait MessageRecords: Send + Sync + 'static {
         &self,
         query: &HashMap<String, String>,
         numbers: NumberDisplay,
+        scope: &AccountScope,
     ) -> Result<api::HistoryPageView, Problem>;
-    /// All finished messages that match the query, as a file.
+    /// All finished messages of the scope that match the query, as a file.
     ///
     /// # Errors
     /// As [`MessageRecords::history`].
-    fn export(&self, query: &HashMap<String, String>, numbers: NumberDisplay) -> Result<Export, Problem>;
-    /// Counts by hour or day, account and gateway. Query: by, utc_offset, from, until, account, peer.
+    fn export(
+        &self,
+        query: &HashMap<String, String>,
+        numbers: NumberDisplay,
+        scope: &AccountScope,
+    ) -> Result<Export, Problem>;
+    /// Counts of the scope's accounts by hour or day, account and gateway. Query: by, utc_offset, from, until, account, peer.
     ///
     /// # Errors
     /// As [`MessageRecords::history`].
-    fn statistics(&self, query: &HashMap<String, String>) -> Result<Vec<api::StatisticsView>, Problem>;
+    fn statistics(
+        &self,
+        query: &HashMap<String, String>,
+        scope: &AccountScope,
+    ) -> Result<Vec<api::StatisticsView>, Problem>;
     /// The state of the archive's data pump.
     ///
     /// # Errors
@@ -87,7 +98,8 @@ pub trait MessageRecords: Send + Sync + 'static {
     /// # Errors
     /// If there is no such peer.
     fn peer_figures(&self, name: &str) -> Result<api::PeerFiguresView, Problem>;
-    /// Records that messages led to a conversion; with `account`, other accounts' messages are unknown.
+    /// Records that messages led to a conversion; with `account`, other accounts' messages are unknown, as are those that the
+    /// scope does not have.
     ///
     /// # Errors
     /// If the archive cannot be read, or the daemon is shutting down.
@@ -95,6 +107,7 @@ pub trait MessageRecords: Send + Sync + 'static {
         &self,
         ids: &[String],
         account: Option<Arc<str>>,
+        scope: &AccountScope,
     ) -> Result<api::ConversionsResult, Problem>;
 }
 
@@ -170,10 +183,11 @@ struct HistoryPageQuery {
 async fn history(
     backend: Service<dyn MessageRecords>,
     Extension(caller): Extension<Caller>,
+    Scope(scope): Scope,
     Query(query): RawQuery,
 ) -> Result<Json<HistoryPageView>, Problem> {
     let numbers = caller.number_display();
-    call_json(backend, move |backend| backend.history(&query, numbers)).await
+    call_json(backend, move |backend| backend.history(&query, numbers, &scope)).await
 }
 
 /// The format of an export.
@@ -210,10 +224,12 @@ struct ExportQuery {
 async fn export(
     backend: Service<dyn MessageRecords>,
     Extension(caller): Extension<Caller>,
+    Scope(scope): Scope,
     Query(query): RawQuery,
 ) -> Result<Response, Problem> {
     let numbers = caller.number_display();
-    let Export { media_type, chunks } = call(backend, move |backend| backend.export(&query, numbers)).await?;
+    let Export { media_type, chunks } =
+        call(backend, move |backend| backend.export(&query, numbers, &scope)).await?;
     let pieces = futures_util::stream::unfold(chunks, |mut chunks| async move {
         let piece = chunks.recv().await?;
         Some((piece.map_err(std::io::Error::other), chunks))
@@ -264,9 +280,10 @@ struct StatisticsQuery {
 )]
 async fn statistics(
     backend: Service<dyn MessageRecords>,
+    Scope(scope): Scope,
     Query(query): RawQuery,
 ) -> Result<Json<Vec<StatisticsView>>, Problem> {
-    call_json(backend, move |backend| backend.statistics(&query)).await
+    call_json(backend, move |backend| backend.statistics(&query, &scope)).await
 }
 
 /// Shows the archive's data pump: state, backlog, counts, failures.
@@ -403,6 +420,7 @@ async fn peer_figures(
 async fn report_conversions(
     backend: Service<dyn MessageRecords>,
     Extension(caller): Extension<Caller>,
+    Scope(scope): Scope,
     JsonBody(request): JsonBody<ConversionsRequest>,
 ) -> AuditedResult<ConversionsResult> {
     let account = match caller.role {
@@ -427,7 +445,8 @@ async fn report_conversions(
         return Err(Problem::new(ProblemKind::BadRequest, detail));
     }
     let result =
-        call_json(backend, move |backend| backend.report_conversions(&request.messages, account)).await?;
+        call_json(backend, move |backend| backend.report_conversions(&request.messages, account, &scope))
+            .await?;
     with_audit_detail(result, |result| {
         let ConversionsResult { recorded, repeated, unknown } = result;
         format!("{recorded} conversions, {repeated} reported before, {} unknown", unknown.len())

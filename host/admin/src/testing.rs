@@ -1,5 +1,6 @@
 //! The API of tests: test messages, connection tests, and dialling a peer at once.
 
+use crate::authz::Scope;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams};
 use crate::service::{Provides, Service, call};
@@ -35,6 +36,12 @@ pub(crate) fn routes<S: Provides<dyn Testing>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(send_test)).routes(routes!(test_peer)).routes(routes!(dial_peer))
 }
 
+/// There is no such account.
+#[must_use]
+pub fn unknown_account(name: &str) -> Problem {
+    Problem::new(ProblemKind::NotFound, format!("{name:?} is not an account"))
+}
+
 /// Submits a test message as an account.
 ///
 /// It is routed, priced, queued and sent like any other message. No DLR is requested, since the account did not submit the
@@ -53,8 +60,12 @@ pub(crate) fn routes<S: Provides<dyn Testing>>() -> OpenApiRouter<S> {
 async fn send_test(
     backend: Service<dyn Testing>,
     Extension(caller): Extension<Caller>,
+    Scope(scope): Scope,
     JsonBody(message): JsonBody<api::TestMessageRequest>,
 ) -> Result<(StatusCode, Json<api::AcceptedMessage>), Problem> {
+    if !scope.has_account(&message.account) {
+        return Err(unknown_account(&message.account));
+    }
     let id = call(backend, move |backend| backend.send_test(message, caller.name)).await?;
     Ok((StatusCode::CREATED, Json(api::AcceptedMessage { id })))
 }

@@ -1,6 +1,6 @@
 //! The API of one message: trace, settling, and explaining how a message would be routed.
 
-use crate::authz::is_visible_to;
+use crate::authz::{Scope, is_visible_to};
 use crate::messages::{MessageAction, Messages};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{Flag, JsonBody, PathParams, QueryParams};
@@ -10,7 +10,7 @@ use access::Caller;
 use api::name_schemas::IdText;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use model::NumberDisplay;
+use model::{AccountScope, NumberDisplay};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -18,11 +18,17 @@ use utoipa_axum::routes;
 
 /// Traces of messages, and explanations of decisions.
 pub trait Traces: Send + Sync + 'static {
-    /// The trace of a message, with its text if `body`. `numbers`: how numbers are shown.
+    /// The trace of a message that the scope has, with its text if `body`. `numbers`: how numbers are shown.
     ///
     /// # Errors
     /// If there is no such message.
-    fn message(&self, id: &str, body: bool, numbers: NumberDisplay) -> Result<api::TraceView, Problem>;
+    fn message(
+        &self,
+        id: &str,
+        body: bool,
+        numbers: NumberDisplay,
+        scope: &AccountScope,
+    ) -> Result<api::TraceView, Problem>;
     /// Explains how a message would be routed.
     ///
     /// # Errors
@@ -53,12 +59,13 @@ struct TraceQuery {
 async fn get_message(
     backend: Service<dyn Traces>,
     Extension(caller): Extension<Caller>,
+    Scope(scope): Scope,
     PathParams(id): PathParams<String>,
     QueryParams(query): QueryParams<TraceQuery>,
 ) -> Result<Json<api::TraceView>, Problem> {
     let (body, numbers) = (query.body.unwrap_or_default().0, caller.number_display());
     call_json(backend, move |backend| {
-        let trace = backend.message(&id, body, numbers)?;
+        let trace = backend.message(&id, body, numbers, &scope)?;
         // A caller with the role account gets the same answer for another account's message as for an unknown one.
         if is_visible_to(&caller, &trace.origin) {
             return Ok(trace);
@@ -80,6 +87,7 @@ async fn get_message(
 async fn settle_message(
     backend: Service<dyn Messages>,
     Extension(caller): Extension<Caller>,
+    Scope(scope): Scope,
     PathParams(id): PathParams<String>,
     JsonBody(request): JsonBody<api::SettleMessageRequest>,
 ) -> Result<StatusCode, Problem> {
@@ -87,7 +95,7 @@ async fn settle_message(
         api::UncertainRemedy::SendAgain => MessageAction::SendAgain,
         api::UncertainRemedy::GiveUp => MessageAction::GiveUp,
     };
-    call(backend, move |backend| backend.apply_message_action(&id, action, &caller.name)).await?;
+    call(backend, move |backend| backend.apply_message_action(&id, action, &caller.name, &scope)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

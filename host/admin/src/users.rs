@@ -7,8 +7,11 @@ mod user;
 
 use crate::authenticator::Authenticator;
 use crate::problem::{Problem, ProblemKind};
+use crate::service::Provides;
+use crate::tenants::Tenants;
 use access::{Access, AccessError};
 use api::{FieldProblem, ProblemReason};
+use model::{AccountScope, TenantTree};
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -17,8 +20,43 @@ pub(crate) fn public_routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter
     sessions::open_routes()
 }
 
-pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
+pub(crate) fn routes<S: Provides<dyn Tenants>>() -> OpenApiRouter<S> {
     sessions::routes().merge(user::routes()).merge(tokens::routes()).merge(audit::routes())
+}
+
+/// There is no such user or token, or another tenant has it.
+fn missing(what: &'static str, name: String) -> Problem {
+    AccessError::Missing { what, name }.into()
+}
+
+/// Checks the tenant of a user or token, and the account, which belongs to the tenant's branch.
+///
+/// # Errors
+/// If the scope has no such tenant, the tenant's branch has no such account, or the name is one of a tenant's user.
+fn check_tenant_of(
+    tree: &TenantTree,
+    scope: &AccountScope,
+    (name, tenant): (&str, Option<&str>),
+    account: Option<&str>,
+) -> Result<(), Problem> {
+    let invalid = |field, what: String| Err(AccessError::Invalid { field, what }.into());
+    let Some(tenant) = tenant else {
+        return match name.rsplit_once('@') {
+            Some((_, suffix)) if tree.tenants().any(|(tenant, _)| **tenant == *suffix) => {
+                invalid("name", format!("names with @{suffix} are for users of the tenant {suffix}"))
+            }
+            _ => Ok(()),
+        };
+    };
+    if !tree.tenants().any(|(known, _)| **known == *tenant) || !scope.has_tenant(Some(tenant)) {
+        return invalid("tenant", format!("there is no tenant {tenant:?}"));
+    }
+    match account {
+        Some(account) if !tree.branch(tenant).accounts.contains(account) => {
+            invalid("account", format!("{account:?} is not an account of the tenant {tenant}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Calls the access store on a blocking thread.

@@ -9,8 +9,9 @@ use utoipa::ToSchema;
 pub struct BalancesView {
     /// All accounts, sorted by name.
     pub accounts: Vec<BalanceView>,
-    /// Messages with a reservation that is neither captured nor released.
-    pub unsettled: u64,
+    /// Messages with a reservation that is neither captured nor released; null for users of tenants.
+    #[schema(required)]
+    pub unsettled: Option<u64>,
 }
 
 /// A ledger account.

@@ -40,6 +40,7 @@ mod replay_report;
 mod replays;
 mod subscribers;
 mod tables;
+mod tenants;
 mod trace;
 mod traffic;
 mod traffic_map;
@@ -128,6 +129,7 @@ pub use replays::{
 };
 pub use subscribers::{SubscriberQueueView, SubscriberView, SubscriberWakeResult};
 pub use tables::{LongestKeyView, TableFillResult, TableKind, TableLookUpView, TableView};
+pub use tenants::{AccountInfo, TenantView};
 pub use trace::{
     AttemptOutcome, AttemptView, ExplainRequest, ExplanationView, LookupView, PriceView, RoutingView,
     ScreeningView, SettleMessageRequest, StepView, TraceView,

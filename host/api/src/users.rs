@@ -140,6 +140,10 @@ pub struct WhoamiView {
     /// The account of a caller with the role `account`; null for all other roles.
     #[schema(required)]
     pub account: Option<String>,
+    /// The tenant whose branch the caller is restricted to; null if there is no restriction.
+    #[serde(default)]
+    #[schema(required)]
+    pub tenant: Option<String>,
     /// The CSRF token. Requests of a session that change something must send it in the header `Switchyard-CSRF`. Omitted
     /// without a session.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,6 +175,10 @@ pub struct User {
     /// The account of a user with [`Role::Account`]; null for all other roles.
     #[schema(required)]
     pub account: Option<String>,
+    /// The tenant whose branch the user is restricted to; null if there is no restriction.
+    #[serde(default)]
+    #[schema(required)]
+    pub tenant: Option<String>,
     /// Whether the user may read message texts.
     pub bodies: bool,
     /// Whether the user has a password. A user without a password cannot log in.
@@ -201,6 +209,10 @@ pub struct UserRequest {
     /// The account; required for the role `account`, not allowed for other roles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
+    /// The tenant to whose branch the user is restricted; the name of such a user ends with `@` and the tenant's name. It
+    /// cannot be changed. Default: the caller's own tenant, if the caller has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// Whether the user may read message texts.
     #[serde(default)]
     pub bodies: bool,
@@ -241,6 +253,10 @@ pub struct TokenInfo {
     /// The account of a token with [`Role::Account`]; null for all other roles.
     #[schema(required)]
     pub account: Option<String>,
+    /// The tenant whose branch the token is restricted to; null if there is no restriction.
+    #[serde(default)]
+    #[schema(required)]
+    pub tenant: Option<String>,
     /// Whether the token may read message texts.
     pub bodies: bool,
     /// Time of creation, milliseconds since the epoch.
@@ -264,6 +280,9 @@ pub struct TokenRequest {
     /// The account; required for the role `account`, not allowed for other roles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
+    /// The tenant to whose branch the token is restricted; as for users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// Whether the token may read message texts.
     #[serde(default)]
     pub bodies: bool,
@@ -312,6 +331,10 @@ pub struct AuditRecord {
     pub at: Timestamp,
     /// The caller: a user's name, `token` for the root token, `token:NAME` for a named token.
     pub by: String,
+    /// The tenant of the caller; omitted for callers without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub tenant: Option<String>,
     /// The operation: method and route, such as `PATCH /v1/users/{name}`.
     pub what: String,
     /// The variable parts of the path. The number of a subscriber is masked unless the caller may read message texts.

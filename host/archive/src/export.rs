@@ -2,7 +2,7 @@ use crate::history::MAX_PAGE;
 use crate::record::format_time;
 use crate::{Archive, ArchiveError, ArchiveFilter, Record, RecordFields};
 use api::FinishedMessageView;
-use model::{MessageId, NumberDisplay, hex};
+use model::{AccountScope, MessageId, NumberDisplay, hex};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 /// The file format of an export.
@@ -34,6 +34,7 @@ pub struct HistoryExport {
     format: ExportFormat,
     fields: RecordFields,
     numbers: NumberDisplay,
+    scope: AccountScope,
     position: ExportPosition,
 }
 
@@ -65,6 +66,7 @@ impl HistoryExport {
             format,
             fields,
             numbers: NumberDisplay::Masked,
+            scope: AccountScope::Everything,
             position: ExportPosition::Start,
         }
     }
@@ -73,6 +75,14 @@ impl HistoryExport {
     #[must_use]
     pub fn with_numbers(mut self, numbers: NumberDisplay) -> Self {
         self.numbers = numbers;
+        self
+    }
+
+    /// Restricts the export to the messages that a scope has; see [`Record::within`].
+    #[must_use]
+    pub fn within(mut self, scope: AccountScope) -> Self {
+        self.filter.within = scope.accounts().map(Into::into);
+        self.scope = scope;
         self
     }
 
@@ -87,7 +97,8 @@ impl HistoryExport {
             ExportPosition::End => return Ok(None),
         };
         let page = self.archive.page(&self.filter, after, MAX_PAGE, self.fields).await?;
-        let records = page.records.into_iter().map(|record| record.redacted(self.numbers, self.fields.body));
+        let records = page.records.into_iter().filter_map(|record| record.within(&self.scope));
+        let records = records.map(|record| record.redacted(self.numbers, self.fields.body));
         let chunk = match self.format {
             ExportFormat::Csv => self.csv(&records.collect::<Vec<_>>())?,
             ExportFormat::JsonLines => {

@@ -5,6 +5,7 @@ use crate::record::{columns, record};
 use crate::sql::{ColumnType, Dialect, Statement};
 use crate::{ArchiveError, ArchiveRedaction, Record};
 use model::{Direction, FinalState, MessageId, Timestamp, escape};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The side of a message on which a number is matched.
@@ -35,6 +36,8 @@ pub struct ArchiveFilter {
     pub side: Side,
     /// The account.
     pub account: Option<String>,
+    /// Only messages of these accounts; `None`: of all.
+    pub within: Option<Arc<[Arc<str>]>>,
     /// The peer.
     pub peer: Option<String>,
     /// The final state.
@@ -103,6 +106,7 @@ pub(crate) async fn page(
     };
     // Ids and numbers are indexed; other criteria are compared row by row, one range of the table at a time.
     let compares = filter.account.is_some()
+        || filter.within.is_some()
         || filter.peer.is_some()
         || filter.state.is_some()
         || filter.direction.is_some();
@@ -217,6 +221,21 @@ fn id_bounds(table: &Table) -> Option<(i64, i64)> {
     Some((row.first()?.number()?, row.get(1)?.number()?))
 }
 
+/// Restricts a statement to rows of these accounts; to none if there are none.
+pub(crate) fn within_accounts(statement: &mut Statement, accounts: Option<&[Arc<str>]>) {
+    let Some(accounts) = accounts else { return };
+    statement.push(" AND ");
+    let Some((first, others)) = accounts.split_first() else {
+        statement.push("1 = 0");
+        return;
+    };
+    statement.push("account IN (").text(&plain(first));
+    for account in others {
+        statement.push(", ").text(&plain(account));
+    }
+    statement.push(")");
+}
+
 /// Adds all criteria except the number.
 pub(crate) fn conditions(statement: &mut Statement, filter: &ArchiveFilter, (first, last): (i64, i64)) {
     statement.push(" WHERE id >= ").number(first).push(" AND id <= ").number(last);
@@ -230,6 +249,7 @@ pub(crate) fn conditions(statement: &mut Statement, filter: &ArchiveFilter, (fir
     if let Some(account) = &filter.account {
         statement.push(" AND account = ").text(&plain(account));
     }
+    within_accounts(statement, filter.within.as_deref());
     if let Some(peer) = &filter.peer {
         statement.push(" AND peer = ").text(&plain(peer));
     }

@@ -2,7 +2,9 @@ use crate::shown_trace::redact_trace;
 use crate::sql::{COLUMNS, Cell, ColumnType};
 use crate::trace::{DecodedTrace, decode_trace};
 use api::{FinishedMessageView, FinishedPriceView};
-use model::{Direction, FinalState, MessageId, NumberDisplay, PriceState, Timestamp, hex, unescape};
+use model::{
+    AccountScope, Direction, FinalState, MessageId, NumberDisplay, PriceState, Timestamp, hex, unescape,
+};
 use serde_json::value::RawValue;
 
 /// A message as read from the archive.
@@ -77,6 +79,25 @@ impl Record {
     #[must_use]
     pub fn submission(&self) -> Option<MessageId> {
         self.decoded_trace()?.submission
+    }
+
+    /// The record as a scope may see it; `None` if it is a message of another's account. For a branch it is without what may
+    /// name others: the trace, the note of the router, and peers that are others' accounts.
+    #[must_use]
+    pub fn within(self, scope: &AccountScope) -> Option<Self> {
+        if *scope == AccountScope::Everything {
+            return Some(self);
+        }
+        scope.has_account(&self.account).then(|| Self {
+            peer: scope.shown_peer(&self.peer).to_owned(),
+            note: None,
+            trace: None,
+            price: self.price.map(|price| FinishedPriceView {
+                account: price.account.filter(|name| scope.has_ledger_account(name)),
+                ..price
+            }),
+            ..self
+        })
     }
 
     /// The record as it is shown: with numbers in this form, and without texts in the trace unless `body`.

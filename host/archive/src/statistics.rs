@@ -1,11 +1,13 @@
 use crate::backend::Backend;
 use crate::error::Fault;
+use crate::history::within_accounts;
 use crate::latency::quantiles;
 use crate::measures::{HOUR, Measure};
 use crate::sql::{ColumnType, Dialect, Statement};
 use api::{StatisticsCountsView, StatisticsView};
 use model::{Direction, FinalState, Timestamp};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How counts are aggregated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -29,6 +31,8 @@ pub struct Period {
     pub until: Option<Timestamp>,
     /// This account only.
     pub account: Option<String>,
+    /// Only these accounts; `None`: all.
+    pub within: Option<Arc<[Arc<str>]>>,
     /// This peer only.
     pub peer: Option<String>,
     /// By hour or by day.
@@ -102,6 +106,7 @@ pub(crate) async fn query(backend: &dyn Backend, period: &Period) -> Result<Vec<
     if let Some(account) = &period.account {
         statement.push(" AND account = ").text(account);
     }
+    within_accounts(&mut statement, period.within.as_deref());
     if let Some(peer) = &period.peer {
         statement.push(" AND peer = ").text(peer);
     }

@@ -108,6 +108,7 @@ mod tests {
         let record = AuditRecord {
             at: Timestamp(NOW),
             by: "ann".to_owned(),
+            tenant: None,
             what: "DELETE /v1/pools/{pool}".to_owned(),
             subject: "help\u{1b}[2J".to_owned(),
             detail: None,

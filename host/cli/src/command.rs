@@ -68,6 +68,8 @@ pub enum CliCommand {
     User(crate::user::UserCommand),
     /// Manage API tokens, with which programs authenticate.
     Token(crate::token::TokenCommand),
+    /// List tenants.
+    Tenant(crate::tenant::TenantCommand),
     /// Show the audit log: changes, refused requests and reads of message texts.
     Audit(crate::audit::AuditCommand),
     /// Print a completion script for a shell.
@@ -115,6 +117,7 @@ impl CliCommand {
             Self::Context(command) => command.run(streams),
             Self::User(command) => command.run(streams),
             Self::Token(command) => command.run(streams),
+            Self::Tenant(command) => command.run(streams),
             Self::Audit(command) => command.run(streams),
             Self::Completions(command) => command.run(streams, context),
             Self::Man(command) => command.run(streams, context),

@@ -13,7 +13,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Connections", &["peer", "account", "send", "sink"]),
     ("Decisions, numbers and money", &["plugin", "policy", "table", "pool", "ledger"]),
     ("Configuration", &["config", "check", "hash-password", "log-level"]),
-    ("Access", &["login", "logout", "whoami", "context", "user", "token", "audit"]),
+    ("Access", &["login", "logout", "whoami", "context", "user", "token", "tenant", "audit"]),
     ("The appliance", &["serve", "doctor", "cluster", "backup", "restore", "journal", "appliance"]),
     ("This program", &["completions", "man", "help"]),
 ];

@@ -44,6 +44,7 @@ mod subscriber;
 mod table;
 mod table_output;
 mod tail;
+mod tenant;
 mod token;
 mod top;
 mod user;

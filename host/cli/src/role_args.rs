@@ -35,6 +35,9 @@ pub(crate) struct RoleArgs {
     /// The account, for the role account.
     #[arg(long)]
     pub(crate) account: Option<String>,
+    /// The tenant; the name then ends with "@" and the tenant's name. Default: your own, if you have one.
+    #[arg(long)]
+    pub(crate) tenant: Option<String>,
     /// Permit to read texts of messages as well.
     #[arg(long)]
     pub(crate) bodies: bool,

@@ -61,8 +61,8 @@ impl Task {
     fn run(self, api: &ApiClient, output: &Output) -> Result<(), Failure> {
         match self {
             Self::List => print_tokens(output, &api.read::<Vec<TokenInfo>>("/v1/tokens")?),
-            Self::Make { name, role: RoleArgs { role, account, bodies }, days } => {
-                let request = TokenRequest { name, role: role.into(), account, bodies, days };
+            Self::Make { name, role: RoleArgs { role, account, tenant, bodies }, days } => {
+                let request = TokenRequest { name, role: role.into(), account, tenant, bodies, days };
                 let made: CreatedTokenView = api.call("POST", "/v1/tokens", &request)?;
                 if output.json { output.document(&made) } else { output.line(&value_text(&made.token)) }
             }
@@ -112,6 +112,7 @@ mod tests {
             name: "ci".to_owned(),
             role: Role::Viewer,
             account: None,
+            tenant: None,
             bodies: false,
             made: Timestamp(NOW),
             by: "ann".to_owned(),

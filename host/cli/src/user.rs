@@ -97,13 +97,13 @@ impl Task {
         match self {
             Self::List => print_users(output, &api.read::<Vec<User>>("/v1/users")?),
             Self::Show { name } => print_user(output, &api.read(&path(&name))?),
-            Self::Add { name, role: RoleArgs { role, account, bodies }, no_password } => {
+            Self::Add { name, role: RoleArgs { role, account, tenant, bodies }, no_password } => {
                 let password = if no_password {
                     None
                 } else {
                     Some(password::read_new_password(&format!("Password of {name}: "))?)
                 };
-                let request = UserRequest { name, role: role.into(), password, account, bodies };
+                let request = UserRequest { name, role: role.into(), password, account, tenant, bodies };
                 print_user(output, &api.call("POST", "/v1/users", &request)?)
             }
             Self::Role { name, role, account, bodies } => {
@@ -188,6 +188,7 @@ mod tests {
             name: "ann".to_owned(),
             role: Role::Operator,
             account: None,
+            tenant: None,
             bodies: true,
             password: true,
             version: 2,

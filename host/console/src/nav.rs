@@ -86,6 +86,15 @@ const NAV_GROUPS: &[(&str, &[NavEntry])] = &[
     ),
 ];
 
+/// The pages for users of tenants: all others show the whole appliance, and the API refuses what they need.
+const FOR_TENANTS: [NavItem; 6] =
+    [NavItem::Messages, NavItem::Ledger, NavItem::Audit, NavItem::Users, NavItem::Profile, NavItem::Help];
+
+/// Whether the user may open a page.
+fn may_open(context: &RequestContext, item: NavItem, permission: Permission) -> bool {
+    context.has_permission(permission) && (context.principal.tenant.is_none() || FOR_TENANTS.contains(&item))
+}
+
 /// The chapter of the manual for each group of pages: a path below `/help`.
 const CHAPTERS: &[(NavItem, &str)] = &[
     (NavItem::Overview, "tutorial/console"),
@@ -126,20 +135,17 @@ pub(crate) fn visible_pages(
 ) -> impl Iterator<Item = (&'static str, &'static str)> + '_ {
     let entries = NAV_GROUPS.iter().flat_map(|(_, entries)| *entries);
     entries
-        .filter(|(.., permission)| context.has_permission(*permission))
+        .filter(|(item, .., permission)| may_open(context, *item, *permission))
         .map(|(_, path, label, _)| (*label, *path))
-        .chain([
-            ("Profile", "/profile"),
-            ("Send a test message", "/messages/new"),
-            ("Uncertain messages", "/uncertain"),
-        ])
+        .chain([("Profile", "/profile"), ("Send a test message", "/messages/new")])
+        .chain(context.principal.tenant.is_none().then_some(("Uncertain messages", "/uncertain")))
 }
 
 /// The navigation, without items that the user has no permission for.
 pub(crate) fn nav_list(context: &RequestContext, current: NavItem) -> Markup {
     html! {
         @for (name, entries) in NAV_GROUPS {
-            @let mut visible = entries.iter().filter(|(.., permission)| context.has_permission(*permission)).peekable();
+            @let mut visible = entries.iter().filter(|(item, .., permission)| may_open(context, *item, *permission)).peekable();
             @if visible.peek().is_some() {
                 @if !name.is_empty() { p { (name) } }
                 ul {

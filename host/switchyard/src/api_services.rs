@@ -25,6 +25,7 @@ use crate::replays::Replays;
 use crate::routing::ApplianceRouting;
 use crate::status::StatusService;
 use crate::subscribers::SubscriberService;
+use crate::tenants::TenantService;
 use crate::testing::TestingService;
 use crate::traffic_flows::TrafficFlows;
 use admin::{ApiServices, OperateClient};
@@ -32,7 +33,7 @@ use arc_swap::ArcSwap;
 use archive::{Archive, RunningPump};
 use capabilities::{DurableCounters, PeerQuality, TableStore};
 use events::EventSinks;
-use model::Directory;
+use model::{Directory, TenantTree};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -52,6 +53,7 @@ pub(crate) struct DaemonParts<'a> {
     pub(crate) core: &'a CoreHandle,
     pub(crate) store: &'a Arc<Store>,
     pub(crate) directory: &'a Arc<ArcSwap<Directory>>,
+    pub(crate) tenants: &'a Arc<ArcSwap<TenantTree>>,
     pub(crate) routing: &'a Arc<ApplianceRouting>,
     pub(crate) front_ends: &'a FrontEnds,
     pub(crate) causes: &'a ErrorCauses,
@@ -90,6 +92,7 @@ pub(crate) struct DaemonServices {
     testing: Arc<TestingService>,
     cluster: Arc<ClusterService>,
     backups: Arc<Backups>,
+    tenants: Arc<TenantService>,
     tuning: Arc<TunableSettings>,
     operate_client: Arc<Option<OperateClient>>,
     core: CoreHandle,
@@ -137,6 +140,7 @@ impl DaemonServices {
             store: store.clone(),
             history: parts.history.clone(),
             event_sinks: event_sinks.clone(),
+            directory: directory.clone(),
         });
         let records = Arc::new(RecordService {
             core: core.clone(),
@@ -205,6 +209,7 @@ impl DaemonServices {
             cluster: Arc::new(ClusterService(parts.leading)),
             metrics_folder: parts.backups.data.join(METRICS_FOLDER),
             backups: Arc::new(parts.backups),
+            tenants: Arc::new(TenantService { tree: parts.tenants.clone() }),
             tuning: parts.tuning,
             operate_client: Arc::new(socket.map(|socket| OperateClient::at(Path::new(&socket)))),
             core,
@@ -233,6 +238,7 @@ impl DaemonServices {
             pools: self.pools.clone(),
             quarantine: self.messages.clone(),
             queue_actions: self.messages.clone(),
+            tenants: self.tenants.clone(),
             traffic: self.traffic.clone(),
             testing: self.testing.clone(),
             traces: self.messages.clone(),

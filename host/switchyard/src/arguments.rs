@@ -77,6 +77,7 @@ impl<'a> Query<'a> {
             number: self.text("number").map(str::to_owned),
             side: Side::Either,
             account: self.text("account").map(str::to_owned),
+            within: None,
             peer: self.text("peer").map(str::to_owned),
             state,
             direction,

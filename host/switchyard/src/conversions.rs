@@ -7,7 +7,10 @@ use crate::records::RecordService;
 use admin::{Problem, ProblemKind};
 use api::{ConversionsResult, PeerFiguresView, RefusedAttempts};
 use capabilities::PeerFigures;
-use model::{Direction, FinalState, Message, MessageId, ObservationKind, PeerId, PeerObservation, Timestamp};
+use model::{
+    AccountScope, Direction, FinalState, Message, MessageId, ObservationKind, PeerId, PeerObservation,
+    Timestamp,
+};
 use std::sync::Arc;
 use store::StoredMessage;
 
@@ -95,16 +98,19 @@ impl RecordService {
         Ok(view(&self.quality.of_peer(name, Timestamp::now())))
     }
 
-    /// Records the first report of each message; with `account`, other accounts' messages are unknown.
+    /// Records the first report of each message; with `account`, other accounts' messages are unknown, as are those
+    /// that the scope does not have.
     pub(crate) fn record_conversions(
         &self,
         ids: &[String],
         account: Option<&str>,
+        scope: &AccountScope,
     ) -> Result<ConversionsResult, Problem> {
         let mut result = ConversionsResult::default();
         for text in ids {
             let id = parse_id(text).ok();
             let found = id.map(|id| self.accepted_by_peer(id)).transpose()?.flatten();
+            let found = found.filter(|found| scope.has_account(&found.origin));
             let found = found.filter(|found| account.is_none_or(|account| *account == *found.origin));
             let (Some(id), Some(found)) = (id, found) else {
                 result.unknown.push(text.clone());

@@ -6,8 +6,11 @@ use crate::core_handle::{self, CoreHandle};
 use crate::event_sinks::EventSinkService;
 use crate::problems::shutting_down_problem;
 use admin::{Problem, ProblemKind};
+use arc_swap::ArcSwap;
 use engine::{EngineAnswer, Event};
-use model::{Address, ContentErasure, Message, MessageId, NumberDisplay, Timestamp};
+use model::{
+    AccountScope, Address, ContentErasure, Direction, Directory, Message, MessageId, NumberDisplay, Timestamp,
+};
 use ports::LinkRegistry;
 use std::sync::Arc;
 use store::{ScanStep, Store, StoredMessage};
@@ -22,6 +25,7 @@ pub(crate) struct ErasureService {
     /// `None`: there is no archive.
     pub(crate) history: Option<ArchiveReader>,
     pub(crate) event_sinks: Arc<EventSinkService>,
+    pub(crate) directory: Arc<ArcSwap<Directory>>,
 }
 
 impl ErasureService {
@@ -32,6 +36,22 @@ impl ErasureService {
             Some(EngineAnswer::Done) => Ok(()),
             _ => Err(shutting_down_problem()),
         }
+    }
+}
+
+impl ErasureService {
+    /// The name of the account that submitted a message; `None` if no account did, or there is no such message.
+    fn submitter_of(&self, id: MessageId) -> Result<Option<String>, Problem> {
+        let found = self.store.find(id);
+        let found = found.map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
+        if let Some(StoredMessage::Waiting(message, _) | StoredMessage::Finished(message, _)) = found {
+            return Ok(Some(self.directory.load().name(message.origin).to_string()));
+        }
+        let Some(history) = &self.history else { return Ok(None) };
+        let record = history.get(id);
+        let record = record.map_err(|error| Problem::new(ProblemKind::Unavailable, error.to_string()))?;
+        let submitted = record.filter(|record| record.direction == Direction::Mt);
+        Ok(submitted.map(|record| record.account))
     }
 }
 
@@ -119,8 +139,22 @@ fn not_ended(message: &Message) -> Problem {
 }
 
 impl admin::Erasures for ErasureService {
-    fn erase_content(&self, id: &str, by: &str) -> Result<api::ContentErasureView, Problem> {
+    fn erase_content(
+        &self,
+        id: &str,
+        by: &str,
+        scope: &AccountScope,
+    ) -> Result<api::ContentErasureView, Problem> {
         let id: MessageId = parse_id(id)?;
+        let missing = || {
+            let detail = format!("message {id} was never accepted, or was deleted after its retention");
+            Problem::new(ProblemKind::NotFound, detail)
+        };
+        if *scope != AccountScope::Everything
+            && !self.submitter_of(id)?.is_some_and(|account| scope.has_account(&account))
+        {
+            return Err(missing());
+        }
         let erasure = ContentErasure { id, at: Timestamp::now(), by: by.into() };
         let found = self.store.find(id);
         let found = found.map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
@@ -141,10 +175,7 @@ impl admin::Erasures for ErasureService {
             })?;
             erased_at = record.and_then(|record| record.content_erased_at).or(erased_at);
         }
-        let erased_at = erased_at.ok_or_else(|| {
-            let detail = format!("message {id} was never accepted, or was deleted after its retention");
-            Problem::new(ProblemKind::NotFound, detail)
-        })?;
+        let erased_at = erased_at.ok_or_else(missing)?;
         tracing::info!(id = id.0, by, "content of a message erased by admin");
         Ok(api::ContentErasureView { id: id.to_string(), content_erased_at: erased_at.0 })
     }

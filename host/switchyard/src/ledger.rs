@@ -2,10 +2,10 @@
 
 use crate::core_handle::{self, CoreHandle};
 use crate::problems::shutting_down_problem;
-use admin::{Problem, ProblemKind};
+use admin::{Problem, ProblemKind, unknown_ledger_account as unknown_account};
 use api::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
 use engine::{EngineAnswer, Event, LedgerAnswer};
-use model::{Balance, LedgerChange, LedgerOperation, OperationRecord};
+use model::{AccountScope, Balance, LedgerChange, LedgerOperation, OperationRecord};
 use ports::LinkRegistry;
 use std::sync::Arc;
 use store::Store;
@@ -27,11 +27,6 @@ fn balance_view(account: &str, balance: &Balance) -> BalanceView {
 
 fn bad_request(what: impl Into<String>) -> Problem {
     Problem::new(ProblemKind::BadRequest, what)
-}
-
-fn unknown_account(account: &str) -> Problem {
-    let what = format!("ledger account {account:?} does not exist; setting its `credit` creates it");
-    Problem::new(ProblemKind::NotFound, what)
 }
 
 fn parse_operation(
@@ -94,15 +89,18 @@ pub(crate) struct LedgerService {
 }
 
 impl admin::Ledger for LedgerService {
-    fn balances(&self) -> Result<BalancesView, Problem> {
+    fn balances(&self, scope: &AccountScope) -> Result<BalancesView, Problem> {
         let balances = self.core.query(|engine, _| {
             let all = engine.balances().map(|(name, balance)| (name.clone(), balance));
             (all.collect::<Vec<_>>(), engine.unsettled())
         });
         let (mut all, unsettled) = balances.ok_or_else(shutting_down_problem)?;
+        all.retain(|(name, _)| scope.has_ledger_account(name));
+        // The number counts the messages of all.
+        let unsettled = (*scope == AccountScope::Everything).then_some(unsettled as u64);
         all.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         let accounts = all.iter().map(|(name, balance)| balance_view(name, balance)).collect();
-        Ok(BalancesView { accounts, unsettled: unsettled as u64 })
+        Ok(BalancesView { accounts, unsettled })
     }
 
     fn balance(&self, account: &str) -> Result<BalanceView, Problem> {

@@ -82,6 +82,7 @@ mod store_setup;
 mod subscribers;
 mod table_writer;
 mod telemetry;
+mod tenants;
 mod testing;
 mod traces;
 mod traffic_flows;

@@ -11,11 +11,11 @@ use archive::{ArchiveFilter, Record, RecordFields, Side};
 use codec::RecordSummary;
 use engine::{EngineAnswer, Event, MessageState};
 use model::{
-    Address, FinalState, Message, MessageId, NumberDisplay, PeerId, Refusal, SUBMISSION_IDS, Timestamp,
-    Verdict,
+    AccountScope, Address, FinalState, Message, MessageId, NumberDisplay, PeerId, Refusal, SUBMISSION_IDS,
+    Timestamp, Verdict,
 };
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{ScanStep, StoredMessage};
@@ -40,6 +40,8 @@ struct Search {
     final_state: Option<FinalState>,
     from: Option<Timestamp>,
     until: Option<Timestamp>,
+    /// The accounts of the caller's scope; `None`: all.
+    within: Option<HashSet<PeerId>>,
 }
 
 /// A subscriber whose messages are searched.
@@ -116,10 +118,15 @@ impl Search {
     fn matches_peers(&self, origin: PeerId, peer: Option<PeerId>) -> bool {
         let is = |expected: Option<PeerId>, actual: Option<PeerId>| expected.is_some() && expected == actual;
         // The account of an MO message is its destination.
-        self.account.is_none_or(|account| is(account, Some(origin)) || is(account, peer))
+        let is_within = |peer: PeerId| self.within.as_ref().is_none_or(|within| within.contains(&peer));
+        (is_within(origin) || peer.is_some_and(is_within))
+            && self.account.is_none_or(|account| is(account, Some(origin)) || is(account, peer))
             && self.peer.is_none_or(|expected| is(expected, peer))
     }
 }
+
+/// How rows show numbers, and whose messages and names they show.
+type Shown<'a> = (NumberDisplay, &'a AccountScope);
 
 impl MessageService {
     /// The current number of a subscriber, without a plus sign; `None` if no core network knows it.
@@ -133,7 +140,7 @@ impl MessageService {
         Ok(self.networks.iter().find_map(found))
     }
 
-    fn search(&self, request: &api::MessageFilter) -> Result<Search, Problem> {
+    fn search(&self, request: &api::MessageFilter, scope: &AccountScope) -> Result<Search, Problem> {
         let at = |name: &str, text: Option<&str>| {
             let Some(text) = text else { return Ok(None) };
             let bad = || {
@@ -174,6 +181,10 @@ impl MessageService {
             final_state,
             from: at("from", request.from.as_deref())?,
             until: at("until", request.until.as_deref())?,
+            within: scope.accounts().map(|accounts| {
+                let directory = self.directory.load();
+                accounts.iter().filter_map(|account| directory.id(account)).collect()
+            }),
         })
     }
 
@@ -182,15 +193,15 @@ impl MessageService {
         message: &Message,
         peer: Option<PeerId>,
         state: (MessageStateView, bool),
-        numbers: NumberDisplay,
+        (numbers, scope): Shown<'_>,
     ) -> api::MessageRowView {
         api::MessageRowView {
             id: message.id.to_string(),
             at: message.accepted_at.0,
             state: state.0,
             finished: state.1,
-            account: self.name_of(message.origin),
-            peer: peer.map_or(String::new(), |peer| self.name_of(peer)),
+            account: scope.shown_peer(&self.name_of(message.origin)).to_owned(),
+            peer: peer.map_or(String::new(), |peer| scope.shown_peer(&self.name_of(peer)).to_owned()),
             source: numbers.address(&message.source),
             destination: numbers.address(&message.destination),
             length: message.text.octets.len(),
@@ -202,7 +213,7 @@ impl MessageService {
         &self,
         search: &Search,
         before: MessageId,
-        (limit, numbers): (usize, NumberDisplay),
+        (limit, shown): (usize, Shown<'_>),
         rows: &mut BTreeMap<MessageId, api::MessageRowView>,
     ) -> Result<Option<MessageId>, Problem> {
         let (mut before, mut left) = (before, SCAN_LIMIT);
@@ -235,7 +246,7 @@ impl MessageService {
                         let matches = search.matches_submission(message.submission)
                             && search.state.is_none_or(|expected| expected == state);
                         if matches && search.matches_peers(message.origin, peer) {
-                            rows.insert(message.id, self.row(&message, peer, (state, false), numbers));
+                            rows.insert(message.id, self.row(&message, peer, (state, false), shown));
                         }
                     }
                     StoredMessage::Finished(message, ended) => {
@@ -243,7 +254,7 @@ impl MessageService {
                         let matches = search.matches_submission(message.submission)
                             && search.state.is_none_or(|expected| expected == state);
                         if matches && search.matches_peers(message.origin, peer) {
-                            rows.insert(message.id, self.row(&message, peer, (state, true), numbers));
+                            rows.insert(message.id, self.row(&message, peer, (state, true), shown));
                         }
                     }
                 }
@@ -276,7 +287,7 @@ impl MessageService {
         &self,
         (request, search): (&api::MessageFilter, &Search),
         before: MessageId,
-        numbers: NumberDisplay,
+        (numbers, scope): Shown<'_>,
         rows: &mut BTreeMap<MessageId, api::MessageRowView>,
     ) -> Result<Option<MessageId>, Problem> {
         let is_archivable = search.state.is_none() || search.final_state.is_some();
@@ -291,6 +302,7 @@ impl MessageService {
             number,
             side: Side::Either,
             account: request.account.clone(),
+            within: scope.accounts().map(Into::into),
             peer: request.peer.clone(),
             state: search.final_state,
             direction: None,
@@ -311,11 +323,19 @@ impl MessageService {
             search.matches_submission(record.submission())
                 && search.subscriber.as_ref().is_none_or(|subscriber| subscriber.has_record(record))
         };
-        for record in page.records.iter().filter(is_wanted) {
-            rows.entry(record.id).or_insert_with(|| archived_row(record, numbers));
+        let wanted: Vec<MessageId> = page.records.iter().filter(is_wanted).map(|record| record.id).collect();
+        let records = page.records.into_iter().filter(|record| wanted.contains(&record.id));
+        for record in records.filter_map(|record| record.within(scope)) {
+            rows.entry(record.id).or_insert_with(|| archived_row(&record, numbers));
         }
         Ok(page.next)
     }
+}
+
+/// Whether a search names an account or peer that its caller may not know: it then finds nothing, as with an unknown name.
+pub(crate) fn is_foreign(scope: &AccountScope, account: Option<&str>, peer: Option<&str>) -> bool {
+    account.is_some_and(|account| !scope.has_account(account))
+        || peer.is_some_and(|peer| !scope.has_peer(peer))
 }
 
 fn archived_row(record: &Record, numbers: NumberDisplay) -> api::MessageRowView {
@@ -337,8 +357,9 @@ impl admin::Messages for MessageService {
         &self,
         request: &api::MessageFilter,
         numbers: NumberDisplay,
+        scope: &AccountScope,
     ) -> Result<api::MessagePageView, Problem> {
-        let search = self.search(request)?;
+        let search = self.search(request, scope)?;
         let before = match request.cursor.as_deref() {
             Some(cursor) => parse_id(cursor).map_err(|_| {
                 Problem::new(
@@ -348,13 +369,16 @@ impl admin::Messages for MessageService {
             })?,
             None => MessageId(i64::MAX.unsigned_abs()),
         };
+        if is_foreign(scope, request.account.as_deref(), request.peer.as_deref()) {
+            return Ok(api::MessagePageView::default());
+        }
         // The messages of a submission have ids from the submission's on.
         let end = search.submission.map(|submission| MessageId(submission.0.saturating_add(SUBMISSION_IDS)));
         let before = end.map_or(before, |end| end.min(before));
         let mut rows = BTreeMap::new();
         // The store first: a message that leaves it meanwhile is already in the archive.
-        let stored = self.search_store(&search, before, (request.limit, numbers), &mut rows)?;
-        let archived = self.search_archive((request, &search), before, numbers, &mut rows)?;
+        let stored = self.search_store(&search, before, (request.limit, (numbers, scope)), &mut rows)?;
+        let archived = self.search_archive((request, &search), before, (numbers, scope), &mut rows)?;
         // Below the higher of the two limits, one side was not searched.
         let edge = stored.max(archived);
         if let Some(edge) = edge {
@@ -375,8 +399,27 @@ impl admin::Messages for MessageService {
         })
     }
 
-    fn apply_message_action(&self, id: &str, action: MessageAction, by: &str) -> Result<(), Problem> {
+    fn apply_message_action(
+        &self,
+        id: &str,
+        action: MessageAction,
+        by: &str,
+        scope: &AccountScope,
+    ) -> Result<(), Problem> {
         let id = parse_id(id)?;
+        let not_waiting = || Problem::new(ProblemKind::NotFound, format!("message {id} is not waiting"));
+        if *scope != AccountScope::Everything {
+            let found = self.store.find(id);
+            let found = found.map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
+            let (Some(StoredMessage::Waiting(message, _)) | Some(StoredMessage::Finished(message, _))) =
+                found
+            else {
+                return Err(not_waiting());
+            };
+            if !scope.has_account(&self.name_of(message.origin)) {
+                return Err(not_waiting());
+            }
+        }
         let (what, needs) = match action {
             MessageAction::SendAgain => (engine::AdminAction::SendAgain, "is not uncertain"),
             MessageAction::GiveUp => (engine::AdminAction::GiveUp, "is not uncertain"),
@@ -392,7 +435,7 @@ impl admin::Messages for MessageService {
             Some(EngineAnswer::Refused(Refusal::WrongState)) => {
                 Err(Problem::new(ProblemKind::Conflict, format!("message {id} {needs}")))
             }
-            Some(_) => Err(Problem::new(ProblemKind::NotFound, format!("message {id} is not waiting"))),
+            Some(_) => Err(not_waiting()),
             None => Err(shutting_down_problem()),
         }
     }
@@ -415,11 +458,31 @@ mod tests {
             final_state: None,
             from: None,
             until: None,
+            within: None,
         };
         assert!(search(north).matches_peers(shop, Some(north)));
         assert!(!search(shop).matches_peers(shop, Some(north)));
         assert!(!search(shop).matches_peers(shop, None));
         assert!(search(shop).matches_peers(north, Some(shop)));
+    }
+
+    #[test]
+    fn a_scope_has_what_its_accounts_submit_and_get() {
+        let (shop, rival, north) = (PeerId(1), PeerId(2), PeerId(3));
+        let search = Search {
+            number: None,
+            submission: None,
+            subscriber: None,
+            account: None,
+            peer: None,
+            state: None,
+            final_state: None,
+            from: None,
+            until: None,
+            within: Some([shop].into()),
+        };
+        assert!(search.matches_peers(shop, Some(north)) && search.matches_peers(north, Some(shop)));
+        assert!(!search.matches_peers(rival, Some(north)) && !search.matches_peers(north, None));
     }
 
     #[test]

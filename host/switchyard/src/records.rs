@@ -4,6 +4,7 @@ use crate::archiving::ArchiveReader;
 use crate::arguments::Query;
 use crate::conversion_log::ConversionLog;
 use crate::core_handle::{self, CoreHandle};
+use crate::messages::is_foreign;
 use crate::peer_observer::PeerObserver;
 use crate::problems::{archive_problem, shutting_down_problem};
 use admin::metrics::{self, MetricsPage};
@@ -13,7 +14,7 @@ use archive::{ExportFormat, Period, RecordFields, RunningPump, Span};
 use capabilities::PeerQuality;
 use engine::Event;
 use links::Links;
-use model::{AddressBytes, Directory, MessageId, NumberDisplay, PeerId, Timestamp};
+use model::{AccountScope, AddressBytes, Directory, MessageId, NumberDisplay, PeerId, Timestamp};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +28,11 @@ const DAILY_STATISTICS: u64 = 2 * 366 * DAY;
 
 /// The period of `GET /v1/statistics`. Without `from` it is a week (by hour) or two years (by day), because all counts
 /// are read into memory.
-fn statistics_period(parameters: &HashMap<String, String>, now: Timestamp) -> Result<Period, Problem> {
+fn statistics_period(
+    parameters: &HashMap<String, String>,
+    now: Timestamp,
+    scope: &AccountScope,
+) -> Result<Period, Problem> {
     let mut query = Query::new(parameters);
     let east = query.read("utc_offset", "whole hours from -12 to 14", |text| {
         text.parse::<i8>().ok().filter(|hours| (-12..=14).contains(hours))
@@ -44,11 +49,14 @@ fn statistics_period(parameters: &HashMap<String, String>, now: Timestamp) -> Re
         Span::Day { .. } => DAILY_STATISTICS,
     };
     let end = until.unwrap_or(now);
+    let (account, peer) = (query.text("account"), query.text("peer"));
+    let within = if is_foreign(scope, account, peer) { Some(Vec::new()) } else { scope.accounts() };
     let period = Period {
+        within: within.map(Into::into),
         from: from.or(Some(Timestamp(end.0.saturating_sub(default_span)))),
         until,
-        account: query.text("account").map(str::to_owned),
-        peer: query.text("peer").map(str::to_owned),
+        account: account.map(str::to_owned),
+        peer: peer.map(str::to_owned),
         span,
     };
     query.finish()?;
@@ -117,10 +125,12 @@ impl admin::MessageRecords for RecordService {
         &self,
         query: &HashMap<String, String>,
         numbers: NumberDisplay,
+        scope: &AccountScope,
     ) -> Result<api::HistoryPageView, Problem> {
         let history = self.archived()?;
         let mut query = Query::new(query);
-        let filter = query.filter()?;
+        let mut filter = query.filter()?;
+        filter.within = scope.accounts().map(Into::into);
         let limit = query.read("limit", "a number from 1 to 1000", |text| {
             text.parse::<usize>().ok().filter(|limit| (1..=1000).contains(limit))
         })?;
@@ -133,18 +143,26 @@ impl admin::MessageRecords for RecordService {
             .transpose()?;
         let fields = RecordFields { body: query.flag("body")?, trace: query.flag("trace")? };
         query.finish()?;
+        if is_foreign(scope, filter.account.as_deref(), filter.peer.as_deref()) {
+            return Ok(api::HistoryPageView { messages: Vec::new(), next: None });
+        }
         if fields.body {
             tracing::info!("archived message texts read by admin");
         }
         let page =
             history.runtime.block_on(history.archive.page(&filter, cursor, limit.unwrap_or(100), fields));
         let page = page.map_err(|error| archive_problem(&error))?;
-        let messages =
-            page.records.into_iter().map(|record| record.redacted(numbers, fields.body).into()).collect();
+        let records = page.records.into_iter().filter_map(|record| record.within(scope));
+        let messages = records.map(|record| record.redacted(numbers, fields.body).into()).collect();
         Ok(api::HistoryPageView { messages, next: page.next.map(|cursor| cursor.to_string()) })
     }
 
-    fn export(&self, query: &HashMap<String, String>, numbers: NumberDisplay) -> Result<Export, Problem> {
+    fn export(
+        &self,
+        query: &HashMap<String, String>,
+        numbers: NumberDisplay,
+        scope: &AccountScope,
+    ) -> Result<Export, Problem> {
         let history = self.archived()?;
         let mut query = Query::new(query);
         let filter = query.filter()?;
@@ -157,7 +175,11 @@ impl admin::MessageRecords for RecordService {
         let fields = RecordFields { body: query.flag("body")?, trace: query.flag("trace")? };
         query.finish()?;
         tracing::info!(body = fields.body, "history exported by admin");
-        let mut export = history.archive.export(filter, format, fields).with_numbers(numbers);
+        // As with an unknown name.
+        let is_empty = is_foreign(scope, filter.account.as_deref(), filter.peer.as_deref());
+        let scope = if is_empty { AccountScope::Branch(Arc::default()) } else { scope.clone() };
+        let export = history.archive.export(filter, format, fields).with_numbers(numbers);
+        let mut export = export.within(scope);
         let (sender, chunks) = tokio::sync::mpsc::channel(4);
         history.runtime.spawn(async move {
             loop {
@@ -176,11 +198,20 @@ impl admin::MessageRecords for RecordService {
         Ok(Export { media_type: format.media_type(), chunks })
     }
 
-    fn statistics(&self, query: &HashMap<String, String>) -> Result<Vec<api::StatisticsView>, Problem> {
+    fn statistics(
+        &self,
+        query: &HashMap<String, String>,
+        scope: &AccountScope,
+    ) -> Result<Vec<api::StatisticsView>, Problem> {
         let history = self.archived()?;
-        let period = statistics_period(query, Timestamp::now())?;
+        let period = statistics_period(query, Timestamp::now(), scope)?;
         let statistics = history.runtime.block_on(history.archive.statistics(&period));
-        statistics.map_err(|error| archive_problem(&error))
+        let mut rows = statistics.map_err(|error| archive_problem(&error))?;
+        rows.retain(|row| scope.has_account(&row.account));
+        for row in &mut rows {
+            row.peer = scope.shown_peer(&row.peer).to_owned();
+        }
+        Ok(rows)
     }
 
     fn archive(&self) -> Result<api::ArchivePumpView, Problem> {
@@ -283,8 +314,9 @@ impl admin::MessageRecords for RecordService {
         &self,
         ids: &[String],
         account: Option<Arc<str>>,
+        scope: &AccountScope,
     ) -> Result<api::ConversionsResult, Problem> {
-        self.record_conversions(ids, account.as_deref())
+        self.record_conversions(ids, account.as_deref(), scope)
     }
 }
 
@@ -297,7 +329,7 @@ mod tests {
     fn period(parameters: &[(&str, &str)]) -> Result<Period, Problem> {
         let parameters =
             parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        statistics_period(&parameters, NOW)
+        statistics_period(&parameters, NOW, &AccountScope::Everything)
     }
 
     #[test]

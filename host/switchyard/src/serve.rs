@@ -235,6 +235,8 @@ impl Daemon {
             None => None,
         };
 
+        let tenants = Arc::new(ArcSwap::from_pointee(config.tenant_tree()));
+        config.set_tenant_rates(registry.accounts());
         let tuning = Arc::new(TunableSettings::of(&config));
         let config_manager = Arc::new(startup.config_manager(config.clone()));
         let backups = backups(&config, &store, (&counter_writer, &values), &access, &config_manager);
@@ -249,6 +251,7 @@ impl Daemon {
             peer_secrets: routing.peer_secrets.clone(),
             account_attributes: routing.account_attributes.clone(),
             peer_roles: routing.peer_roles.clone(),
+            tenants: tenants.clone(),
             keywords,
             tuning: tuning.clone(),
             access,
@@ -269,6 +272,7 @@ impl Daemon {
             core: &core,
             store: &store,
             directory: &directory,
+            tenants: &tenants,
             routing: &routing,
             front_ends: &front_ends,
             causes: &causes,

@@ -4,7 +4,7 @@ use crate::core_handle::{self, CoreHandle};
 use crate::drain::Drain;
 use crate::problems::shutting_down_problem;
 use crate::routing::ApplianceRouting;
-use admin::{Problem, ProblemKind, Testing};
+use admin::{Problem, ProblemKind, Testing, unknown_account};
 use api::{FieldProblem, PeerTestView};
 use engine::{EngineAnswer, Event};
 use futures_util::future::BoxFuture;
@@ -117,9 +117,8 @@ pub(crate) fn encode_hypothetical(text: &str) -> Text {
 
 impl Testing for TestingService {
     fn send_test(&self, asked: api::TestMessageRequest, by: Arc<str>) -> Result<String, Problem> {
-        let account = self.links.account_options(&asked.account).ok_or_else(|| {
-            Problem::new(ProblemKind::NotFound, format!("{:?} is not an account", asked.account))
-        })?;
+        let account =
+            self.links.account_options(&asked.account).ok_or_else(|| unknown_account(&asked.account))?;
         let source = match (asked.from.as_deref(), &account.source.default) {
             (Some(from), _) if !from.is_empty() => parse_sender(from)?,
             (_, Some(default)) => default.clone(),

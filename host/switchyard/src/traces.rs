@@ -11,8 +11,9 @@ use api::MessageStateView;
 use archive::TraceScreening;
 use engine::{LockHolder, MessageState, MessageStatus};
 use model::{
-    Direction, Directory, FinalRecord, Lookup, Message, MessageChanges, MessageId, MessageProgress, Now,
-    NumberDisplay, PeerId, PluginVersion, Screening, SenderRequest, Step, StepKind, Text, Verdict,
+    AccountScope, Direction, Directory, FinalRecord, HIDDEN_PEER, Lookup, Message, MessageChanges, MessageId,
+    MessageProgress, Now, NumberDisplay, PeerId, PluginVersion, Screening, SenderRequest, Step, StepKind,
+    Text, Verdict,
 };
 use std::sync::Arc;
 use store::StoredMessage;
@@ -116,8 +117,59 @@ fn note_attempt(attempts: &mut Vec<api::AttemptView>, step: &Step<Arc<str>>, wha
     attempt.detail = detail.filter(|detail| !detail.is_empty());
 }
 
-/// Whether a trace has the text, and how it shows numbers.
-type Shown = (bool, NumberDisplay);
+/// What a trace shows.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    /// Whether it has the text.
+    body: bool,
+    numbers: NumberDisplay,
+    /// Which names it has.
+    scope: &'a AccountScope,
+}
+
+impl Shown<'_> {
+    fn peer(&self, name: &Arc<str>) -> Arc<str> {
+        if self.scope.has_peer(name) { name.clone() } else { HIDDEN_PEER.into() }
+    }
+
+    fn verdict(&self, verdict: &Verdict<Arc<str>>) -> Verdict<Arc<str>> {
+        verdict.map_peers(|peer| self.peer(peer))
+    }
+
+    /// The steps without names of others, and without the notes of plugins, which may contain any name.
+    fn steps(&self, steps: &[Step<Arc<str>>]) -> Vec<Step<Arc<str>>> {
+        let mut shown: Vec<_> = steps.iter().map(|step| step.map_peers(|peer| self.peer(peer))).collect();
+        if *self.scope != AccountScope::Everything {
+            for step in &mut shown {
+                if let StepKind::Decided { note, .. } = &mut step.kind {
+                    *note = None;
+                }
+            }
+        }
+        shown
+    }
+
+    /// The trace without notes of plugins, the ledger accounts of others, and what the message waits for in detail, which
+    /// may be the messages of others.
+    fn trace(&self, mut trace: api::TraceView) -> api::TraceView {
+        if *self.scope == AccountScope::Everything {
+            return trace;
+        }
+        trace.routing.note = None;
+        if let Some(screening) = &mut trace.screening {
+            screening.note = None;
+        }
+        if let Some(lookup) = &mut trace.lookup {
+            lookup.note = None;
+        }
+        if let Some(price) = &mut trace.price {
+            price.note = None;
+            price.account = price.account.take().filter(|name| self.scope.has_ledger_account(name));
+        }
+        trace.waiting_for = trace.waiting_for.map(|_| trace.state.name().to_owned());
+        trace
+    }
+}
 
 /// Stands for a peer that is known by its name only.
 const UNKNOWN_PEER: PeerId = PeerId(u32::MAX);
@@ -147,7 +199,7 @@ impl MessageService {
         message: &Message,
         origin: String,
         verdict: String,
-        (body, numbers): Shown,
+        Shown { body, numbers, .. }: Shown<'_>,
     ) -> api::TraceView {
         let routed = &message.routed;
         let text = || smpp::text::decode(message.text.data_coding, &message.text.octets);
@@ -234,27 +286,27 @@ impl MessageService {
             .push(api::StepView { at: ended.at.0, what: format!("ended: {}{error}", ended.state.name()) });
     }
 
-    fn live_trace(&self, message: &Message, shown: Shown) -> api::TraceView {
+    fn live_trace(&self, message: &Message, shown: Shown<'_>) -> api::TraceView {
         let routed = &message.routed;
-        let verdict = describe_routing(
-            &self.directory.load(),
-            &routed.verdict,
+        let directory = self.directory.load();
+        let verdict = describe_verdict(
+            &shown.verdict(&routed.verdict.map_peers(|peer| directory.name(*peer))),
             routed.sender.as_deref(),
             routed.changes.as_deref(),
         );
         let mut trace = self.trace(message, self.name_of(message.origin), verdict, shown);
         trace.screening = routed.screening.as_deref().map(|screening| {
             let Screening { by, note, changes, submitted_text, .. } = screening;
-            screening_view(by, note.as_deref(), changes.as_deref(), submitted_text.as_ref(), shown.0)
+            screening_view(by, note.as_deref(), changes.as_deref(), submitted_text.as_ref(), shown.body)
         });
         trace.lookup = routed.lookup.as_deref().map(lookup_view);
         trace
     }
 
     /// The trace of a finished message in the store.
-    fn finished(&self, message: &Message, ended: &FinalRecord, shown: Shown) -> api::TraceView {
+    fn finished(&self, message: &Message, ended: &FinalRecord, shown: Shown<'_>) -> api::TraceView {
         let mut trace = self.live_trace(message, shown);
-        self.add_end(&mut trace, ended, &self.named_steps(&ended.steps), shown.1);
+        self.add_end(&mut trace, ended, &shown.steps(&self.named_steps(&ended.steps)), shown.numbers);
         trace
     }
 
@@ -264,19 +316,19 @@ impl MessageService {
         message: &Message,
         live: Option<(MessageStatus, Now)>,
         progress: Option<&MessageProgress>,
-        shown: Shown,
+        shown: Shown<'_>,
     ) -> api::TraceView {
         let mut trace = self.live_trace(message, shown);
         let Some((status, now)) = live else {
             if let Some(progress) = progress {
-                self.add_steps(&mut trace, &self.named_steps(&progress.steps), shown.1);
+                self.add_steps(&mut trace, &shown.steps(&self.named_steps(&progress.steps)), shown.numbers);
             }
             return trace;
         };
         let until = status.until.map(|at| now.wall_of(at).0);
-        let peer = self.name_of(status.peer);
+        let peer = shown.scope.shown_peer(&self.name_of(status.peer)).to_owned();
         trace.routing.leg = Some(usize::from(status.leg));
-        self.add_steps(&mut trace, &self.named_steps(&status.steps), shown.1);
+        self.add_steps(&mut trace, &shown.steps(&self.named_steps(&status.steps)), shown.numbers);
         if let Some(at) = status.submitted_at
             && !status.steps.iter().rev().any(
                 |step| matches!(step.kind, StepKind::Submitted { attempt, .. } if attempt == status.attempts),
@@ -356,7 +408,7 @@ impl MessageService {
     }
 
     /// The trace of an archived message, in the same form as from the store.
-    fn archived_trace(&self, id: MessageId, shown: Shown) -> Result<api::TraceView, Problem> {
+    fn archived_trace(&self, id: MessageId, shown: Shown<'_>) -> Result<api::TraceView, Problem> {
         let nowhere = || {
             let detail = format!("message {id} was never accepted, or was deleted after its retention");
             Problem::new(ProblemKind::NotFound, detail)
@@ -365,6 +417,11 @@ impl MessageService {
         let record =
             history.get(id).map_err(|error| Problem::new(ProblemKind::Unavailable, error.to_string()))?;
         let record = record.ok_or_else(nowhere)?;
+        if !shown.scope.has_account(&record.account)
+            || record.direction != Direction::Mt && *shown.scope != AccountScope::Everything
+        {
+            return Err(nowhere());
+        }
         let origin = match record.direction {
             Direction::Mt => &record.account,
             Direction::Mo => &record.peer,
@@ -374,14 +431,16 @@ impl MessageService {
         let (mut message, ended) = archived_message(&record, UNKNOWN_PEER);
         message.expires_at = decoded.expires_at;
         let verdict = match &decoded.verdict {
-            Some(verdict) => describe_verdict(verdict, decoded.sender.as_ref(), decoded.changes.as_ref()),
-            None => format!("archived without a route; sent to {}", record.peer),
+            Some(verdict) => {
+                describe_verdict(&shown.verdict(verdict), decoded.sender.as_ref(), decoded.changes.as_ref())
+            }
+            None => format!("archived without a route; sent to {}", shown.scope.shown_peer(&record.peer)),
         };
         let mut trace = self.trace(&message, origin.clone(), verdict, shown);
-        self.add_end(&mut trace, &ended, &decoded.steps, shown.1);
+        self.add_end(&mut trace, &ended, &shown.steps(&decoded.steps), shown.numbers);
         trace.screening = decoded.screening.map(|screening| {
             let TraceScreening { by, note, changes, submitted_text } = &screening;
-            screening_view(by, note.as_deref(), changes.as_ref(), submitted_text.as_ref(), shown.0)
+            screening_view(by, note.as_deref(), changes.as_ref(), submitted_text.as_ref(), shown.body)
         });
         trace.lookup = decoded.lookup.as_ref().map(lookup_view);
         trace.price = decoded.price.map(|price| api::PriceView {
@@ -396,7 +455,13 @@ impl MessageService {
 }
 
 impl admin::Traces for MessageService {
-    fn message(&self, id: &str, body: bool, numbers: NumberDisplay) -> Result<api::TraceView, Problem> {
+    fn message(
+        &self,
+        id: &str,
+        body: bool,
+        numbers: NumberDisplay,
+        scope: &AccountScope,
+    ) -> Result<api::TraceView, Problem> {
         let id = parse_id(id)?;
         // Memory first, for the current state. The content is in the store in any case.
         let live = self
@@ -408,15 +473,19 @@ impl admin::Traces for MessageService {
         if body {
             tracing::info!(id = id.0, "message text read by admin");
         }
-        match found {
-            Some(StoredMessage::Waiting(message, progress)) => {
-                Ok(self.waiting(&message, live, progress.as_ref(), (body, numbers)))
+        let shown = Shown { body, numbers, scope };
+        let has = |message: &Message| scope.has_account(&self.name_of(message.origin));
+        let trace = match found {
+            Some(StoredMessage::Waiting(message, progress)) if has(&message) => {
+                self.waiting(&message, live, progress.as_ref(), shown)
             }
-            Some(StoredMessage::Finished(message, ended)) => {
-                Ok(self.finished(&message, &ended, (body, numbers)))
+            Some(StoredMessage::Finished(message, ended)) if has(&message) => {
+                self.finished(&message, &ended, shown)
             }
-            None => self.archived_trace(id, (body, numbers)),
-        }
+            // Another's message is not in the archive yet, or hidden there too.
+            _ => self.archived_trace(id, shown)?,
+        };
+        Ok(shown.trace(trace))
     }
 
     fn explain(&self, asked: api::ExplainRequest) -> Result<api::ExplanationView, Problem> {

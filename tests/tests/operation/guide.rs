@@ -21,11 +21,12 @@ pub(crate) const TUTORIAL: [&str; 5] = [
 ];
 
 /// The pages of the guide walk, in order. A page may need what an earlier one has created.
-pub(crate) const GUIDE: [&str; 21] = [
+pub(crate) const GUIDE: [&str; 22] = [
     "docs/guide/install.md",
     "docs/guide/command-line.md",
     "docs/guide/tls-and-users.md",
     "docs/guide/accounts-and-binds.md",
+    "docs/guide/tenants.md",
     "docs/guide/http-and-webhooks.md",
     "docs/guide/subscribers-command-line.md",
     "docs/guide/number-pools.md",

@@ -2,6 +2,8 @@ use super::*;
 use api::{AuditOutcome, Role};
 use model::{Moment, Timestamp};
 
+const EVERYTHING: &AccountScope = &AccountScope::Everything;
+
 fn at(minutes: u64) -> Now {
     Now { wall: Timestamp(1_000_000 + minutes * 60_000), mono: Moment(minutes * 60_000) }
 }
@@ -11,6 +13,7 @@ fn user(name: &str, role: Role) -> NewUser {
         name: name.to_owned(),
         role,
         account: None,
+        tenant: None,
         bodies: false,
         password_hash: Some("$hash".to_owned()),
     }
@@ -20,6 +23,7 @@ fn record(by: &str, what: &str, subject: &str) -> AuditRecord {
     AuditRecord {
         at: Timestamp(1),
         by: by.to_owned(),
+        tenant: None,
         what: what.to_owned(),
         subject: subject.to_owned(),
         detail: None,
@@ -42,6 +46,7 @@ fn users_tokens_and_audit_log_survive_a_restart() {
         name: "ci".to_owned(),
         role: Role::Operator,
         account: None,
+        tenant: None,
         bodies: false,
         days: Some(1),
     };
@@ -139,7 +144,7 @@ fn expired_audit_records_go_and_serials_are_not_reused() {
         access.append_audit(AuditRecord { at: Timestamp(at), ..record("ann", "x", "y") })
     };
     let serials = |access: &Access| -> Vec<u64> {
-        let page = access.audit(&AuditQuery { limit: 1000, ..AuditQuery::default() }).unwrap();
+        let page = access.audit(&AuditQuery { limit: 1000, ..AuditQuery::default() }, EVERYTHING).unwrap();
         page.entries.iter().rev().map(|entry| entry.serial).collect()
     };
     // The second record has a timestamp from a clock that was ahead. Later records wait for it.
@@ -171,7 +176,7 @@ fn clock_jump_removes_no_audit_record() {
         for at in times.iter().chain([&now]) {
             access.append_audit(AuditRecord { at: Timestamp(*at), ..record("ann", "x", "y") }).unwrap();
         }
-        let page = access.audit(&AuditQuery { limit: 1000, ..AuditQuery::default() }).unwrap();
+        let page = access.audit(&AuditQuery { limit: 1000, ..AuditQuery::default() }, EVERYTHING).unwrap();
         assert_eq!(page.entries.len(), (start + 1) * 3);
     }
 }
@@ -194,7 +199,7 @@ fn concurrent_audit_writes_leave_no_gap() {
         }
     });
     let all = AuditQuery { limit: 1000, ..AuditQuery::default() };
-    let page = access.audit(&all).unwrap();
+    let page = access.audit(&all, EVERYTHING).unwrap();
     let serials: Vec<u64> = page.entries.iter().map(|entry| entry.serial).collect();
     assert_eq!(serials, (1..=200).rev().collect::<Vec<_>>());
     assert_eq!(page.next, None);
@@ -202,7 +207,7 @@ fn concurrent_audit_writes_leave_no_gap() {
     let mut query = AuditQuery { limit: 30, by: Some("bob".to_owned()), ..AuditQuery::default() };
     let mut found = Vec::new();
     loop {
-        let page = access.audit(&query).unwrap();
+        let page = access.audit(&query, EVERYTHING).unwrap();
         assert!(page.entries.len() <= 30);
         found.extend(page.entries);
         match page.next {
@@ -216,12 +221,30 @@ fn concurrent_audit_writes_leave_no_gap() {
 
     let one =
         AuditQuery { subject: Some("3-7".to_owned()), what: Some("/v1/tables".to_owned()), ..all.clone() };
-    assert_eq!(access.audit(&one).unwrap().entries.len(), 1);
+    assert_eq!(access.audit(&one, EVERYTHING).unwrap().entries.len(), 1);
     let none = AuditQuery { what: Some("/v1/users".to_owned()), ..all };
-    assert_eq!(access.audit(&none).unwrap().entries.len(), 0);
+    assert_eq!(access.audit(&none, EVERYTHING).unwrap().entries.len(), 0);
 
     let long = "é".repeat(5_000);
     access.append_audit(record("ann", "x", &long)).unwrap();
-    let page = access.audit(&AuditQuery { limit: 1, ..AuditQuery::default() }).unwrap();
+    let page = access.audit(&AuditQuery { limit: 1, ..AuditQuery::default() }, EVERYTHING).unwrap();
     assert_eq!(page.entries[0].record.subject.chars().count(), 1025);
+}
+
+#[test]
+fn a_tenant_reads_the_audit_records_of_its_branch_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let access = Access::open(&folder.path().join("access.redb")).unwrap();
+    let of = |tenant: Option<&str>| AuditRecord {
+        tenant: tenant.map(str::to_owned),
+        ..record("ann", "GET /v1/messages/{id}?body=1", "7")
+    };
+    for tenant in [Some("north"), Some("south"), None, Some("north")] {
+        access.append_audit(of(tenant)).unwrap();
+    }
+    let tree = model::TenantTree::new([("north".into(), None), ("south".into(), None)], [], []);
+    let north = AccountScope::Branch(tree.branch("north"));
+    let page = access.audit(&AuditQuery { limit: 10, ..AuditQuery::default() }, &north).unwrap();
+    let serials: Vec<_> = page.entries.iter().map(|entry| entry.serial).collect();
+    assert_eq!(serials, [4, 1]);
 }

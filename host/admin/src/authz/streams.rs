@@ -69,7 +69,14 @@ mod tests {
             let authenticator = Authenticator::new(access, token, Arc::default()).unwrap();
             let password_hash = Some(authenticator.hash_password("password", "ann", PASSWORD).await.unwrap());
             let role = Role::Viewer;
-            let ann = NewUser { name: "ann".to_owned(), role, account: None, bodies: false, password_hash };
+            let ann = NewUser {
+                name: "ann".to_owned(),
+                role,
+                account: None,
+                tenant: None,
+                bodies: false,
+                password_hash,
+            };
             authenticator.access().add_user(ann, "token", authenticator.now()).unwrap();
             Self { _folder: folder, authenticator }
         }

@@ -2,6 +2,7 @@
 
 use super::with_access;
 use crate::authenticator::Authenticator;
+use crate::authz::Scope;
 use crate::problem::Problem;
 use crate::request::{QueryParams, page_limit};
 use crate::request_audit::shown_subject;
@@ -39,7 +40,8 @@ struct AuditLogQuery {
     subject: Option<String>,
 }
 
-/// Lists the audit log, newest first: all changes, refusals, and reads of message texts.
+/// Lists the audit log, newest first: all changes, refusals, and reads of message texts. Users of a tenant see the records of the
+/// users of their branch.
 #[utoipa::path(
     get,
     path = "/v1/audit",
@@ -49,11 +51,12 @@ struct AuditLogQuery {
 async fn audit(
     Extension(authenticator): Extension<Arc<Authenticator>>,
     Extension(caller): Extension<Caller>,
+    Scope(scope): Scope,
     QueryParams(query): QueryParams<AuditLogQuery>,
 ) -> Result<Json<AuditPage>, Problem> {
     let AuditLogQuery { limit: lines, before, by, what, subject } = query;
     let query = AuditQuery { before, limit: page_limit(lines, MAX_LINES)?, by, what, subject };
-    let mut page = with_access(&authenticator, move |access| access.audit(&query)).await?;
+    let mut page = with_access(&authenticator, move |access| access.audit(&query, &scope)).await?;
     for entry in &mut page.entries {
         entry.record.subject = shown_subject(&entry.record, caller.number_display());
     }

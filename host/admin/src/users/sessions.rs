@@ -2,7 +2,8 @@
 
 use super::with_access;
 use crate::authenticator::{Authenticator, Identity};
-use crate::authz::client_address;
+use crate::authz::{Scope, client_address};
+use crate::permissions;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::json;
 use crate::request_audit::{AuditDetail, append_audit_record};
@@ -29,12 +30,16 @@ pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
 }
 
 fn whoami_view(caller: &Caller, csrf: Option<String>, until: Option<u64>) -> WhoamiView {
+    let has = |permission| {
+        caller.has(permission) && (caller.tenant.is_none() || permissions::is_for_tenants(permission))
+    };
     WhoamiView {
         user: caller.name.to_string(),
         role: caller.role,
-        permissions: Permission::ALL.into_iter().filter(|permission| caller.has(*permission)).collect(),
+        permissions: Permission::ALL.into_iter().filter(|permission| has(*permission)).collect(),
         bodies: caller.bodies,
         account: caller.account.as_deref().map(str::to_owned),
+        tenant: caller.tenant.as_deref().map(str::to_owned),
         csrf,
         until,
     }
@@ -85,6 +90,7 @@ async fn log_in(
         }
         _ => return Err(Problem::new(ProblemKind::Unprocessable, "send either user and password, or token")),
     };
+    let tenant = result.as_ref().ok().and_then(|(caller, _)| caller.tenant.as_deref().map(str::to_owned));
     // Attempts over the rate limit are not verified and not audited.
     let (outcome, status) = match &result {
         Ok(_) => (AuditOutcome::Done, 200),
@@ -94,6 +100,7 @@ async fn log_in(
     let record = AuditRecord {
         at: authenticator.now().wall,
         by: result.as_ref().map_or(by, |(caller, _)| caller.name.to_string()),
+        tenant,
         what: "POST /v1/sessions".to_owned(),
         subject: String::new(),
         detail: None,
@@ -142,6 +149,8 @@ fn set_cookie(response: &mut Response, cookie: &str) {
 async fn log_out(
     Extension(authenticator): Extension<Arc<Authenticator>>,
     Extension(identity): Extension<Arc<Identity>>,
+    // The session is the caller's own.
+    _: Scope,
 ) -> Result<Response, Problem> {
     let Some((secret, _)) = &identity.session else {
         let detail = "this request is authenticated by a token, not by a session; DELETE /v1/tokens/{name} deletes a token";
@@ -155,7 +164,11 @@ async fn log_out(
 
 /// Shows the caller's identity and permissions.
 #[utoipa::path(get, path = "/v1/whoami", responses((status = 200, description = "The caller.", body = WhoamiView)))]
-async fn whoami(Extension(identity): Extension<Arc<Identity>>) -> Json<WhoamiView> {
+async fn whoami(
+    Extension(identity): Extension<Arc<Identity>>,
+    // The answer is about the caller only.
+    _: Scope,
+) -> Json<WhoamiView> {
     let csrf = identity.session.as_ref().map(|(_, csrf)| csrf.clone());
     Json(whoami_view(&identity.caller, csrf, identity.until.map(|until| until.0)))
 }
@@ -175,6 +188,8 @@ async fn whoami(Extension(identity): Extension<Arc<Identity>>) -> Json<WhoamiVie
 async fn password(
     Extension(authenticator): Extension<Arc<Authenticator>>,
     Extension(identity): Extension<Arc<Identity>>,
+    // The password is the caller's own.
+    _: Scope,
     request: Request,
 ) -> Result<Response, Problem> {
     let from = client_address(request.extensions());

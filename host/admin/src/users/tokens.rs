@@ -1,10 +1,13 @@
 //! The API of named tokens.
 
-use super::with_access;
+use super::{check_tenant_of, missing, with_access};
 use crate::authenticator::Authenticator;
+use crate::authz::Scope;
 use crate::problem::Problem;
 use crate::request::{JsonBody, PathParams};
 use crate::request_audit::AuditDetail;
+use crate::service::{Provides, Service};
+use crate::tenants::Tenants;
 use access::Caller;
 use api::{CreatedTokenView, TokenInfo, TokenRequest};
 use axum::http::StatusCode;
@@ -14,14 +17,19 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
+pub(super) fn routes<S: Provides<dyn Tenants>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(list_tokens, create_token)).routes(routes!(delete_token))
 }
 
 /// Lists all tokens, sorted by name, including expired ones.
 #[utoipa::path(get, path = "/v1/tokens", responses((status = 200, description = "All tokens.", body = Vec<TokenInfo>)))]
-async fn list_tokens(Extension(authenticator): Extension<Arc<Authenticator>>) -> Json<Vec<TokenInfo>> {
-    Json(authenticator.access().tokens())
+async fn list_tokens(
+    Extension(authenticator): Extension<Arc<Authenticator>>,
+    Scope(scope): Scope,
+) -> Json<Vec<TokenInfo>> {
+    let mut tokens = authenticator.access().tokens();
+    tokens.retain(|token| scope.has_tenant(token.tenant.as_deref()));
+    Json(tokens)
 }
 
 /// Creates a token.
@@ -38,8 +46,17 @@ async fn list_tokens(Extension(authenticator): Extension<Arc<Authenticator>>) ->
 async fn create_token(
     Extension(authenticator): Extension<Arc<Authenticator>>,
     Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<TokenRequest>,
+    Scope(scope): Scope,
+    tenants: Service<dyn Tenants>,
+    JsonBody(mut request): JsonBody<TokenRequest>,
 ) -> Result<Response, Problem> {
+    request.tenant = request.tenant.or_else(|| caller.tenant.as_deref().map(str::to_owned));
+    check_tenant_of(
+        &tenants.tree(),
+        &scope,
+        (&request.name, request.tenant.as_deref()),
+        request.account.as_deref(),
+    )?;
     let now = authenticator.now();
     let (token, info) =
         with_access(&authenticator, move |access| access.create_token(request, &caller.name, now)).await?;
@@ -59,8 +76,14 @@ async fn create_token(
 )]
 async fn delete_token(
     Extension(authenticator): Extension<Arc<Authenticator>>,
+    Scope(scope): Scope,
     PathParams(name): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
+    let tokens = authenticator.access().tokens();
+    let known = tokens.iter().find(|token| token.name == name);
+    if !known.is_some_and(|token| scope.has_tenant(token.tenant.as_deref())) {
+        return Err(missing("token", name));
+    }
     with_access(&authenticator, move |access| access.remove_token(&name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

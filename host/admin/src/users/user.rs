@@ -1,20 +1,24 @@
 //! The API of users.
 
-use super::with_access;
+use super::{check_tenant_of, missing, with_access};
 use crate::authenticator::Authenticator;
+use crate::authz::Scope;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams};
 use crate::request_audit::AuditDetail;
+use crate::service::{Provides, Service};
+use crate::tenants::Tenants;
 use access::{Caller, NewUser, UserChange};
 use api::{User, UserChangeRequest, UserRequest};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use model::AccountScope;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
+pub(super) fn routes<S: Provides<dyn Tenants>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(list_users, create_user)).routes(routes!(
         get_user,
         change_user,
@@ -54,8 +58,13 @@ fn user_response(status: StatusCode, user: User, detail: String) -> Response {
 
 /// Lists all users, sorted by name.
 #[utoipa::path(get, path = "/v1/users", responses((status = 200, description = "All users.", body = Vec<User>)))]
-async fn list_users(Extension(authenticator): Extension<Arc<Authenticator>>) -> Json<Vec<User>> {
-    Json(authenticator.access().users())
+async fn list_users(
+    Extension(authenticator): Extension<Arc<Authenticator>>,
+    Scope(scope): Scope,
+) -> Json<Vec<User>> {
+    let mut users = authenticator.access().users();
+    users.retain(|user| scope.has_tenant(user.tenant.as_deref()));
+    Json(users)
 }
 
 /// Creates a user.
@@ -72,15 +81,20 @@ async fn list_users(Extension(authenticator): Extension<Arc<Authenticator>>) -> 
 async fn create_user(
     Extension(authenticator): Extension<Arc<Authenticator>>,
     Extension(caller): Extension<Caller>,
+    Scope(scope): Scope,
+    tenants: Service<dyn Tenants>,
     JsonBody(request): JsonBody<UserRequest>,
 ) -> Result<Response, Problem> {
+    let tenant = request.tenant.clone().or_else(|| caller.tenant.as_deref().map(str::to_owned));
+    let account = request.account.as_deref();
+    check_tenant_of(&tenants.tree(), &scope, (&request.name, tenant.as_deref()), account)?;
     let password_hash = match &request.password {
         Some(password) => Some(authenticator.hash_password("password", &request.name, password).await?),
         None => None,
     };
     let UserRequest { name, role, account, bodies, .. } = request;
     let now = authenticator.now();
-    let new = NewUser { name, role, account, bodies, password_hash };
+    let new = NewUser { name, role, account, tenant, bodies, password_hash };
     let user = with_access(&authenticator, move |access| access.add_user(new, &caller.name, now)).await?;
     let detail = format!("{}: {}", user.name, describe_user(&user));
     Ok(user_response(StatusCode::CREATED, user, detail))
@@ -92,8 +106,17 @@ fn describe_user(user: &User) -> String {
     if let Some(account) = &user.account {
         text.push_str(&format!(" of {account}"));
     }
+    if let Some(tenant) = &user.tenant {
+        text.push_str(&format!(", tenant {tenant}"));
+    }
     text.push_str(if user.bodies { ", reads texts" } else { ", reads no texts" });
     text
+}
+
+/// The user of this name, if the scope has it.
+fn user_of_scope(authenticator: &Authenticator, name: &str, scope: &AccountScope) -> Result<User, Problem> {
+    let user = authenticator.access().user(name)?;
+    if scope.has_tenant(user.tenant.as_deref()) { Ok(user) } else { Err(missing("user", name.to_owned())) }
 }
 
 /// Shows a user.
@@ -105,9 +128,10 @@ fn describe_user(user: &User) -> String {
 )]
 async fn get_user(
     Extension(authenticator): Extension<Arc<Authenticator>>,
+    Scope(scope): Scope,
     PathParams(name): PathParams<String>,
 ) -> Result<Response, Problem> {
-    let user = authenticator.access().user(&name)?;
+    let user = user_of_scope(&authenticator, &name, &scope)?;
     Ok(user_response(StatusCode::OK, user, String::new()))
 }
 
@@ -132,12 +156,15 @@ async fn get_user(
 async fn change_user(
     Extension(authenticator): Extension<Arc<Authenticator>>,
     Extension(caller): Extension<Caller>,
+    (Scope(scope), tenants): (Scope, Service<dyn Tenants>),
     PathParams(name): PathParams<String>,
     headers: HeaderMap,
     JsonBody(request): JsonBody<UserChangeRequest>,
 ) -> Result<Response, Problem> {
     let expected = expected(&headers)?;
-    let before = authenticator.access().user(&name)?;
+    let before = user_of_scope(&authenticator, &name, &scope)?;
+    let account = request.account.as_ref().and_then(Option::as_deref);
+    check_tenant_of(&tenants.tree(), &scope, (&name, before.tenant.as_deref()), account)?;
     let password_hash = match &request.password {
         Some(password) => Some(authenticator.hash_password("password", &name, password).await?),
         None => None,
@@ -172,9 +199,11 @@ async fn change_user(
 )]
 async fn delete_user(
     Extension(authenticator): Extension<Arc<Authenticator>>,
+    Scope(scope): Scope,
     PathParams(name): PathParams<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
+    user_of_scope(&authenticator, &name, &scope)?;
     let expected = expected(&headers)?;
     with_access(&authenticator, move |access| access.remove_user(&name, expected)).await?;
     Ok(StatusCode::NO_CONTENT)

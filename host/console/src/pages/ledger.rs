@@ -127,7 +127,7 @@ fn list(context: &RequestContext, found: &BalancesView, query: &Form) -> Markup 
         }
         section.card {
             (numeric_table("Ledger accounts, spent ones first", &columns, &rows, &empty))
-            @if found.unsettled > 0 { p.muted { (plural(found.unsettled, "message is", "messages are")) " in flight with a reserved price that is not captured or released yet." } }
+            @if let Some(unsettled) = found.unsettled.filter(|count| *count > 0) { p.muted { (plural(unsettled, "message is", "messages are")) " in flight with a reserved price that is not captured or released yet." } }
         }
         (shown.links("/ledger", &parameters))
         @if context.has_permission(Permission::ManageMoney) { (open_form(context)) }

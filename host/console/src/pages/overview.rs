@@ -27,7 +27,7 @@ use std::collections::HashMap;
 const MAX_PER_CODE: usize = 5;
 
 pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
-    if !context.has_permission(Permission::Read) {
+    if !context.has_permission(Permission::Read) || context.principal.tenant.is_some() {
         return Redirect::to("/messages").into_response();
     }
     let range = ChartRange::named(Form::of(query).text("range"));

@@ -159,6 +159,7 @@ async fn apply_change(
     let name = form.text("name");
     let bodies = form.has("bodies");
     let account = Some(form.text("account").to_owned()).filter(|account| !account.is_empty());
+    let tenant = Some(form.text("tenant").to_owned()).filter(|tenant| !tenant.is_empty());
     let role = || {
         let chosen = ROLES.into_iter().find(|(role, _)| role.to_string() == form.text("role"));
         chosen.map(|(role, _)| role).ok_or_else(|| ApiError::bad_request("This role does not exist."))
@@ -167,7 +168,7 @@ async fn apply_change(
     match form.text("do") {
         "add-user" => {
             let (name, password) = (name.to_owned(), Some(form.raw("password").to_owned()));
-            let request = UserRequest { name, role: role()?, password, account, bodies };
+            let request = UserRequest { name, role: role()?, password, account, tenant, bodies };
             context.send_json(Method::POST, "/v1/users", form, &request).await?;
             Ok(("added", None))
         }
@@ -186,7 +187,8 @@ async fn apply_change(
                 "" => None,
                 days => Some(days.parse().map_err(|_| ApiError::bad_request("Days are a number."))?),
             };
-            let request = TokenRequest { name: name.to_owned(), role: role()?, account, bodies, days };
+            let request =
+                TokenRequest { name: name.to_owned(), role: role()?, account, tenant, bodies, days };
             let answer = context.send_json(Method::POST, "/v1/tokens", form, &request).await?;
             Ok(("added", Some(answer.read::<CreatedTokenView>()?.token)))
         }

@@ -16,6 +16,7 @@ mod pool_tests;
 #[cfg(test)]
 mod reference;
 mod roles;
+mod tenants;
 mod unique_names;
 
 use self::daemon::{
@@ -31,6 +32,7 @@ pub(crate) use self::plugin_sources::{PluginSource, SourceError};
 pub(crate) use self::plugins::FirstBinding;
 use self::plugins::{BindingKeys, HomeKeys, LookupKeys, RouterKeys};
 pub(crate) use self::plugins::{OnLookupFailure, PluginKeys};
+use self::tenants::TenantKeys;
 use self::unique_names::check_unique;
 use crate::logging::LogSettings;
 use crate::opt_out::OptOutKeywords;
@@ -109,6 +111,9 @@ pub(crate) struct Config {
         removed = "is closed, and its connections are unbound"
     )]
     pub(crate) listeners: Vec<ListenerKind>,
+    /// Tenants: customers who have a branch of the accounts and users to themselves.
+    #[key(name = "tenant", named, live = "takes effect at once", removed = "its users see nothing any more")]
+    pub(crate) tenants: Vec<TenantKeys>,
     /// Accounts that submit messages.
     #[key(
         name = "account",
@@ -380,6 +385,7 @@ impl Config {
                 section.error("default-account", what);
             }
         }
+        self.check_tenants(root, &kinds);
         self.check_sinks(root, &known_accounts);
         check_unique(
             &root.sections("pace-bucket"),

@@ -180,7 +180,7 @@ fn zone(section: &Section<'_>, name: &str) -> Option<Zone> {
     zone
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+pub(super) fn check_name(name: &str) -> Result<(), String> {
     let is_valid =
         |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || b".-_".contains(&octet);
     if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_valid) {

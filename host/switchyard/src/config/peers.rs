@@ -34,6 +34,9 @@ pub(crate) struct Account {
     pub(crate) links: LinkAccountOptions,
     #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
     pub(crate) queue: PeerSettings,
+    /// The tenant that the account belongs to: the name of a `[[tenant]]`.
+    #[key(default_as = "none: the account is the carrier's own")]
+    pub(crate) tenant: Option<String>,
     /// Maximum number of MO messages and DLRs queued for the account.
     #[key(range = 1.., default = 1_000_000)]
     queue_limit: u64,

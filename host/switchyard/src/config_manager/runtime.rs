@@ -13,7 +13,7 @@ use business::Business;
 use configuration::{ConfigProblem, Keys as _};
 use engine::{EngineAnswer, Event, PeerSettings};
 use links::{Links, ListenerError, PreparedListeners};
-use model::{Directory, PeerId, PoolAnswer, PoolRequest};
+use model::{Directory, PeerId, PoolAnswer, PoolRequest, TenantTree};
 use parking_lot::Mutex;
 use plugin_peers::PluginPeers;
 use pools::RedisServer;
@@ -99,6 +99,7 @@ pub(crate) struct RuntimeComponents {
     pub(crate) plugin_peers: Arc<PluginPeers>,
     pub(crate) peer_secrets: Arc<hooks::PeerSecrets>,
     pub(crate) peer_roles: Arc<ArcSwap<PeerRoles>>,
+    pub(crate) tenants: Arc<ArcSwap<TenantTree>>,
     pub(crate) account_attributes: Arc<hooks::AccountAttributes>,
     pub(crate) keywords: Arc<ArcSwap<KeywordRules>>,
     pub(crate) tuning: Arc<TunableSettings>,
@@ -250,6 +251,8 @@ impl RuntimeComponents {
         let pace = (pace != from.pace_settings()).then_some(Event::Pace(pace));
         self.core.push(pace.into_iter().chain(queues.into_iter().map(Event::Peer)).collect());
         self.peer_roles.store(Arc::new(to.peer_roles(&self.directory.load())));
+        self.tenants.store(Arc::new(to.tenant_tree()));
+        to.set_tenant_rates(self.registry().accounts());
         self.account_attributes.publish(to.account_attributes());
         self.peer_secrets.publish(to.peer_secrets());
         self.tuning.set(to);

@@ -87,6 +87,8 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/traffic/map", live(move || operation::traffic_map(peers, accounts)))
         .route("/v1/pace-buckets", live(operation::pace_buckets))
         .route("/v1/event-sinks", live(|| vec![operation::event_sink()]))
+        .route("/v1/tenants", live(operation::tenants))
+        .route("/v1/accounts", live(operation::accounts))
         .route("/v1/queues", live(move || operation::queues(peers, accounts)))
         .route("/v1/links", live(move || operation::links(peers, accounts)))
         .route("/v1/links/summary", live(move || LinksSummaryView::of(operation::links(peers, accounts), 8)))
@@ -188,6 +190,8 @@ mod tests {
         ("GET", "/v1/event-sinks", ""),
         ("GET", "/v1/links", ""),
         ("GET", "/v1/links/summary", ""),
+        ("GET", "/v1/tenants", ""),
+        ("GET", "/v1/accounts", ""),
         ("GET", "/v1/drain", ""),
         ("POST", "/v1/drain", "{}"),
         ("DELETE", "/v1/drain", ""),

@@ -45,6 +45,8 @@ fn overview() -> Vec<Row> {
         "/v1/metrics/history",
         "/v1/traffic",
         "/v1/traffic/map",
+        "/v1/tenants",
+        "/v1/accounts",
         "/metrics",
     ];
     paths.into_iter().map(|path| Row::get(path, path)).collect()

@@ -12,6 +12,7 @@ pub fn audit_logs_of_nodes_are_kept_apart(url: &str) {
         record: AuditRecord {
             at: Timestamp(START + serial),
             by: "ann".to_owned(),
+            tenant: None,
             what: "PATCH /v1/users/{name}".to_owned(),
             subject: "a\0b".to_owned(),
             detail: detail.map(str::to_owned),

@@ -382,6 +382,7 @@ pub fn filters_match_the_reference(url: &str) {
                     number: number.map(str::to_owned),
                     side: if who == 2 { Side::Destination } else { Side::Either },
                     account: (who == 1 || who == 4).then(|| "acme".to_owned()),
+                    within: None,
                     peer: (who == 2 || who == 4).then(|| "south".to_owned()),
                     state: (who == 3).then_some(FinalState::Delivered),
                     direction: (who == 4).then_some(model::Direction::Mo),

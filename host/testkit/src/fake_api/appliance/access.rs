@@ -39,6 +39,7 @@ pub(super) fn principal(role_name: &str) -> WhoamiView {
         permissions: Permission::ALL.into_iter().filter(has).collect(),
         bodies: role == Role::Admin,
         account: (role == Role::Account).then(|| "acme".to_owned()),
+        tenant: None,
         csrf: Some(CSRF.to_owned()),
         until: Some(now() + 3_600_000),
     }
@@ -88,6 +89,7 @@ pub(super) fn user(name: &str, role: Role, account: Option<&str>) -> User {
         name: name.to_owned(),
         role,
         account: account.map(str::to_owned),
+        tenant: None,
         bodies: role == Role::Admin,
         password: true,
         version: 1,
@@ -110,6 +112,7 @@ pub(super) fn token() -> TokenInfo {
         name: "monitoring".to_owned(),
         role: Role::Viewer,
         account: None,
+        tenant: None,
         bodies: false,
         made: Timestamp(now() - 86_400_000),
         by: "admin-person".to_owned(),
@@ -125,6 +128,7 @@ pub(super) fn audit() -> AuditPage {
     let change = AuditRecord {
         at: Timestamp(now() - 3_000),
         by: "ada".to_owned(),
+        tenant: None,
         what: "PATCH /v1/configuration".to_owned(),
         subject: String::new(),
         detail: None,
@@ -135,6 +139,7 @@ pub(super) fn audit() -> AuditPage {
     let refused = AuditRecord {
         at: Timestamp(now() - 9_000),
         by: "vera".to_owned(),
+        tenant: None,
         what: "GET /v1/messages/{id} body".to_owned(),
         subject: "81".to_owned(),
         detail: Some("text read".to_owned()),

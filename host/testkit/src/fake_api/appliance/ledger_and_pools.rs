@@ -88,7 +88,7 @@ pub(super) fn balance(name: &str, balance: i64) -> BalanceView {
 
 pub(super) fn ledger(accounts: usize) -> BalancesView {
     let account = |index| balance(&account_name(index), if index == 1 { -5_000_000 } else { 86_745_500 });
-    BalancesView { accounts: (0..accounts).map(account).collect(), unsettled: 31 }
+    BalancesView { accounts: (0..accounts).map(account).collect(), unsettled: Some(31) }
 }
 
 /// The operations on an account, the newest first.

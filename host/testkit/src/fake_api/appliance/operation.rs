@@ -536,3 +536,20 @@ pub(super) fn pace_buckets() -> Vec<api::PaceBucketView> {
     };
     vec![bucket("brand-b1", 0), bucket("campaign-c1", 1_200)]
 }
+
+pub(super) fn tenants() -> Vec<api::TenantView> {
+    let tenant = |name: &str, parent: Option<&str>| api::TenantView {
+        name: name.to_owned(),
+        parent: parent.map(str::to_owned),
+        accounts: vec!["acme".to_owned()],
+    };
+    vec![tenant("northern", None), tenant("northern-shop", Some("northern"))]
+}
+
+pub(super) fn accounts() -> Vec<api::AccountInfo> {
+    let account = |name: &str, tenant: Option<&str>| api::AccountInfo {
+        name: name.to_owned(),
+        tenant: tenant.map(str::to_owned),
+    };
+    vec![account("acme", Some("northern-shop")), account("demo", None)]
+}

@@ -1,0 +1,85 @@
+//! `switchyard tenant`: lists tenants.
+
+use crate::format::value_text;
+use crate::global_args::{GlobalArgs, exit_help};
+use crate::output::{Failure, Output, Streams};
+use api::TenantView;
+use clap::{Args, Subcommand};
+use client::ApiClient;
+use std::process::ExitCode;
+
+const AFTER: &str = concat!(
+    exit_help!(),
+    "
+Examples:
+  switchyard tenant list            # with a token of a tenant: its branch
+  switchyard tenant list --json | jq -r '.[].name'"
+);
+
+/// Arguments of `tenant`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub struct TenantCommand {
+    #[command(subcommand)]
+    task: Task,
+    #[command(flatten)]
+    global: GlobalArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// List the tenants that you may see, with the accounts of their branches.
+    List,
+}
+
+impl TenantCommand {
+    pub(crate) fn run(self, streams: Streams) -> ExitCode {
+        let Self { task, global } = self;
+        global.run(streams, |api, output| task.run(api, output))
+    }
+}
+
+impl Task {
+    fn run(self, api: &ApiClient, output: &Output) -> Result<(), Failure> {
+        match self {
+            Self::List => print_tenants(output, &api.read::<Vec<TenantView>>("/v1/tenants")?),
+        }
+    }
+}
+
+fn print_tenants(output: &Output, tenants: &[TenantView]) -> Result<(), Failure> {
+    if output.json {
+        return output.document(&tenants);
+    }
+    let rows = tenants.iter().map(|tenant| {
+        let accounts = if tenant.accounts.is_empty() { "-".to_owned() } else { tenant.accounts.join(", ") };
+        vec![value_text(&tenant.name), value_text(&tenant.parent), value_text(&accounts)]
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return output.line("no tenants");
+    }
+    output.table(&["TENANT", "PARENT", "ACCOUNTS"], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_api::{FakeApi, run};
+
+    #[test]
+    fn tenants_are_listed_with_their_accounts() {
+        let tenant = |name: &str, parent: Option<&str>, accounts: &[&str]| TenantView {
+            name: name.to_owned(),
+            parent: parent.map(str::to_owned),
+            accounts: accounts.iter().map(|account| (*account).to_owned()).collect(),
+        };
+        let tenants = [tenant("north", None, &["bank", "shop"]), tenant("north-shop", Some("north"), &[])];
+        let api = FakeApi::default().with("GET /v1/tenants", 200, &tenants);
+        let done = run(&api.start(), &["tenant", "list"]);
+        let shown = "TENANT      PARENT  ACCOUNTS\n\
+                     north       -       bank, shop\n\
+                     north-shop  north   -\n";
+        assert_eq!((done.code, done.out.as_str()), (0, shown), "{}", done.error);
+    }
+}

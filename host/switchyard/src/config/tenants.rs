@@ -1,0 +1,224 @@
+//! Tenants: the tree, and the accounts of each.
+
+use super::pace::check_name;
+use super::unique_names::check_unique;
+use super::{Account, Config};
+use configuration::{Keys, Section};
+use model::{MAX_TENANT_DEPTH, TenantTree};
+use ports::{AccountRegistry, TenantRate, default_burst};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// `[[tenant]]`: a customer with accounts and users of its own, and with tenants below it. Its users see only what belongs
+/// to its branch.
+#[derive(Debug, Clone, PartialEq, Keys)]
+#[keys(live = "takes effect at once")]
+pub(crate) struct TenantKeys {
+    /// The tenant's name: 1 to 64 of a-z, 0-9, dot, hyphen and underscore. The names of its users and tokens end with `@` and
+    /// this name.
+    #[key(example = "reseller-north", check = check_name)]
+    pub(crate) name: String,
+    /// The tenant above it: the name of another `[[tenant]]`. At most 8 tenants are above each other.
+    #[key(default_as = "none: directly below the carrier")]
+    pub(crate) parent: Option<String>,
+    /// Maximum messages per second that all accounts of its branch submit together. More are refused, as with the rate of an
+    /// account; segments count.
+    #[key(default_as = "no limit")]
+    pub(crate) rate: Option<f64>,
+    /// Maximum burst.
+    #[key(range = 1..=10_000_000, default_as = "a tenth of `rate`", default_with = default_burst(rate))]
+    pub(crate) burst: u32,
+}
+
+/// Why a tenant has no place in the tree.
+fn misplaced(tenant: &str, parents: &HashMap<&str, Option<&str>>) -> Option<String> {
+    let (mut line, mut next) = (vec![tenant], parents.get(tenant).copied().flatten());
+    while let Some(parent) = next {
+        line.push(parent);
+        if parent == tenant {
+            return Some(format!("the tenants {} are below each other", line.join(", ")));
+        }
+        if line.len() > MAX_TENANT_DEPTH {
+            return Some(format!("more than {MAX_TENANT_DEPTH} tenants are above each other"));
+        }
+        next = parents.get(parent).copied().flatten();
+    }
+    None
+}
+
+impl Config {
+    /// Checks names, parents and the tenants of accounts. `peers`: the names of all accounts and peers, with their kinds.
+    pub(super) fn check_tenants(&self, root: &Section<'_>, peers: &HashMap<&str, &str>) {
+        let sections = root.sections("tenant");
+        check_unique(&sections, self.tenants.iter().map(|tenant| &*tenant.name), "tenant");
+        let parents: HashMap<&str, Option<&str>> =
+            self.tenants.iter().map(|tenant| (&*tenant.name, tenant.parent.as_deref())).collect();
+        let known = || {
+            let names: Vec<&str> = self.tenants.iter().map(|tenant| &*tenant.name).collect();
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        };
+        for (section, tenant) in sections.iter().zip(&self.tenants) {
+            if let Some(kind) = peers.get(&*tenant.name) {
+                let what = format!(
+                    "{:?} is also the name of an account or peer ({kind}); names must differ",
+                    tenant.name
+                );
+                section.error("name", what);
+            }
+            match tenant.parent.as_deref() {
+                Some(parent) if !parents.contains_key(parent) => {
+                    section
+                        .error("parent", format!("{parent:?} is not a [[tenant]]; known are: {}", known()));
+                }
+                _ => {
+                    if let Some(what) = misplaced(&tenant.name, &parents) {
+                        section.error("parent", format!("{what}; change one of their parents"));
+                    }
+                }
+            }
+        }
+        for (section, account) in root.sections("account").iter().zip(&self.accounts) {
+            if let Some(tenant) = account.tenant.as_deref().filter(|tenant| !parents.contains_key(tenant)) {
+                section.error("tenant", format!("{tenant:?} is not a [[tenant]]; known are: {}", known()));
+            }
+        }
+    }
+
+    /// Sets the rates of tenants at the accounts of their branches.
+    pub(crate) fn set_tenant_rates(&self, registry: &AccountRegistry) {
+        let rates: Vec<_> = self
+            .tenants
+            .iter()
+            .filter_map(|tenant| {
+                let name = tenant.name.as_str().into();
+                tenant.rate.map(|rate| TenantRate { tenant: name, rate, burst: tenant.burst })
+            })
+            .collect();
+        let tree = self.tenant_tree();
+        let lines = self.accounts.iter().filter_map(|account| {
+            let tenant = account.tenant.as_ref()?;
+            Some((account.links.peer, tree.line(tenant)))
+        });
+        registry.set_tenants(&rates, lines, Instant::now());
+    }
+
+    /// The tree of tenants, with the accounts of each.
+    pub(crate) fn tenant_tree(&self) -> TenantTree {
+        let shared = |name: &String| Arc::<str>::from(name.as_str());
+        let accounts: HashSet<&str> = self.accounts.iter().map(|account| &*account.links.name).collect();
+        let others: BTreeSet<Arc<str>> =
+            self.names().iter().filter(|name| !accounts.contains(name.as_str())).map(shared).collect();
+        TenantTree::new(
+            self.tenants.iter().map(|tenant| (shared(&tenant.name), tenant.parent.as_ref().map(shared))),
+            self.accounts
+                .iter()
+                .map(|account: &Account| (shared(&account.links.name), account.tenant.as_ref().map(shared))),
+            others,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// With the hash of the password `secret`.
+    const ACCOUNT: &str = concat!(
+        "password-hash = \"$argon2id$v=19$m=64,t=1,p=1$",
+        "85hrG3wk8kcb2sJTCOk1yg$vVqmsA3TKLPeDWcMpGJjcULw5ivDKUITdjoQhpY8L8c\"\n"
+    );
+
+    fn parsed(tables: &str) -> Result<Config, Vec<String>> {
+        let text = format!("[appliance]\ndata = \"/x\"\n{tables}");
+        Config::parse(&text, Path::new("/nowhere"))
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect())
+    }
+
+    fn tenant(name: &str, parent: Option<&str>) -> String {
+        let parent = parent.map_or(String::new(), |parent| format!("parent = \"{parent}\"\n"));
+        format!("[[tenant]]\nname = \"{name}\"\n{parent}")
+    }
+
+    #[test]
+    fn accounts_belong_to_the_branches_above_them() {
+        let tables = format!(
+            "{}{}[[account]]\nname = \"acme\"\ntenant = \"shop\"\n{ACCOUNT}",
+            tenant("shop", Some("north")),
+            tenant("north", None)
+        );
+        let tree = parsed(&tables).unwrap().tenant_tree();
+        assert!(tree.branch("north").accounts.contains("acme"));
+        assert_eq!(tree.tenant_of("acme").map(|tenant| &**tenant), Some("shop"));
+        assert!(parsed("").unwrap().tenant_tree().tenants().next().is_none());
+    }
+
+    #[test]
+    fn unknown_tenants_are_reported_at_their_key() {
+        assert_eq!(
+            parsed(&tenant("shop", Some("north"))).unwrap_err(),
+            ["line 5: tenant[0].parent: \"north\" is not a [[tenant]]; known are: shop"]
+        );
+        let account = format!("[[account]]\nname = \"acme\"\ntenant = \"shop\"\n{ACCOUNT}");
+        assert_eq!(
+            parsed(&account).unwrap_err(),
+            ["line 5: account[0].tenant: \"shop\" is not a [[tenant]]; known are: none"]
+        );
+    }
+
+    #[test]
+    fn a_cycle_is_reported_at_each_of_its_tenants() {
+        let tables =
+            [tenant("a", Some("b")), tenant("b", Some("a")), tenant("c", None), tenant("d", Some("d"))];
+        assert_eq!(
+            parsed(&tables.concat()).unwrap_err(),
+            [
+                "line 5: tenant[0].parent: the tenants a, b, a are below each other; change one of their parents",
+                "line 8: tenant[1].parent: the tenants b, a, b are below each other; change one of their parents",
+                "line 13: tenant[3].parent: the tenants d, d are below each other; change one of their parents",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_tree_has_at_most_eight_levels() {
+        let level = |number: usize| {
+            tenant(&format!("t{number}"), (number > 1).then(|| format!("t{}", number - 1)).as_deref())
+        };
+        let tables = |levels| (1..=levels).map(level).collect::<String>();
+        assert!(parsed(&tables(8)).is_ok());
+        let problems = parsed(&tables(9)).unwrap_err();
+        assert!(
+            problems.len() == 1 && problems[0].contains("tenant[8].parent: more than 8 tenants"),
+            "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn a_rate_is_more_than_nothing() {
+        let with = |rate: &str| parsed(&format!("{}rate = {rate}\n", tenant("shop", None)));
+        assert_eq!(with("25.0").unwrap().tenants[0].burst, 3);
+        assert_eq!(
+            with("0.0").unwrap_err(),
+            ["line 5: tenant[0].rate: must be above 0 messages per second; omit it for no limit"]
+        );
+    }
+
+    #[test]
+    fn a_tenant_has_a_name_of_its_own() {
+        let twice = [tenant("shop", None), tenant("shop", None)].concat();
+        assert_eq!(
+            parsed(&twice).unwrap_err(),
+            ["line 6: tenant[1].name: \"shop\" is also the name of another tenant"]
+        );
+        let account = format!("{}[[account]]\nname = \"shop\"\n{ACCOUNT}", tenant("shop", None));
+        assert_eq!(
+            parsed(&account).unwrap_err(),
+            [
+                "line 4: tenant[0].name: \"shop\" is also the name of an account or peer (account); names must differ"
+            ]
+        );
+        assert!(parsed(&tenant("Shop 1", None)).is_err());
+    }
+}
