@@ -12,4 +12,5 @@ mod event_stream;
 mod foreign;
 mod refusals;
 mod refused_submissions;
+mod tenants;
 mod traffic;

@@ -3,3 +3,4 @@
 mod configuration;
 mod console;
 mod openapi;
+mod tenants;
