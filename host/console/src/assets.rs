@@ -3,7 +3,7 @@
 //! The font is Inter with weights of 400 to 700 and the characters of Western European languages, and digits of one width: a subset
 //! of `inter-latin-wght-normal.woff2` of npm `@fontsource-variable/inter` 5.3.0 by PyPI `fonttools`
 //! (`varLib.instancer … wght=400:700`, then the mapping of `tnum` in GSUB reduced to the digits, so that hyphens and parentheses in
-//! texts keep their width, then `pyftsubset --layout-features=kern,liga,calt,tnum,ccmp,locl,mark,mkmk --no-hinting
+//! texts keep their width, then `pyftsubset --layout-features=kern,tnum --no-hinting
 //! --flavor=woff2`). Its license has to be in each copy.
 
 use axum::http::header;

@@ -5,11 +5,11 @@ use crate::format::count;
 use maud::{Markup, html};
 
 /// The maximum number of names that a field suggests.
-const MAX_SUGGESTIONS: usize = 100;
+const MAX_SUGGESTIONS: usize = 50;
 
 /// Suggestions for the fields that name this list: the first names.
 pub(crate) fn suggestions<'a>(id: &str, names: impl Iterator<Item = &'a str>) -> Markup {
-    html! { datalist id=(id) { @for name in names.take(MAX_SUGGESTIONS) { option value=(name) {} } } }
+    html! { datalist id=(id) { @for name in names.take(MAX_SUGGESTIONS) { option value=(name); } } }
 }
 
 /// A value of the choice: its name in the address, its label, and the number of entries that have it.
