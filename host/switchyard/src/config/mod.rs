@@ -329,10 +329,7 @@ impl Config {
         }));
         self.check_names(root);
         self.set_redaction_key(root);
-        let encrypts = self.accounts.iter().map(|account| account.encrypt_texts);
-        let sections = root.sections("account");
-        let accounts = encrypts.zip(&sections);
-        self.privacy.check_encryption(&root.section("privacy"), accounts, self.cluster.is_some());
+        self.check_encryption(root);
     }
 
     /// The peers, gateways and so on of the document, by kind and section, with their names.
