@@ -11,5 +11,4 @@ mod older;
 mod privacy;
 mod supervision;
 mod survival;
-mod text_encryption;
 mod upgrade;
