@@ -141,7 +141,6 @@ impl HistoryExport {
         crate::record::columns(self.fields.body, self.fields.trace)
             .into_iter()
             .map(|(name, _)| name)
-            .filter(|name| *name != "text_key")
             .collect()
     }
 

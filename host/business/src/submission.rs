@@ -185,7 +185,6 @@ fn one(
         text,
         tlvs,
         protocol_fields,
-        sealed: None,
         accepted_at: Timestamp::default(),
         scheduled,
         expires_at: start + validity,

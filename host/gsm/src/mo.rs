@@ -216,7 +216,6 @@ fn message(
         } else {
             Bytes::new()
         },
-        sealed: None,
         accepted_at: Timestamp::default(),
         scheduled: None,
         expires_at: expires_at.map_or(default, Timestamp),

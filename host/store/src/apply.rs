@@ -9,20 +9,15 @@ use crate::tables::{
     PROGRESS, SETTLEMENTS,
 };
 use crate::{StoreError, StoredMessage, pool_changes};
-use codec::{ContentCipher, RecordDecoder, put_short};
+use codec::{RecordDecoder, put_short};
 use model::{Batch, FinalRecord, Message, MessageId};
 use redb::{ReadableTableMetadata as _, WriteTransaction};
 
 /// Writes merged changes.
-pub(crate) fn apply(
-    transaction: &WriteTransaction,
-    pending: &Pending,
-    cipher: Option<&dyn ContentCipher>,
-) -> Result<(), StoreError> {
+pub(crate) fn apply(transaction: &WriteTransaction, pending: &Pending) -> Result<(), StoreError> {
     let mut buffer = Vec::with_capacity(512);
     if !pending.messages.is_empty() {
-        let mut encoded = Vec::with_capacity(512);
-        write_messages(transaction, pending, cipher, (&mut buffer, &mut encoded))?;
+        write_messages(transaction, pending, &mut buffer)?;
     }
     if !(pending.submit_attempts.is_empty() && pending.submit_rows_done.is_empty()) {
         let mut attempts = transaction.open_table(HANDED)?;
@@ -52,30 +47,22 @@ pub(crate) fn apply(
     Ok(checked::seal_meta(&mut meta)?)
 }
 
-/// Inserts the row of a message, and of its end in table `finished`. `encoded` is a buffer of its own, since the encryption may
-/// fail.
-fn insert_message(
-    table: &mut redb::Table<'_, u64, &'static [u8]>,
+fn insert_finished(
+    finished: &mut redb::Table<'_, u64, &'static [u8]>,
     id: &u64,
-    (buffer, encoded): (&mut Vec<u8>, &mut Vec<u8>),
-    (message, ended): (&Message, Option<&FinalRecord>),
-    cipher: Option<&dyn ContentCipher>,
+    buffer: &mut Vec<u8>,
+    (message, ended): (&Message, &FinalRecord),
 ) -> Result<(), StoreError> {
-    encoded.clear();
-    codec::encode_message_with(encoded, message, cipher)?;
-    Ok(checked::insert(table, id, buffer, |out| {
-        out.extend_from_slice(encoded);
-        if let Some(ended) = ended {
-            codec::encode_final(out, ended);
-        }
+    Ok(checked::insert(finished, id, buffer, |out| {
+        codec::encode_message(out, message);
+        codec::encode_final(out, ended);
     })?)
 }
 
 fn write_messages(
     transaction: &WriteTransaction,
     pending: &Pending,
-    cipher: Option<&dyn ContentCipher>,
-    (buffer, encoded): (&mut Vec<u8>, &mut Vec<u8>),
+    buffer: &mut Vec<u8>,
 ) -> Result<(), StoreError> {
     let mut messages = transaction.open_table(MESSAGES)?;
     let mut progress_table = transaction.open_table(PROGRESS)?;
@@ -90,7 +77,7 @@ fn write_messages(
         match state {
             MessageState::Waiting { message, progress } => {
                 if let Some(message) = message {
-                    insert_message(&mut messages, id, (buffer, encoded), (message, None), cipher)?;
+                    checked::insert(&mut messages, id, buffer, |out| codec::encode_message(out, message))?;
                 }
                 if let Some(progress) = progress {
                     checked::insert(&mut progress_table, id, buffer, |out| {
@@ -101,9 +88,7 @@ fn write_messages(
             MessageState::Finished { message, ended, erased } => {
                 let row = if is_waiting_row { messages.remove(id)? } else { None };
                 match (message, row, erased) {
-                    (Some(message), _, _) => {
-                        insert_message(&mut finished, id, (buffer, encoded), (message, Some(ended)), cipher)?;
-                    }
+                    (Some(message), _, _) => insert_finished(&mut finished, id, buffer, (message, ended))?,
                     (None, Some(row), None) => {
                         let record =
                             checked::record::<u64>(id, row.value()).map_err(damaged("messages", *id))?;
@@ -117,13 +102,7 @@ fn write_messages(
                         let mut message = decode_waiting(&mut decoder, MessageId(*id), row.value())?;
                         let mut ended = ended.clone();
                         erasure.apply(&mut message, &mut ended);
-                        insert_message(
-                            &mut finished,
-                            id,
-                            (buffer, encoded),
-                            (&message, Some(&ended)),
-                            cipher,
-                        )?;
+                        insert_finished(&mut finished, id, buffer, (&message, &ended))?;
                     }
                     (None, None, _) => continue,
                 }
@@ -139,7 +118,7 @@ fn write_messages(
                 drop(row);
                 if let StoredMessage::Finished(mut message, mut ended) = found {
                     erasure.apply(&mut message, &mut ended);
-                    insert_message(&mut finished, id, (buffer, encoded), (&message, Some(&ended)), cipher)?;
+                    insert_finished(&mut finished, id, buffer, (&message, &ended))?;
                 }
             }
             MessageState::Removed if *stored == StoredIn::Finished => {

@@ -322,8 +322,7 @@ where
             Some(column) => row.try_get::<Option<&str>, _>(column)?.unwrap_or_default(),
             None => "",
         };
-        let key = row.try_get::<Option<i64>, _>(2)?;
-        if !batch.push(row.try_get(0)?, (decision, key), text, trace.as_bytes()) {
+        if !batch.push(row.try_get(0)?, decision, text, trace.as_bytes()) {
             break;
         }
     }
