@@ -49,6 +49,7 @@ const PAGES: &[ManualPage] = manual_pages![
     "guide/sgip",
     "guide/smpp",
     "guide/subscribers-command-line",
+    "guide/tenants",
     "guide/tls-and-users",
     "internals/cluster-faults",
     "internals/invariants",
