@@ -13,6 +13,22 @@ pub enum StoredMessage {
     Finished(Message, FinalRecord),
 }
 
+impl StoredMessage {
+    /// The message, waiting or finished.
+    #[must_use]
+    pub fn message(&self) -> &Message {
+        let (Self::Waiting(message, _) | Self::Finished(message, _)) = self;
+        message
+    }
+
+    /// Like [`StoredMessage::message`], by value.
+    #[must_use]
+    pub fn into_message(self) -> Message {
+        let (Self::Waiting(message, _) | Self::Finished(message, _)) = self;
+        message
+    }
+}
+
 pub(crate) fn damaged(table: &'static str, id: u64) -> impl Fn(RecordError) -> StoreError {
     move |source| StoreError::Record { table, id, source }
 }

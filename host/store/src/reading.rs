@@ -75,9 +75,7 @@ impl Store {
             contents.push(if let Some(row) = messages.get(id.0)? {
                 Some(decode_waiting(&mut decoder, *id, row.value())?)
             } else if let Some(row) = finished.get(id.0)? {
-                match decode_finished(&mut decoder, *id, row.value())? {
-                    StoredMessage::Waiting(message, _) | StoredMessage::Finished(message, _) => Some(message),
-                }
+                Some(decode_finished(&mut decoder, *id, row.value())?.into_message())
             } else {
                 None
             });
@@ -212,12 +210,7 @@ impl Store {
                 .map(|key| key.at)
                 .map_err(damaged("keys", serial))
         });
-        let message = match self.newest(MessageId(u64::MAX), 1)?.pop() {
-            Some(StoredMessage::Waiting(message, _) | StoredMessage::Finished(message, _)) => {
-                Some(message.accepted_at)
-            }
-            None => None,
-        };
+        let message = self.newest(MessageId(u64::MAX), 1)?.pop().map(|found| found.message().accepted_at);
         Ok(key.transpose()?.into_iter().chain(message).max())
     }
 

@@ -44,8 +44,8 @@ impl ErasureService {
     fn submitter_of(&self, id: MessageId) -> Result<Option<String>, Problem> {
         let found = self.store.find(id);
         let found = found.map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
-        if let Some(StoredMessage::Waiting(message, _) | StoredMessage::Finished(message, _)) = found {
-            return Ok(Some(self.directory.load().name(message.origin).to_string()));
+        if let Some(found) = found {
+            return Ok(Some(self.directory.load().name(found.message().origin).to_string()));
         }
         let Some(history) = &self.history else { return Ok(None) };
         let record = history.get(id);

@@ -223,10 +223,7 @@ impl MessageService {
                 self.store.scan_backwards(before, left, most, |id, summary| search.check_header(id, summary));
             let mut looked =
                 looked.map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
-            looked.found.retain(|found| {
-                let (StoredMessage::Waiting(message, _) | StoredMessage::Finished(message, _)) = found;
-                search.matches_subscriber(message)
-            });
+            looked.found.retain(|found| search.matches_subscriber(found.message()));
             let waiting: Vec<MessageId> = looked
                 .found
                 .iter()
@@ -319,12 +316,11 @@ impl MessageService {
         let page = history.runtime.block_on(page).map_err(|error| {
             Problem::new(ProblemKind::Unavailable, format!("the archive cannot be read: {error}"))
         })?;
-        let is_wanted = |record: &&Record| {
+        let is_wanted = |record: &Record| {
             search.matches_submission(record.submission())
                 && search.subscriber.as_ref().is_none_or(|subscriber| subscriber.has_record(record))
         };
-        let wanted: Vec<MessageId> = page.records.iter().filter(is_wanted).map(|record| record.id).collect();
-        let records = page.records.into_iter().filter(|record| wanted.contains(&record.id));
+        let records = page.records.into_iter().filter(is_wanted);
         for record in records.filter_map(|record| record.within(scope)) {
             rows.entry(record.id).or_insert_with(|| archived_row(&record, numbers));
         }
@@ -411,12 +407,7 @@ impl admin::Messages for MessageService {
         if *scope != AccountScope::Everything {
             let found = self.store.find(id);
             let found = found.map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
-            let (Some(StoredMessage::Waiting(message, _)) | Some(StoredMessage::Finished(message, _))) =
-                found
-            else {
-                return Err(not_waiting());
-            };
-            if !scope.has_account(&self.name_of(message.origin)) {
+            if !found.is_some_and(|found| scope.has_account(&self.name_of(found.message().origin))) {
                 return Err(not_waiting());
             }
         }

@@ -11,9 +11,7 @@ use std::sync::Arc;
 use store::{Store, StoredMessage};
 
 fn id(found: &StoredMessage) -> MessageId {
-    match found {
-        StoredMessage::Waiting(message, _) | StoredMessage::Finished(message, _) => message.id,
-    }
+    found.message().id
 }
 
 proptest! {
