@@ -138,7 +138,7 @@ fn check_tenant(name: &str, tenant: Option<&str>) -> Result<(), AccessError> {
     }
 }
 
-/// A tenant does not use up the names of all others.
+/// A tenant does not use up the names of all others. `tenants`: those of the users, or tokens, so far.
 fn check_tenant_limit<'a>(
     tenants: impl Iterator<Item = Option<&'a str>>,
     tenant: Option<&str>,
@@ -205,8 +205,8 @@ impl UserDirectory {
         check_name(&new.name)?;
         check_tenant(&new.name, new.tenant.as_deref())?;
         check_account(new.role, new.account.as_deref())?;
-        let of_tenant = self.users.values().filter(|user| user.tenant.is_some());
-        check_tenant_limit(of_tenant.map(|user| user.tenant.as_deref()), new.tenant.as_deref())?;
+        let tenants = self.users.values().map(|user| user.tenant.as_deref());
+        check_tenant_limit(tenants, new.tenant.as_deref())?;
         if self.users.contains_key(new.name.as_str()) {
             return Err(AccessError::Taken { what: "user", name: new.name });
         }
@@ -299,8 +299,8 @@ impl UserDirectory {
         check_name(&new.name)?;
         check_tenant(&new.name, new.tenant.as_deref())?;
         check_account(new.role, new.account.as_deref())?;
-        let of_tenant = self.tokens.values().filter(|token| token.tenant.is_some());
-        check_tenant_limit(of_tenant.map(|token| token.tenant.as_deref()), new.tenant.as_deref())?;
+        let tenants = self.tokens.values().map(|token| token.tenant.as_deref());
+        check_tenant_limit(tenants, new.tenant.as_deref())?;
         if self.tokens.contains_key(new.name.as_str()) {
             return Err(AccessError::Taken { what: "token", name: new.name });
         }

@@ -1,29 +1,18 @@
 //! The API of tenants and of accounts.
 
 use crate::authz::Scope;
-use crate::problem::Problem;
-use crate::service::{Provides, Service, call_json};
+use crate::service::{Provides, Service};
 use api::{AccountInfo, TenantView};
 use axum::Json;
-use model::{AccountScope, TenantTree};
+use model::TenantTree;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The tenants of the configuration, and the accounts.
+/// The tenants and accounts of the configuration.
 pub trait Tenants: Send + Sync + 'static {
-    /// The tree of tenants. Does not block.
+    /// The tree of tenants, with the accounts of each. Does not block.
     fn tree(&self) -> Arc<TenantTree>;
-    /// The tenants of the scope, by name.
-    ///
-    /// # Errors
-    /// If the daemon is shutting down.
-    fn tenants(&self, scope: &AccountScope) -> Result<Vec<TenantView>, Problem>;
-    /// The accounts of the scope, by name.
-    ///
-    /// # Errors
-    /// If the daemon is shutting down.
-    fn accounts(&self, scope: &AccountScope) -> Result<Vec<AccountInfo>, Problem>;
 }
 
 /// A node without a configuration of tenants: callers who belong to one see nothing.
@@ -32,14 +21,6 @@ pub(crate) struct NoTenants;
 impl Tenants for NoTenants {
     fn tree(&self) -> Arc<TenantTree> {
         Arc::default()
-    }
-
-    fn tenants(&self, _: &AccountScope) -> Result<Vec<TenantView>, Problem> {
-        Ok(Vec::new())
-    }
-
-    fn accounts(&self, _: &AccountScope) -> Result<Vec<AccountInfo>, Problem> {
-        Ok(Vec::new())
     }
 }
 
@@ -53,11 +34,15 @@ pub(crate) fn routes<S: Provides<dyn Tenants>>() -> OpenApiRouter<S> {
     path = "/v1/tenants",
     responses((status = 200, description = "The tenants, by name.", body = Vec<TenantView>)),
 )]
-async fn list_tenants(
-    backend: Service<dyn Tenants>,
-    Scope(scope): Scope,
-) -> Result<Json<Vec<TenantView>>, Problem> {
-    call_json(backend, move |backend| backend.tenants(&scope)).await
+async fn list_tenants(backend: Service<dyn Tenants>, Scope(scope): Scope) -> Json<Vec<TenantView>> {
+    let tree = backend.tree();
+    let shown = tree.tenants().filter(|(name, _)| scope.has_tenant(Some(name)));
+    let view = |(name, parent): (&Arc<str>, Option<&Arc<str>>)| TenantView {
+        name: name.to_string(),
+        parent: parent.filter(|parent| scope.has_tenant(Some(parent))).map(ToString::to_string),
+        accounts: tree.branch(name).accounts.iter().map(ToString::to_string).collect(),
+    };
+    Json(shown.map(view).collect())
 }
 
 /// Lists the accounts: those of the caller's branch, or all.
@@ -66,9 +51,12 @@ async fn list_tenants(
     path = "/v1/accounts",
     responses((status = 200, description = "The accounts, by name.", body = Vec<AccountInfo>)),
 )]
-async fn list_accounts(
-    backend: Service<dyn Tenants>,
-    Scope(scope): Scope,
-) -> Result<Json<Vec<AccountInfo>>, Problem> {
-    call_json(backend, move |backend| backend.accounts(&scope)).await
+async fn list_accounts(backend: Service<dyn Tenants>, Scope(scope): Scope) -> Json<Vec<AccountInfo>> {
+    let tree = backend.tree();
+    let shown = tree.accounts().filter(|(name, _)| scope.has_account(name));
+    let info = |(name, tenant): (&Arc<str>, Option<&Arc<str>>)| AccountInfo {
+        name: name.to_string(),
+        tenant: tenant.map(ToString::to_string),
+    };
+    Json(shown.map(info).collect())
 }

@@ -42,13 +42,13 @@ fn check_tenant_of(
     let invalid = |field, what: String| Err(AccessError::Invalid { field, what }.into());
     let Some(tenant) = tenant else {
         return match name.rsplit_once('@') {
-            Some((_, suffix)) if tree.tenants().any(|(tenant, _)| **tenant == *suffix) => {
+            Some((_, suffix)) if tree.has_tenant(suffix) => {
                 invalid("name", format!("names with @{suffix} are for users of the tenant {suffix}"))
             }
             _ => Ok(()),
         };
     };
-    if !tree.tenants().any(|(known, _)| **known == *tenant) || !scope.has_tenant(Some(tenant)) {
+    if !tree.has_tenant(tenant) || !scope.has_tenant(Some(tenant)) {
         return invalid("tenant", format!("there is no tenant {tenant:?}"));
     }
     match account {

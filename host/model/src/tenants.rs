@@ -93,10 +93,10 @@ impl TenantTree {
         self.accounts.iter().map(|(name, tenant)| (name, tenant.as_ref()))
     }
 
-    /// The tenant of an account.
+    /// Whether there is a tenant of this name.
     #[must_use]
-    pub fn tenant_of(&self, account: &str) -> Option<&Arc<str>> {
-        self.accounts.get(account)?.as_ref()
+    pub fn has_tenant(&self, name: &str) -> bool {
+        self.parents.contains_key(name)
     }
 
     /// A tenant's branch. That of an unknown tenant is empty: its users see nothing.

@@ -235,8 +235,9 @@ impl Daemon {
             None => None,
         };
 
-        let tenants = Arc::new(ArcSwap::from_pointee(config.tenant_tree()));
-        config.set_tenant_rates(registry.accounts());
+        let tenants = config.tenant_tree();
+        config.set_tenant_rates(&tenants, registry.accounts());
+        let tenants = Arc::new(ArcSwap::from_pointee(tenants));
         let tuning = Arc::new(TunableSettings::of(&config));
         let config_manager = Arc::new(startup.config_manager(config.clone()));
         let backups = backups(&config, &store, (&counter_writer, &values), &access, &config_manager);

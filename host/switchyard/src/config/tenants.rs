@@ -85,8 +85,8 @@ impl Config {
         }
     }
 
-    /// Sets the rates of tenants at the accounts of their branches.
-    pub(crate) fn set_tenant_rates(&self, registry: &AccountRegistry) {
+    /// Sets the rates of tenants at the accounts of their branches. `tree`: the tree of this configuration.
+    pub(crate) fn set_tenant_rates(&self, tree: &TenantTree, registry: &AccountRegistry) {
         let rates: Vec<_> = self
             .tenants
             .iter()
@@ -95,7 +95,6 @@ impl Config {
                 tenant.rate.map(|rate| TenantRate { tenant: name, rate, burst: tenant.burst })
             })
             .collect();
-        let tree = self.tenant_tree();
         let lines = self.accounts.iter().filter_map(|account| {
             let tenant = account.tenant.as_ref()?;
             Some((account.links.peer, tree.line(tenant)))
@@ -150,7 +149,9 @@ mod tests {
         );
         let tree = parsed(&tables).unwrap().tenant_tree();
         assert!(tree.branch("north").accounts.contains("acme"));
-        assert_eq!(tree.tenant_of("acme").map(|tenant| &**tenant), Some("shop"));
+        let tenants: Vec<_> =
+            tree.accounts().map(|(account, tenant)| (&**account, tenant.map(|one| &**one))).collect();
+        assert_eq!(tenants, [("acme", Some("shop"))]);
         assert!(parsed("").unwrap().tenant_tree().tenants().next().is_none());
     }
 

@@ -251,8 +251,9 @@ impl RuntimeComponents {
         let pace = (pace != from.pace_settings()).then_some(Event::Pace(pace));
         self.core.push(pace.into_iter().chain(queues.into_iter().map(Event::Peer)).collect());
         self.peer_roles.store(Arc::new(to.peer_roles(&self.directory.load())));
-        self.tenants.store(Arc::new(to.tenant_tree()));
-        to.set_tenant_rates(self.registry().accounts());
+        let tenants = Arc::new(to.tenant_tree());
+        to.set_tenant_rates(&tenants, self.registry().accounts());
+        self.tenants.store(tenants);
         self.account_attributes.publish(to.account_attributes());
         self.peer_secrets.publish(to.peer_secrets());
         self.tuning.set(to);
