@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 use crate::HookError;
+use crate::compile::Priority;
 use sha2::{Digest, Sha256};
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -31,11 +32,12 @@ pub(crate) fn load_or_compile(
     engine: &Engine,
     version: &str,
     component: &[u8],
+    priority: Priority,
 ) -> Result<Component, HookError> {
     if let Some(compiled) = load(folder, engine, version, component) {
         return Ok(compiled);
     }
-    let compiled = crate::compile::compile(engine, component)?;
+    let compiled = crate::compile::compile(engine, component, priority)?;
     store_compiled(folder, engine, version, component, &compiled);
     Ok(compiled)
 }

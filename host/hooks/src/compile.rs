@@ -1,4 +1,4 @@
-//! Compilation at the lowest priority, so that traffic is not slowed down.
+//! Compilation, at the lowest priority while there is traffic, so that it is not slowed down.
 
 use crate::HookError;
 use wasmtime::Engine;
@@ -12,14 +12,24 @@ pub(crate) fn lower_priority() {
     }
 }
 
-/// Compiles a component on a dedicated thread with the lowest priority: if traffic uses all processors, the compilation
-/// takes longer and traffic is not slowed down. For the same reason the engine does not compile on several threads.
-pub(crate) fn compile(engine: &Engine, octets: &[u8]) -> Result<Component, HookError> {
+/// The priority of a compilation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Priority {
+    /// The daemon's own. Nothing passes before the compilation ends, and on a busy machine the lowest priority would put it off for minutes.
+    Normal,
+    /// If traffic uses all processors, the compilation takes longer and traffic is not slowed down.
+    Lowest,
+}
+
+/// Compiles a component on a dedicated thread. The engine does not compile on several threads, so that traffic keeps a processor.
+pub(crate) fn compile(engine: &Engine, octets: &[u8], priority: Priority) -> Result<Component, HookError> {
     let compiled = std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("hook-compile".to_owned())
             .spawn_scoped(scope, || {
-                lower_priority();
+                if priority == Priority::Lowest {
+                    lower_priority();
+                }
                 Component::new(engine, octets).map_err(|error| HookError::Broken(format!("{error:#}")))
             })
             .map(std::thread::ScopedJoinHandle::join)

@@ -208,6 +208,11 @@ impl Hooks {
         Ok(hooks)
     }
 
+    /// Compilations have the lowest priority from now on, since messages pass.
+    pub fn begin_traffic(&self) {
+        self.deps.library.begin_traffic();
+    }
+
     /// Compiles the stored plugins of this folder, and these components beside them, as far as they are not compiled yet, so that
     /// [`Hooks::open`] and [`Hooks::upload`] need not. Returns how many stored ones there are; one that does not compile is left out.
     ///
@@ -219,6 +224,8 @@ impl Hooks {
         components: &[Vec<u8>],
     ) -> Result<usize, HookError> {
         let library = Library::open(folder, options.trust.clone())?;
+        // A leader waits for this node's acknowledgements.
+        library.begin_traffic();
         let runtime = Runtime::new(options.memory, options.instances, None)?;
         for octets in components {
             library.compile(&runtime.engine, octets)?;

@@ -2,6 +2,7 @@
 
 use crate::HookError;
 use crate::NewComponent;
+use crate::compile::Priority;
 use crate::contract::{self, WitVersion};
 use crate::debug_info::strip_debug_info;
 use crate::signature::Trust;
@@ -11,6 +12,7 @@ use model::{Hook, hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -62,6 +64,7 @@ pub(crate) struct StoredComponent {
 pub(crate) struct Library {
     folder: PathBuf,
     trust: Trust,
+    has_traffic: AtomicBool,
 }
 
 /// Writes a file atomically.
@@ -96,7 +99,16 @@ impl Library {
             let path = folder.join(part);
             std::fs::create_dir_all(&path).map_err(HookError::storage(&path))?;
         }
-        Ok(Self { folder: folder.to_owned(), trust })
+        Ok(Self { folder: folder.to_owned(), trust, has_traffic: AtomicBool::new(false) })
+    }
+
+    /// From now on, compilations must not slow down traffic.
+    pub(crate) fn begin_traffic(&self) {
+        self.has_traffic.store(true, Relaxed);
+    }
+
+    fn priority(&self) -> Priority {
+        if self.has_traffic.load(Relaxed) { Priority::Lowest } else { Priority::Normal }
     }
 
     pub(crate) fn artefact_folder(&self) -> PathBuf {
@@ -143,7 +155,7 @@ impl Library {
         let is_stored = stored.is_some();
         let compiled = match stored {
             Some(compiled) => compiled,
-            None => crate::compile::compile(engine, octets)?,
+            None => crate::compile::compile(engine, octets, self.priority())?,
         };
         let (hook, wit) = contract::identify(engine, &compiled)?;
         let policy_schema = policy_schema::read(octets)?.is_some();
@@ -187,7 +199,8 @@ impl Library {
     pub(crate) fn compile(&self, engine: &Engine, octets: &[u8]) -> Result<(), HookError> {
         let sha256 = sha256_hex(octets);
         let version = &sha256[..VERSION_DIGITS];
-        crate::artefact::load_or_compile(&self.artefact_folder(), engine, version, octets).map(drop)
+        crate::artefact::load_or_compile(&self.artefact_folder(), engine, version, octets, self.priority())
+            .map(drop)
     }
 
     /// Refuses a component with the same version digits but another digest than the stored one. A damaged file may be
@@ -325,7 +338,8 @@ impl Library {
             let signature = std::fs::read_to_string(path.with_extension("sig")).ok();
             self.trust.verify(&octets, signature.as_deref())?;
         }
-        let component = crate::artefact::load_or_compile(&self.artefact_folder(), engine, version, &octets)?;
+        let (folder, priority) = (self.artefact_folder(), self.priority());
+        let component = crate::artefact::load_or_compile(&folder, engine, version, &octets, priority)?;
         let (hook, wit) = contract::identify(engine, &component)?;
         Ok(StoredComponent { component, hook, wit })
     }

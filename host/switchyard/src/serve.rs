@@ -395,6 +395,7 @@ impl Daemon {
                 None => StopSignals::new()?,
             };
             let admin_threads = runtimes.admin.handle();
+            self.routing.hooks.begin_traffic();
             listeners::open(&config, &front_ends, &services, self.components, self.limiter, admin_threads)
                 .await?;
             Ok(tokio::select! {
