@@ -21,4 +21,5 @@ pub mod redis;
 pub mod reference_page;
 pub mod sample;
 pub mod sample_sp;
+mod shared_artefacts;
 pub mod test_daemon;

@@ -1,6 +1,7 @@
 //! A real daemon in its own folder, on its own ports, for tests and measurements.
 
 use crate::etcd::EtcdServers;
+use crate::shared_artefacts;
 use anyhow::{Context, Result, bail, ensure};
 use api::ClusterView;
 use parking_lot::{Condvar, Mutex};
@@ -347,6 +348,7 @@ impl TestDaemonConfig {
     /// Starts the daemon without waiting.
     pub fn launch(&self) -> Result<TestDaemon> {
         let config = self.write()?;
+        shared_artefacts::lend(&self.data())?;
         let begun = Instant::now();
         let mut process = match &self.namespace {
             Some(namespace) => crate::namespace::command(namespace, &self.binary),
@@ -678,5 +680,7 @@ impl Drop for TestDaemon {
         // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
+        // Its test may have removed the folder. What is not collected is compiled again.
+        let _ = shared_artefacts::collect(&self.config.data());
     }
 }

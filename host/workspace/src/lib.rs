@@ -78,6 +78,8 @@ pub fn cargo() -> Command {
 pub const DAEMON_VARIABLE: &str = "SWITCHYARD_TEST_DAEMON";
 /// Environment variable: folder of the plugins that tests and workloads use.
 pub const PLUGINS_VARIABLE: &str = "SWITCHYARD_TEST_PLUGINS";
+/// Environment variable: folder in which the daemons of a test run share what they have compiled.
+pub const ARTEFACTS_VARIABLE: &str = "SWITCHYARD_TEST_ARTEFACTS";
 
 /// How programs are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

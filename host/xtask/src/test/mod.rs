@@ -24,7 +24,7 @@ use clap::ValueEnum;
 use executable::{Executable, TestKind};
 use phases::Phases;
 use run::Selection;
-use workspace::{DAEMON_VARIABLE, PLUGINS_VARIABLE, Profile, packages, plugins};
+use workspace::{ARTEFACTS_VARIABLE, DAEMON_VARIABLE, PLUGINS_VARIABLE, Profile, packages, plugins};
 
 /// Name of the modules of tests that need foreign programs.
 const FOREIGN: &str = "foreign::";
@@ -125,6 +125,9 @@ fn prepare(phases: &mut Phases) -> Result<()> {
     let programs = phases.time("programs", || workspace::build(Profile::Debug, &programs))?;
     run::pass(PLUGINS_VARIABLE, folder);
     run::pass(DAEMON_VARIABLE, programs.join("switchyard"));
+    let artefacts = workspace::target().join("test-artefacts");
+    std::fs::create_dir_all(&artefacts).with_context(|| format!("making {}", artefacts.display()))?;
+    run::pass(ARTEFACTS_VARIABLE, artefacts);
     Ok(())
 }
 
