@@ -229,7 +229,7 @@ fn a_sink_logs_in_to_kafka_by_each_mechanism() -> Result<()> {
         let sink = |password: &str| {
             format!(
                 "[[event-sink]]\nname = \"bus\"\nurl = \"kafka://127.0.0.1:{port}\"\ntoken = \"switchyard:{password}\"\n\
-                 {key}timeout = \"2s\"\ntypes = [\"accepted\"]\n"
+                 {key}types = [\"accepted\"]\n"
             )
         };
         // With a wrong password, the sink is down, and says why.

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// 2026-03-01 00:00 UTC, in milliseconds.
 pub const START: u64 = 1_772_323_200_000;
@@ -223,14 +223,13 @@ impl TestSource {
         self.messages.lock().keys().copied().collect()
     }
 
-    /// Waits until at most `left` messages remain.
+    /// Waits until at most `left` messages remain, for as long as their number falls.
     pub fn wait_for(&self, left: usize) {
-        let deadline = Instant::now() + Duration::from_secs(300);
         let mut messages = self.messages.lock();
         while messages.len() > left {
             assert!(
-                !self.changed.wait_until(&mut messages, deadline).timed_out(),
-                "{} messages were not archived in time",
+                !self.changed.wait_for(&mut messages, Duration::from_secs(300)).timed_out(),
+                "{} messages remain and none is archived",
                 messages.len()
             );
         }
