@@ -348,16 +348,18 @@ fn rotel() -> Result<()> {
     virtual_environment("rotel", ROTEL, &crate::peers().join("rotel/bin/python"))
 }
 
-/// Installs a PyPI package into an environment of its own, unless `program`, which it brings, is there in this version.
+/// Installs a PyPI package into an environment of its own, unless `program`, which it brings, is there in this version. The programs
+/// of an environment name its path, so one that was moved is installed again.
 fn virtual_environment(name: &str, requirement: &str, program: &Path) -> Result<()> {
     let venv = crate::peers().join(name);
     let done = venv.join("complete");
-    if program.exists() && std::fs::read_to_string(&done).is_ok_and(|text| text == requirement) {
+    let wanted = format!("{requirement} in {}", venv.display());
+    if program.exists() && std::fs::read_to_string(&done).is_ok_and(|text| text == wanted) {
         return Ok(());
     }
     println!("setup: PyPI {requirement} into {}", venv.display());
     crate::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
     let mut pip = Command::new(venv.join("bin/pip"));
     crate::run(pip.args(["install", "--quiet", "--disable-pip-version-check", requirement]))?;
-    Ok(std::fs::write(done, requirement)?)
+    Ok(std::fs::write(done, wanted)?)
 }
