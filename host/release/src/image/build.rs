@@ -135,6 +135,11 @@ impl Built {
         self.folder.join("switchyard.raw")
     }
 
+    /// The daemon's program in the system.
+    pub(crate) fn daemon(&self) -> PathBuf {
+        self.folder.join("root/usr/bin/switchyard")
+    }
+
     /// The packages of the system, as its dpkg lists them.
     fn packages(&self) -> Result<Vec<Debian>> {
         let list = self.folder.join("root/usr/lib/switchyard/packages");

@@ -1,6 +1,7 @@
 //! The test of the image: it boots and serves, loses nothing in power cuts, takes an update and keeps its state, rolls back
 //! an update that does not come up, and does what the manual says.
 
+mod cluster;
 mod first_boot;
 mod guide_chapter;
 mod updates;
@@ -135,6 +136,12 @@ fn run_test(built: &Built, options: &Options, folder: &Path) -> Result<()> {
     test.check_tally()?;
     if does(TestPart::Guide) {
         test.chapter(running, built, options, folder, &updates)?;
+    } else {
+        running.power_off()?;
+    }
+
+    if does(TestPart::Cluster) {
+        test.cluster(built, options, folder)?;
     }
 
     println!("image: the whole test took {} s", test.begun.elapsed().as_secs());

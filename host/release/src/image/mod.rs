@@ -38,7 +38,7 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = virtual_machine::Firmware::Bios)]
     firmware: virtual_machine::Firmware,
     /// Run only these parts of the test; they are preceded by a first start, traffic and a plugin replacement.
-    #[arg(long, value_enum, value_delimiter = ',', default_values = ["cuts", "update", "bad-daemon", "bad-system", "guide"])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["cuts", "update", "bad-daemon", "bad-system", "guide", "cluster"])]
     parts: Vec<TestPart>,
     /// Number of power cuts in the test, besides the one during an update.
     #[arg(long, default_value_t = 5)]
@@ -58,6 +58,8 @@ pub(crate) enum TestPart {
     BadSystem,
     /// The page of the manual about the image.
     Guide,
+    /// Three machines that become a cluster.
+    Cluster,
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {

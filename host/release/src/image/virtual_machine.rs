@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::ffi::OsStr;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -64,7 +64,24 @@ pub(crate) struct VirtualMachine {
     /// A forwarded port on which nothing in the machine listens.
     pub(crate) closed: SocketAddr,
     ssh: SocketAddr,
+    /// Its last octet of the MAC address on a network that the machines of a test share.
+    shared_network: Option<(SharedNetwork, u8)>,
     starts: u32,
+}
+
+/// A network between machines of one test: its UDP port on this host.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SharedNetwork(u16);
+
+impl SharedNetwork {
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self(free_port()?))
+    }
+}
+
+/// The MAC address of a machine on a shared network.
+fn mac_address(last: u8) -> String {
+    format!("52:54:00:77:33:{last:02x}")
 }
 
 fn loopback() -> Result<SocketAddr> {
@@ -87,15 +104,30 @@ impl VirtualMachine {
         let machine = Self::without_image(folder, "disk.raw", acceleration, firmware)?;
         // Sparse, like the image.
         workspace::run(Command::new("cp").arg("--sparse=always").arg(image).arg(&machine.disk))?;
-        // The boot partition begins at the first mebibyte.
-        let mut target = machine.disk.clone().into_os_string();
-        target.push("@@1M");
         // mtools name it by its last part.
         let key = folder.join("authorized_keys");
         std::fs::copy(machine.key().with_extension("pub"), &key)?;
-        copy_to_fat(&[&key], &target, "::/switchyard/")?;
+        machine.provision(&[&key])?;
         machine.enlarge(DISK)?;
         Ok(machine)
+    }
+
+    /// Copies files to the boot partition, as an admin does.
+    pub(crate) fn provision(&self, files: &[&Path]) -> Result<()> {
+        // The boot partition begins at the first mebibyte.
+        let mut target = self.disk.clone().into_os_string();
+        target.push("@@1M");
+        copy_to_fat(files, &target, "::/switchyard/")
+    }
+
+    /// Gives it a second network card on this network, with this address.
+    pub(crate) fn join(&mut self, network: SharedNetwork, address: Ipv4Addr) -> Result<()> {
+        let last = address.octets()[3];
+        self.shared_network = Some((network, last));
+        let file = self.folder.join("50-shared.network");
+        let mac = mac_address(last);
+        std::fs::write(&file, format!("[Match]\nMACAddress={mac}\n[Network]\nAddress={address}/24\n"))?;
+        self.provision(&[&file])
     }
 
     /// Makes a machine with the cloud image and a NoCloud volume that contains a host name, an SSH key, a fixed address and the
@@ -151,6 +183,7 @@ impl VirtualMachine {
             https: loopback()?,
             closed: loopback()?,
             ssh: loopback()?,
+            shared_network: None,
             starts: 0,
         };
         let mut keygen = Command::new("ssh-keygen");
@@ -212,6 +245,10 @@ impl VirtualMachine {
             "-no-user-config",
         ]);
         qemu.args(["-drive", &disk, "-nic", &network.join(","), "-device", "i6300esb"]);
+        if let Some((SharedNetwork(port), last)) = self.shared_network {
+            qemu.args(["-netdev", &format!("socket,id=shared,mcast=239.77.33.1:{port},localaddr=127.0.0.1")]);
+            qemu.args(["-device", &format!("virtio-net-pci,netdev=shared,mac={}", mac_address(last))]);
+        }
         qemu.arg("-serial").arg(format!("file:{}", serial.display()));
         if let Some(volume) = &self.volume {
             let volume = volume.display();
