@@ -224,8 +224,6 @@ impl Hooks {
         components: &[Vec<u8>],
     ) -> Result<usize, HookError> {
         let library = Library::open(folder, options.trust.clone())?;
-        // A leader waits for this node's acknowledgements.
-        library.begin_traffic();
         let runtime = Runtime::new(options.memory, options.instances, None)?;
         for octets in components {
             library.compile(&runtime.engine, octets)?;

@@ -188,7 +188,10 @@ fn run(executable: &Executable, selection: &Selection, log: &Path) -> Result<Res
 
 fn command(executable: &Executable, selection: &Selection, log: &Path) -> Result<Command> {
     let log_file = File::create(log).with_context(|| format!("creating {}", log.display()))?;
-    let mut command = Command::new(&executable.path);
+    // A daemon compiles an uploaded plugin at the lowest priority. Beside tests that compute at a higher one it would get no processor
+    // for minutes.
+    let mut command = Command::new("nice");
+    command.args(["-n", "19"]).arg(&executable.path);
     command.current_dir(&executable.folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log_file);
     command.env("CARGO_MANIFEST_DIR", &executable.folder).env("INSTA_WORKSPACE_ROOT", workspace::root());
     for (variable, value) in PASSED.lock().unwrap_or_else(PoisonError::into_inner).iter() {
