@@ -41,3 +41,11 @@ pub fn until(what: &str, mut holds: impl FnMut() -> anyhow::Result<bool>) -> any
     }
     Ok(())
 }
+
+/// A time zone in which it is about noon: no day ends during the test.
+pub fn noon_zone() -> anyhow::Result<String> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+    let hour = now.as_secs() / 3600 % 24;
+    // The sign of these names is the other way round: Etc/GMT-2 is two hours ahead of UTC.
+    Ok(if hour <= 12 { format!("Etc/GMT-{}", 12 - hour) } else { format!("Etc/GMT+{}", hour - 12) })
+}

@@ -1,10 +1,12 @@
 //! The API of tenants and of accounts.
 
 use crate::authz::Scope;
-use crate::service::{Provides, Service};
-use api::{AccountInfo, TenantView};
+use crate::problem::Problem;
+use crate::service::{Provides, Service, call};
+use api::{AccountInfo, DayQuotaView, TenantView};
 use axum::Json;
 use model::TenantTree;
+use std::collections::HashMap;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -13,6 +15,12 @@ use utoipa_axum::routes;
 pub trait Tenants: Send + Sync + 'static {
     /// The tree of tenants, with the accounts of each. Does not block.
     fn tree(&self) -> Arc<TenantTree>;
+
+    /// The day quotas of all accounts and tenants that have one, by their names. Blocks until the engine answers.
+    ///
+    /// # Errors
+    /// If the appliance is shutting down.
+    fn day_quotas(&self) -> Result<HashMap<Arc<str>, DayQuotaView>, Problem>;
 }
 
 /// A node without a configuration of tenants: callers who belong to one see nothing.
@@ -21,6 +29,10 @@ pub(crate) struct NoTenants;
 impl Tenants for NoTenants {
     fn tree(&self) -> Arc<TenantTree> {
         Arc::default()
+    }
+
+    fn day_quotas(&self) -> Result<HashMap<Arc<str>, DayQuotaView>, Problem> {
+        Ok(HashMap::new())
     }
 }
 
@@ -34,15 +46,20 @@ pub(crate) fn routes<S: Provides<dyn Tenants>>() -> OpenApiRouter<S> {
     path = "/v1/tenants",
     responses((status = 200, description = "The tenants, by name.", body = Vec<TenantView>)),
 )]
-async fn list_tenants(backend: Service<dyn Tenants>, Scope(scope): Scope) -> Json<Vec<TenantView>> {
-    let tree = backend.tree();
+async fn list_tenants(
+    backend: Service<dyn Tenants>,
+    Scope(scope): Scope,
+) -> Result<Json<Vec<TenantView>>, Problem> {
+    let (tree, quotas) = (backend.tree(), call(backend, Tenants::day_quotas).await?);
     let shown = tree.tenants().filter(|(name, _)| scope.has_tenant(Some(name)));
     let view = |(name, parent): (&Arc<str>, Option<&Arc<str>>)| TenantView {
         name: name.to_string(),
         parent: parent.filter(|parent| scope.has_tenant(Some(parent))).map(ToString::to_string),
+        rate: tree.limits(name).rate,
+        messages_per_day: quotas.get(name).copied(),
         accounts: tree.branch(name).accounts.iter().map(ToString::to_string).collect(),
     };
-    Json(shown.map(view).collect())
+    Ok(Json(shown.map(view).collect()))
 }
 
 /// Lists the accounts: those of the caller's branch, or all.
@@ -51,12 +68,16 @@ async fn list_tenants(backend: Service<dyn Tenants>, Scope(scope): Scope) -> Jso
     path = "/v1/accounts",
     responses((status = 200, description = "The accounts, by name.", body = Vec<AccountInfo>)),
 )]
-async fn list_accounts(backend: Service<dyn Tenants>, Scope(scope): Scope) -> Json<Vec<AccountInfo>> {
-    let tree = backend.tree();
+async fn list_accounts(
+    backend: Service<dyn Tenants>,
+    Scope(scope): Scope,
+) -> Result<Json<Vec<AccountInfo>>, Problem> {
+    let (tree, quotas) = (backend.tree(), call(backend, Tenants::day_quotas).await?);
     let shown = tree.accounts().filter(|(name, _)| scope.has_account(name));
     let info = |(name, tenant): (&Arc<str>, Option<&Arc<str>>)| AccountInfo {
         name: name.to_string(),
         tenant: tenant.map(ToString::to_string),
+        messages_per_day: quotas.get(name).copied(),
     };
-    Json(shown.map(info).collect())
+    Ok(Json(shown.map(info).collect()))
 }

@@ -129,7 +129,7 @@ pub use replays::{
 };
 pub use subscribers::{SubscriberQueueView, SubscriberView, SubscriberWakeResult};
 pub use tables::{LongestKeyView, TableFillResult, TableKind, TableLookUpView, TableView};
-pub use tenants::{AccountInfo, TenantView};
+pub use tenants::{AccountInfo, DayQuotaView, TenantView};
 pub use trace::{
     AttemptOutcome, AttemptView, ExplainRequest, ExplanationView, LookupView, PriceView, RoutingView,
     ScreeningView, SettleMessageRequest, StepView, TraceView,

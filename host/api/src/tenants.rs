@@ -3,6 +3,18 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// A limit of messages on a calendar day, with the count of today.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = DayQuota)]
+pub struct DayQuotaView {
+    /// Messages a day.
+    pub limit: u64,
+    /// Messages accepted today; more than the limit if it was lowered since.
+    pub accepted: u64,
+    /// When the next day begins, milliseconds since the epoch.
+    pub day_ends: u64,
+}
+
 /// A tenant in `GET /v1/tenants`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Tenant)]
@@ -12,6 +24,12 @@ pub struct TenantView {
     /// The tenant above it; null if there is none, or the caller may not see it.
     #[schema(required)]
     pub parent: Option<String>,
+    /// Messages per second of its branch; null: no limit of its own.
+    #[schema(required)]
+    pub rate: Option<f64>,
+    /// Messages a day of its branch; null: no limit of its own.
+    #[schema(required)]
+    pub messages_per_day: Option<DayQuotaView>,
     /// The accounts of its branch: its own, and those of all tenants below it.
     pub accounts: Vec<String>,
 }
@@ -25,4 +43,7 @@ pub struct AccountInfo {
     /// Its tenant; null if it is the carrier's own.
     #[schema(required)]
     pub tenant: Option<String>,
+    /// Messages a day of the account; null: no limit of its own.
+    #[schema(required)]
+    pub messages_per_day: Option<DayQuotaView>,
 }

@@ -222,9 +222,10 @@ fn reason_of(refusal: Refusal) -> RefusalReason {
         Refusal::Rejected(RejectReason::Prohibited | RejectReason::OptedOut) => RefusalReason::Prohibited,
         Refusal::Rejected(RejectReason::NotAuthorised) => RefusalReason::NotAuthorised,
         Refusal::Rejected(RejectReason::NoCredit) => RefusalReason::NoCredit,
-        Refusal::Rejected(RejectReason::TryLater) | Refusal::Throttled | Refusal::KeysFull { .. } => {
-            RefusalReason::Throttled
-        }
+        Refusal::Rejected(RejectReason::TryLater)
+        | Refusal::Throttled
+        | Refusal::QuotaExceeded
+        | Refusal::KeysFull { .. } => RefusalReason::Throttled,
         Refusal::QueueFull | Refusal::ShuttingDown => RefusalReason::Unavailable,
         Refusal::KeyReused => RefusalReason::KeyReused,
         Refusal::BadSchedule | Refusal::Expired => RefusalReason::Invalid,

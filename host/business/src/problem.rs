@@ -115,9 +115,10 @@ impl Problem {
     pub(crate) fn of(refusal: Refusal) -> Self {
         let kind = match refusal {
             Refusal::QueueFull | Refusal::ShuttingDown => ProblemKind::Unavailable,
-            Refusal::Throttled | Refusal::KeysFull { .. } | Refusal::Rejected(RejectReason::TryLater) => {
-                ProblemKind::Throttled
-            }
+            Refusal::Throttled
+            | Refusal::QuotaExceeded
+            | Refusal::KeysFull { .. }
+            | Refusal::Rejected(RejectReason::TryLater) => ProblemKind::Throttled,
             Refusal::Rejected(RejectReason::Fault) | Refusal::Internal => ProblemKind::Internal,
             Refusal::Rejected(_) => ProblemKind::Rejected,
             Refusal::BadSchedule | Refusal::Expired => ProblemKind::Invalid,

@@ -3,7 +3,7 @@
 use crate::format::value_text;
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use api::TenantView;
+use api::{DayQuotaView, TenantView};
 use clap::{Args, Subcommand};
 use client::ApiClient;
 use std::process::ExitCode;
@@ -53,13 +53,25 @@ fn print_tenants(output: &Output, tenants: &[TenantView]) -> Result<(), Failure>
     }
     let rows = tenants.iter().map(|tenant| {
         let accounts = if tenant.accounts.is_empty() { "-".to_owned() } else { tenant.accounts.join(", ") };
-        vec![value_text(&tenant.name), value_text(&tenant.parent), value_text(&accounts)]
+        let rate = tenant.rate.map_or_else(|| "-".to_owned(), |rate| rate.to_string());
+        vec![
+            value_text(&tenant.name),
+            value_text(&tenant.parent),
+            rate,
+            today(tenant.messages_per_day),
+            value_text(&accounts),
+        ]
     });
     let rows: Vec<_> = rows.collect();
     if rows.is_empty() {
         return output.line("no tenants");
     }
-    output.table(&["TENANT", "PARENT", "ACCOUNTS"], &rows)
+    output.table(&["TENANT", "PARENT", "RATE", "TODAY", "ACCOUNTS"], &rows)
+}
+
+/// The messages of the day, and how many there may be.
+pub(crate) fn today(quota: Option<DayQuotaView>) -> String {
+    quota.map_or_else(|| "-".to_owned(), |quota| format!("{} of {}", quota.accepted, quota.limit))
 }
 
 #[cfg(test)]
@@ -72,14 +84,20 @@ mod tests {
         let tenant = |name: &str, parent: Option<&str>, accounts: &[&str]| TenantView {
             name: name.to_owned(),
             parent: parent.map(str::to_owned),
+            rate: parent.is_none().then_some(12.5),
+            messages_per_day: parent.is_none().then_some(DayQuotaView {
+                limit: 1000,
+                accepted: 998,
+                day_ends: 0,
+            }),
             accounts: accounts.iter().map(|account| (*account).to_owned()).collect(),
         };
         let tenants = [tenant("north", None, &["bank", "shop"]), tenant("north-shop", Some("north"), &[])];
         let api = FakeApi::default().with("GET /v1/tenants", 200, &tenants);
         let done = run(&api.start(), &["tenant", "list"]);
-        let shown = "TENANT      PARENT  ACCOUNTS\n\
-                     north       -       bank, shop\n\
-                     north-shop  north   -\n";
+        let shown = "TENANT      PARENT  RATE  TODAY        ACCOUNTS\n\
+                     north       -       12.5  998 of 1000  bank, shop\n\
+                     north-shop  north   -     -            -\n";
         assert_eq!((done.code, done.out.as_str()), (0, shown), "{}", done.error);
     }
 }

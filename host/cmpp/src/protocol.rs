@@ -253,6 +253,7 @@ impl SpProtocol for Cmpp {
         let (status, status_2_0) = match refusal {
             Refusal::QueueFull
             | Refusal::Throttled
+            | Refusal::QuotaExceeded
             | Refusal::Internal
             | Refusal::ShuttingDown
             | Refusal::KeysFull { .. }

@@ -42,6 +42,7 @@ fn refusal_octets(refusal: Refusal) -> (u8, Option<u8>) {
         Refusal::Internal => (8, None),
         Refusal::ShuttingDown => (9, None),
         Refusal::KeyReused => (10, None),
+        Refusal::QuotaExceeded => (11, None),
         // This answer is never stored.
         Refusal::KeysFull { .. } => (2, None),
     }
@@ -75,6 +76,7 @@ pub fn decode_idempotency_key(serial: u64, octets: &[u8]) -> Result<IdempotencyK
             8 => Err(Refusal::Internal),
             9 => Err(Refusal::ShuttingDown),
             10 => Err(Refusal::KeyReused),
+            11 => Err(Refusal::QuotaExceeded),
             _ => return Err(cursor.damaged("unknown refusal")),
         });
     }

@@ -138,6 +138,7 @@ impl Engine {
         }
         let replaced = self.replaced_by(&message);
         self.totals.accepted += 1;
+        self.count_for_day_quotas(now, message.origin);
         let id = self.admit(now, message, leg, sender, out);
         if let Some(slot) = self.ids.get(&self.slab, id) {
             self.trace_reroutes(now, slot, redirected, out);
@@ -213,6 +214,9 @@ impl Engine {
         }
         if self.disk_low || self.admission_closed || self.live() as u64 >= self.settings.waiting_limit {
             return Err(Refusal::QueueFull);
+        }
+        if !self.is_within_day_quotas(now, message) {
+            return Err(Refusal::QuotaExceeded);
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
 use crate::counts::{Counted, PeerCounts};
+use crate::day_quotas::DayQuotas;
 use crate::decision_limits::DecisionLimits;
 use crate::delivery_policy_state::DeliveryPolicyState;
 use crate::dlrs::{DlrIndex, OrphanDlrs};
@@ -86,6 +87,7 @@ pub struct Engine {
     pub(crate) pools: Pools,
     pub(crate) pace_limits: PaceLimits,
     pub(crate) decision_limits: DecisionLimits,
+    pub(crate) day_quotas: DayQuotas,
     /// Messages behind a subscriber lock whose content must be loaded.
     pub(crate) content_requests: Vec<MessageId>,
     pub(crate) cached: usize,
@@ -175,6 +177,7 @@ impl Engine {
             subscriber_locks: SubscriberLocks::new(random.next()),
             pace_limits: PaceLimits::default(),
             decision_limits: DecisionLimits::default(),
+            day_quotas: DayQuotas::default(),
             pools: Pools::new(settings.seed.rotate_left(17)),
             content_requests: Vec::new(),
             random,
@@ -339,6 +342,7 @@ impl Engine {
         out.batch.next_id = self.next_id;
         out.batch.balances = self.ledger.take_touched();
         out.batch.pace_days.extend(self.pace_limits.take_changed());
+        out.batch.pace_days.extend(self.day_quotas.take_changed());
         self.pools.sealed();
         if !out.batch.submit_attempts.is_empty() {
             out.batch.submit_row = self.submit_row;

@@ -12,6 +12,7 @@ mod admin_actions;
 mod charging;
 mod command;
 mod counts;
+mod day_quotas;
 mod decision_limits;
 mod delivery_policy;
 mod delivery_policy_state;
@@ -65,6 +66,7 @@ pub use command::{
     EngineAnswer, EngineCommand, LedgerAnswer, Output, QueriedState, QueueActionRefusal, RefusedSubmission,
 };
 pub use counts::{ANSWER_BOUNDS, PeerCounts};
+pub use day_quotas::DayQuotaStatus;
 pub use engine::{Engine, Totals};
 pub use event::{AdminAction, Event, NewQueueAction, ReplyTo};
 pub use lookups::LookupStatus;
@@ -73,8 +75,8 @@ pub use pools::{Pool, PoolLimits, StepReply, step};
 pub use queue_actions::QueueActionSurvey;
 pub use resolver_queue::ResolverStatus;
 pub use settings::{
-    PaceBucketSettings, PaceNames, PacePeriod, PaceSettings, PeerSettings, SendWindowSettings, Settings,
-    UncertainPolicy,
+    BranchLimits, DayQuotaSettings, PaceBucketSettings, PaceNames, PacePeriod, PaceSettings, PeerSettings,
+    SendWindowSettings, Settings, UncertainPolicy,
 };
 pub use status::{BlockedBy, LockHolder, MessageState, MessageStatus, PeerStatus};
 pub use subscriber_survey::{SubscriberIdentity, SubscriberLockStatus, SubscriberSurvey};

@@ -51,9 +51,10 @@ impl PacedBy {
 }
 
 impl Engine {
-    /// Takes over the buckets and windows of the configuration.
+    /// Takes over the buckets, windows and day quotas of the configuration.
     pub(crate) fn configure_pace(&mut self, now: Now, settings: &PaceSettings) {
         self.pace_limits.configure(now, settings);
+        self.day_quotas.configure(&settings.day_quotas);
     }
 
     /// The limits of a message: those of its peer, of the account that submitted it, and of its decision. DLRs for

@@ -129,7 +129,11 @@ impl Engine {
                 self.queue_actions.put(action.clone());
                 self.start_queue_action(now, &action);
             }
-            RecoveredRecord::PaceDay(record) => self.pace_limits.recover(now, &record),
+            RecoveredRecord::PaceDay(record) => {
+                if !self.day_quotas.recover(&record) {
+                    self.pace_limits.recover(now, &record);
+                }
+            }
             RecoveredRecord::Balance(name, balance) => self.ledger.recover_balance(name, balance),
             RecoveredRecord::Operation(record) => self.ledger.recover_operation(&record),
             RecoveredRecord::BillerNotified(upto) => self.ledger.recover_settled(upto),

@@ -58,6 +58,8 @@ pub struct PeerSettings {
     pub send_pace: PaceNames,
     /// Pace buckets and send windows of the messages that it submits.
     pub submit_pace: PaceNames,
+    /// For an account: its own limits, and those of its tenant and of the tenants above it.
+    pub branch: BranchLimits,
 }
 
 impl PeerSettings {
@@ -83,6 +85,7 @@ impl PeerSettings {
             opt_out: false,
             send_pace: PaceNames::default(),
             submit_pace: PaceNames::default(),
+            branch: BranchLimits::default(),
         }
     }
 }
@@ -93,6 +96,14 @@ impl PeerSettings {
     pub fn is_addressee(&self) -> bool {
         self.addressee || self.serial
     }
+}
+
+/// Limits of an account, and of the tenants that it belongs to. By default there are none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BranchLimits {
+    /// The accounts and tenants whose day quota each accepted message counts for: the account's own, and those of its
+    /// tenants. All must have room.
+    pub day_quotas: Vec<Arc<str>>,
 }
 
 /// The names of pace buckets and send windows.
@@ -135,13 +146,26 @@ pub struct SendWindowSettings {
     pub window: WeeklyWindow,
 }
 
-/// All pace buckets and send windows.
+/// A day quota: how many messages of an account, or of all accounts of a tenant's branch, are accepted on a calendar day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DayQuotaSettings {
+    /// The account or tenant; their names differ.
+    pub owner: Arc<str>,
+    /// Messages a day; at least 1.
+    pub amount: u64,
+    /// The time zone of the days.
+    pub zone: Zone,
+}
+
+/// All pace buckets, send windows and day quotas.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PaceSettings {
     /// The buckets.
     pub buckets: Vec<PaceBucketSettings>,
     /// The windows.
     pub windows: Vec<SendWindowSettings>,
+    /// The day quotas.
+    pub day_quotas: Vec<DayQuotaSettings>,
 }
 
 /// Settings of the engine as a whole.

@@ -58,7 +58,7 @@ pub(crate) enum MoReadError {
 fn refusal_for(refusal: Refusal) -> MoRefusal {
     match refusal {
         Refusal::QueueFull => mo_refusal(RpCause::CONGESTION, FailureCause::SC_BUSY, "queue full"),
-        Refusal::Throttled | Refusal::KeysFull { .. } => {
+        Refusal::Throttled | Refusal::QuotaExceeded | Refusal::KeysFull { .. } => {
             mo_refusal(RpCause::CONGESTION, FailureCause::SC_BUSY, "throttled")
         }
         Refusal::ShuttingDown => {

@@ -9,9 +9,10 @@ pub(crate) fn submit_status(refusal: Refusal) -> CommandStatus {
     match refusal {
         // A shutdown passes: the ESME should retry, and clients take 0x14 for "later".
         Refusal::QueueFull | Refusal::ShuttingDown => CommandStatus::RMSGQFUL,
-        Refusal::Throttled | Refusal::KeysFull { .. } | Refusal::Rejected(RejectReason::TryLater) => {
-            CommandStatus::RTHROTTLED
-        }
+        Refusal::Throttled
+        | Refusal::QuotaExceeded
+        | Refusal::KeysFull { .. }
+        | Refusal::Rejected(RejectReason::TryLater) => CommandStatus::RTHROTTLED,
         Refusal::Rejected(RejectReason::NoRoute | RejectReason::InvalidDestination) => {
             CommandStatus::RINVDSTADR
         }
@@ -37,6 +38,7 @@ pub(crate) fn deliver_status(refusal: Refusal) -> CommandStatus {
     match refusal {
         Refusal::QueueFull
         | Refusal::Throttled
+        | Refusal::QuotaExceeded
         | Refusal::KeysFull { .. }
         | Refusal::ShuttingDown
         | Refusal::Internal

@@ -50,7 +50,7 @@ pub struct Batch {
     pub settlements: Vec<Settlement>,
     /// The biller was notified of all settlements up to this serial number: removed from `settlements`.
     pub settled: Option<u64>,
-    /// Counts of pace buckets that have changed: table `pace_days`. Of several counts of one bucket the last one counts.
+    /// Counts of pace buckets and day quotas that have changed: table `pace_days`. Of several counts of one bucket the last one counts.
     pub pace_days: Vec<PaceDay>,
     /// What other systems are told beside the messages: in no table.
     pub notices: Vec<Notice>,
@@ -262,10 +262,11 @@ pub struct OptOut {
     pub subscriber: AddressBytes,
 }
 
-/// The count of a pace bucket that counts by days. A submit attempt is written together with the count that includes it.
+/// The count of a day: of a pace bucket that counts by days, or of a day quota. A submit attempt, or an accepted message, is
+/// written together with the count that includes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PaceDay {
-    /// The bucket's name.
+    /// The bucket's name; of a quota: [`PaceDay::QUOTA`] and the name of the account or tenant.
     pub bucket: Arc<str>,
     /// The beginning of the day that counts, in the bucket's time zone.
     pub start: Timestamp,
@@ -275,6 +276,24 @@ pub struct PaceDay {
     pub taken: u64,
     /// The definition, if it is a bucket of a plugin.
     pub defined: Option<PaceBucketDefinition>,
+}
+
+impl PaceDay {
+    /// Begins the names of quotas. The names of buckets have no colon.
+    pub const QUOTA: &str = "quota:";
+
+    /// The count of a day quota. `day`: its beginning and that of the next one.
+    #[must_use]
+    pub fn of_quota(owner: &str, day: (Timestamp, Timestamp), accepted: u64) -> Self {
+        let bucket = format!("{}{owner}", Self::QUOTA).into();
+        Self { bucket, start: day.0, end: day.1, taken: accepted, defined: None }
+    }
+
+    /// The account or tenant, if it is the count of a day quota.
+    #[must_use]
+    pub fn quota_owner(&self) -> Option<&str> {
+        self.bucket.strip_prefix(Self::QUOTA)
+    }
 }
 
 /// A submit attempt. From here until its outcome is recorded, a crash leaves the message uncertain.
@@ -387,7 +406,7 @@ pub enum RecoveredRecord {
     OptOut(OptOut),
     /// A queue action.
     QueueAction(QueueAction),
-    /// The count of a pace bucket.
+    /// The count of a pace bucket or of a day quota.
     PaceDay(PaceDay),
     /// A ledger account.
     Balance(Arc<str>, Balance),

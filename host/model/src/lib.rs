@@ -89,7 +89,7 @@ pub use resolution::{Imsi, Resolution, Subscriber};
 pub use screening::{ScreenVerdict, Screening};
 pub use segment::Segment;
 pub use sender_request::{SenderFallback, SenderRequest};
-pub use tenants::{AccountScope, HIDDEN_PEER, MAX_TENANT_DEPTH, TenantBranch, TenantTree};
+pub use tenants::{AccountScope, ConfiguredLimits, HIDDEN_PEER, MAX_TENANT_DEPTH, TenantBranch, TenantTree};
 pub use text_escape::{escape, replace_nul, unescape};
 pub use time::{Moment, Now, Timestamp, parse_duration};
 pub use tlv::{parse_tlv_tag, put_tlv, tlvs};

@@ -104,6 +104,8 @@ pub enum Refusal {
     QueueFull,
     /// The account's rate limit is exceeded (SMPP 0x58).
     Throttled,
+    /// The account, or a tenant above it, has had its messages of the day (as [`Refusal::Throttled`]).
+    QuotaExceeded,
     /// No route, or the routing plugin rejected it; the reason decides the code.
     Rejected(crate::RejectReason),
     /// The scheduled time is not acceptable (SMPP 0x61).
@@ -134,6 +136,7 @@ impl Refusal {
         match self {
             Self::QueueFull => "queue-full",
             Self::Throttled => "throttled",
+            Self::QuotaExceeded => "quota-exceeded",
             Self::Rejected(reason) => reason.name(),
             Self::BadSchedule => "bad-schedule",
             Self::Expired => "expired",
@@ -152,6 +155,7 @@ impl fmt::Display for Refusal {
         let text = match self {
             Self::QueueFull => "queue full",
             Self::Throttled => "rate limit exceeded",
+            Self::QuotaExceeded => "the messages of the day are used up (messages-per-day)",
             Self::Rejected(reason) => return write!(f, "rejected: {reason}"),
             Self::BadSchedule => "schedule not acceptable",
             Self::Expired => "validity has already expired",

@@ -17,6 +17,14 @@ pub struct TenantTree {
     parents: BTreeMap<Arc<str>, Option<Arc<str>>>,
     branches: HashMap<Arc<str>, Arc<TenantBranch>>,
     accounts: BTreeMap<Arc<str>, Option<Arc<str>>>,
+    limits: HashMap<Arc<str>, ConfiguredLimits>,
+}
+
+/// Limits of a tenant's branch as configured, to be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ConfiguredLimits {
+    /// Messages per second; `None`: no limit.
+    pub rate: Option<f64>,
 }
 
 /// A tenant with all tenants below it, and their accounts.
@@ -67,6 +75,19 @@ impl TenantTree {
         }
         tree.branches = branches.into_iter().map(|(name, branch)| (name, Arc::new(branch))).collect();
         tree
+    }
+
+    /// Adds the limits of tenants, by their names.
+    #[must_use]
+    pub fn with_limits(mut self, limits: impl IntoIterator<Item = (Arc<str>, ConfiguredLimits)>) -> Self {
+        self.limits = limits.into_iter().collect();
+        self
+    }
+
+    /// The limits of a tenant.
+    #[must_use]
+    pub fn limits(&self, tenant: &str) -> ConfiguredLimits {
+        self.limits.get(tenant).copied().unwrap_or_default()
     }
 
     /// A tenant and the tenants above it, from itself up. Ends after [`MAX_TENANT_DEPTH`] tenants.

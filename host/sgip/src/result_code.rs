@@ -71,9 +71,10 @@ impl ResultCode {
     pub fn of(refusal: Refusal) -> Self {
         match refusal {
             Refusal::QueueFull | Refusal::ShuttingDown => Self::BUSY,
-            Refusal::Throttled | Refusal::KeysFull { .. } | Refusal::Rejected(RejectReason::TryLater) => {
-                Self::FLOW
-            }
+            Refusal::Throttled
+            | Refusal::QuotaExceeded
+            | Refusal::KeysFull { .. }
+            | Refusal::Rejected(RejectReason::TryLater) => Self::FLOW,
             Refusal::Rejected(RejectReason::InvalidDestination) => Self::NUMBER,
             Refusal::Rejected(RejectReason::NoRoute) => Self(23),
             Refusal::Rejected(RejectReason::InvalidSource) | Refusal::BadSchedule | Refusal::Expired => {

@@ -79,9 +79,10 @@ pub(crate) fn idempotency_key(
 pub(crate) fn fault_for(refusal: Refusal) -> ShellFault {
     let kind = match refusal {
         Refusal::QueueFull | Refusal::ShuttingDown => ShellFaultKind::Unavailable,
-        Refusal::Throttled | Refusal::KeysFull { .. } | Refusal::Rejected(RejectReason::TryLater) => {
-            ShellFaultKind::Throttled
-        }
+        Refusal::Throttled
+        | Refusal::QuotaExceeded
+        | Refusal::KeysFull { .. }
+        | Refusal::Rejected(RejectReason::TryLater) => ShellFaultKind::Throttled,
         Refusal::Rejected(RejectReason::Fault) | Refusal::Internal => ShellFaultKind::Internal,
         Refusal::Rejected(_) => ShellFaultKind::Rejected,
         Refusal::BadSchedule | Refusal::Expired => ShellFaultKind::Invalid,

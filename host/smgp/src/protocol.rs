@@ -262,6 +262,7 @@ impl SpProtocol for Smgp {
         match refusal {
             Refusal::QueueFull
             | Refusal::Throttled
+            | Refusal::QuotaExceeded
             | Refusal::Internal
             | Refusal::ShuttingDown
             | Refusal::KeysFull { .. }

@@ -152,7 +152,9 @@ impl Testing for TestingService {
                 tracing::info!(%by, id = id.0, account = asked.account, "test message accepted");
                 Ok(id.to_string())
             }
-            Some(EngineAnswer::Refused(refusal @ (Refusal::QueueFull | Refusal::Throttled))) => {
+            Some(EngineAnswer::Refused(
+                refusal @ (Refusal::QueueFull | Refusal::Throttled | Refusal::QuotaExceeded),
+            )) => {
                 let why =
                     if self.drain.by().is_some() { "the appliance is draining" } else { "try again later" };
                 Err(Problem::new(ProblemKind::Conflict, format!("refused: {refusal}; {why}")))

@@ -12,5 +12,6 @@ mod event_stream;
 mod foreign;
 mod refusals;
 mod refused_submissions;
+mod tenant_limits;
 mod tenants;
 mod traffic;

@@ -3,19 +3,11 @@
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
-use behaviour_tests::{Fixture, bind, until};
+use behaviour_tests::{Fixture, bind, noon_zone, until};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 const PEER: &str = "dlrs = false\nwindow = 50\nuncertain = \"send-again\"";
-
-/// A time zone in which it is about noon: no day ends during the test.
-fn noon_zone() -> Result<String> {
-    let hour = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() / 3600 % 24;
-    // The sign of these names is the other way round: Etc/GMT-2 is two hours ahead of UTC.
-    Ok(if hour <= 12 { format!("Etc/GMT-{}", 12 - hour) } else { format!("Etc/GMT+{}", hour - 12) })
-}
 
 fn send(appliance: &TestDaemon, tally: &Arc<Tally>, account: &str, count: u64) -> Result<()> {
     let mut options = SourceOptions::new(appliance.smpp(), account, PASSWORD);

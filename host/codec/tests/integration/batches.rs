@@ -29,6 +29,7 @@ fn key() -> impl Strategy<Value = IdempotencyKeyRecord> {
         select(vec![
             Refusal::QueueFull,
             Refusal::Throttled,
+            Refusal::QuotaExceeded,
             Refusal::Rejected(RejectReason::NoCredit),
             Refusal::BadSchedule,
             Refusal::Expired,

@@ -38,9 +38,10 @@ const READ_WORDS: [&str; 28] = [
     "IA:", "SA:",
 ];
 
-const REFUSALS: [Refusal; 19] = [
+const REFUSALS: [Refusal; 20] = [
     Refusal::QueueFull,
     Refusal::Throttled,
+    Refusal::QuotaExceeded,
     Refusal::Rejected(RejectReason::NoRoute),
     Refusal::Rejected(RejectReason::InvalidDestination),
     Refusal::Rejected(RejectReason::InvalidSource),

@@ -2,6 +2,7 @@
 //!
 //! Each key is declared once: here, or with the options of the crate that uses it.
 
+mod branch_limits;
 mod daemon;
 mod descriptors;
 mod http;
@@ -325,6 +326,7 @@ impl Config {
         }));
         self.check_names(root);
         self.set_redaction_key(root);
+        self.set_branch_limits();
     }
 
     /// The peers, gateways and so on of the document, by kind and section, with their names.
@@ -494,11 +496,12 @@ impl Config {
         }
     }
 
-    /// Pace buckets and send windows.
+    /// Pace buckets, send windows and day quotas.
     pub(crate) fn pace_settings(&self) -> PaceSettings {
         PaceSettings {
             buckets: self.pace_buckets.iter().filter_map(|bucket| bucket.settings.clone()).collect(),
             windows: self.send_windows.iter().filter_map(|window| window.settings.clone()).collect(),
+            day_quotas: self.day_quotas(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Accounts, peers, gateways, core networks, the local socket and the Redis listener: the options of each with
 //! its queue.
 
+use super::branch_limits::BranchLimitKeys;
 use super::pace;
 use super::plugins::InitialPlugin;
 use ::pools::RedisOptions;
@@ -37,6 +38,8 @@ pub(crate) struct Account {
     /// The tenant that the account belongs to: the name of a `[[tenant]]`.
     #[key(default_as = "none: the account is the carrier's own")]
     pub(crate) tenant: Option<String>,
+    #[key(flatten)]
+    pub(crate) limits: BranchLimitKeys,
     /// Maximum number of MO messages and DLRs queued for the account.
     #[key(range = 1.., default = 1_000_000)]
     queue_limit: u64,

@@ -1,10 +1,11 @@
 //! Tenants: the tree, and the accounts of each.
 
+use super::branch_limits::BranchLimitKeys;
 use super::pace::check_name;
 use super::unique_names::check_unique;
 use super::{Account, Config};
 use configuration::{Keys, Section};
-use model::{MAX_TENANT_DEPTH, TenantTree};
+use model::{ConfiguredLimits, MAX_TENANT_DEPTH, TenantTree};
 use ports::{AccountRegistry, TenantRate, default_burst};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(crate) struct TenantKeys {
     /// Maximum burst.
     #[key(range = 1..=10_000_000, default_as = "a tenth of `rate`", default_with = default_burst(rate))]
     pub(crate) burst: u32,
+    #[key(flatten)]
+    pub(crate) limits: BranchLimitKeys,
 }
 
 /// Why a tenant has no place in the tree.
@@ -114,6 +117,9 @@ impl Config {
                 .iter()
                 .map(|account: &Account| (shared(&account.links.name), account.tenant.as_ref().map(shared))),
             others,
+        )
+        .with_limits(
+            self.tenants.iter().map(|tenant| (shared(&tenant.name), ConfiguredLimits { rate: tenant.rate })),
         )
     }
 }

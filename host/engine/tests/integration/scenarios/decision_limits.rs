@@ -107,7 +107,7 @@ fn the_configuration_takes_precedence() {
         counts: PaceUnit::Messages,
     };
     for mut fixture in fixtures() {
-        fixture.pace = PaceSettings { buckets: vec![bucket(1)], windows: Vec::new() };
+        fixture.pace = PaceSettings { buckets: vec![bucket(1)], ..PaceSettings::default() };
         let campaign = [per_day("c1", 4, PaceUnit::Messages)];
         restart(&mut fixture);
         let ids: Vec<_> = (0..6).map(|_| submit(&mut fixture, FIRST, 1, &campaign, &[])).collect();
@@ -153,7 +153,7 @@ fn limits_of_decisions_and_of_accounts_apply_together() {
         counts: PaceUnit::Messages,
     };
     for mut fixture in fixtures() {
-        fixture.pace = PaceSettings { buckets: vec![bucket.clone()], windows: Vec::new() };
+        fixture.pace = PaceSettings { buckets: vec![bucket.clone()], ..PaceSettings::default() };
         let brand = PaceNames { buckets: vec!["brand".into()], windows: Vec::new() };
         fixture.submit_pace = [(ACCOUNT, brand)].into_iter().collect();
         restart(&mut fixture);

@@ -1,8 +1,8 @@
 use crate::pool_disk::PoolDisk;
 use bytes::Bytes;
 use engine::{
-    Engine, EngineAnswer, EngineCommand, Event, Output, PaceNames, PaceSettings, PeerSettings, PeerStatus,
-    ReplyTo, Settings, UncertainPolicy,
+    BranchLimits, Engine, EngineAnswer, EngineCommand, Event, Output, PaceNames, PaceSettings, PeerSettings,
+    PeerStatus, ReplyTo, Settings, UncertainPolicy,
 };
 use model::{
     AcceptedSubmission, Address, AddressBytes, Attempt, FinalRecord, Imsi, Leg, LinkId, LookupNumber,
@@ -66,6 +66,8 @@ pub(crate) struct EngineFixture {
     pub(crate) pace: PaceSettings,
     pub(crate) send_pace: HashMap<PeerId, PaceNames>,
     pub(crate) submit_pace: HashMap<PeerId, PaceNames>,
+    /// Limits of submitters and of their tenants.
+    pub(crate) branches: HashMap<PeerId, BranchLimits>,
     pub(crate) queue_actions: BTreeMap<QueueActionId, QueueAction>,
     /// The greatest numbers of finished and of replaced messages in one batch.
     pub(crate) most: (usize, usize),
@@ -108,6 +110,7 @@ impl EngineFixture {
             pace: PaceSettings::default(),
             send_pace: HashMap::new(),
             submit_pace: HashMap::new(),
+            branches: HashMap::new(),
             queue_actions: BTreeMap::new(),
             most: (0, 0),
             held: None,
@@ -122,6 +125,7 @@ impl EngineFixture {
         (account.addressee, account.sends_dlrs, account.opt_out) = (true, false, true);
         let mut out = Output::default();
         account.submit_pace = self.submit_pace.get(&ACCOUNT).cloned().unwrap_or_default();
+        account.branch = self.branches.get(&ACCOUNT).cloned().unwrap_or_default();
         self.engine.apply(self.now, Event::Pace(self.pace.clone()), &mut out);
         self.engine.apply(self.now, Event::Peer(account), &mut out);
         for peer in [FIRST, SECOND, SERIAL] {
@@ -131,6 +135,7 @@ impl EngineFixture {
             settings.retry = vec![Duration::from_secs(10)];
             settings.serial = peer == SERIAL;
             settings.send_pace = self.send_pace.get(&peer).cloned().unwrap_or_default();
+            settings.branch = self.branches.get(&peer).cloned().unwrap_or_default();
             self.engine.apply(self.now, Event::Peer(settings), &mut out);
         }
         let newest: HashMap<MessageId, (SubmitAttempt, u64)> = self

@@ -1,5 +1,6 @@
 //! Scenarios of waiting messages: resolver, delivery policy, serial delivery, alerts, queue actions, pool numbers.
 
+mod day_quotas;
 mod decision_limits;
 mod delivery_policy;
 mod fixture;

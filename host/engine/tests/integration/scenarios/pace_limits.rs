@@ -80,7 +80,7 @@ fn accept_all(fixture: &mut EngineFixture) -> Vec<MessageId> {
 
 #[test]
 fn a_days_bucket_lets_its_amount_pass_and_holds_up_nothing_else() {
-    let pace = PaceSettings { buckets: vec![per_day("brand", 3)], windows: Vec::new() };
+    let pace = PaceSettings { buckets: vec![per_day("brand", 3)], ..PaceSettings::default() };
     for mut fixture in fixtures(&pace, &[(FIRST, buckets(&["brand"]))], &[]) {
         let ids: Vec<_> = (0..5).map(|_| to(&mut fixture, FIRST)).collect();
         let other = to(&mut fixture, SECOND);
@@ -112,7 +112,7 @@ fn a_days_bucket_lets_its_amount_pass_and_holds_up_nothing_else() {
 
 #[test]
 fn an_account_and_a_peer_share_a_bucket_and_a_message_takes_one_token() {
-    let pace = PaceSettings { buckets: vec![per_day("campaign", 3)], windows: Vec::new() };
+    let pace = PaceSettings { buckets: vec![per_day("campaign", 3)], ..PaceSettings::default() };
     let shared = buckets(&["campaign"]);
     let send = [(FIRST, shared.clone()), (SECOND, shared.clone())];
     for mut fixture in fixtures(&pace, &send, &[(ACCOUNT, shared.clone())]) {
@@ -124,7 +124,7 @@ fn an_account_and_a_peer_share_a_bucket_and_a_message_takes_one_token() {
 
 #[test]
 fn a_bucket_fills_evenly_and_is_empty_after_a_start() {
-    let pace = PaceSettings { buckets: vec![per_time("rate", 6, MINUTE)], windows: Vec::new() };
+    let pace = PaceSettings { buckets: vec![per_time("rate", 6, MINUTE)], ..PaceSettings::default() };
     for mut fixture in fixtures(&pace, &[(FIRST, buckets(&["rate"]))], &[]) {
         let ids: Vec<_> = (0..4).map(|_| to(&mut fixture, FIRST)).collect();
         assert_eq!(accept_all(&mut fixture), []);
@@ -144,7 +144,7 @@ fn a_bucket_fills_evenly_and_is_empty_after_a_start() {
 #[test]
 fn messages_pass_their_window_in_order_and_urgent_ones_first() {
     // Closed until 12:00 UTC, and open until 12:30.
-    let pace = PaceSettings { buckets: Vec::new(), windows: vec![window("noon", 720, 750)] };
+    let pace = PaceSettings { windows: vec![window("noon", 720, 750)], ..PaceSettings::default() };
     for mut fixture in fixtures(&pace, &[], &[(ACCOUNT, windows(&["noon"]))]) {
         let first: Vec<_> = (0..3).map(|_| to(&mut fixture, FIRST)).collect();
         let mut urgent = message("8614", vec![Leg::to(FIRST)]);
@@ -169,7 +169,7 @@ fn messages_pass_their_window_in_order_and_urgent_ones_first() {
 
 #[test]
 fn a_refused_message_takes_another_token_and_keeps_its_place() {
-    let pace = PaceSettings { buckets: vec![per_day("brand", 1)], windows: Vec::new() };
+    let pace = PaceSettings { buckets: vec![per_day("brand", 1)], ..PaceSettings::default() };
     for mut fixture in fixtures(&pace, &[(FIRST, buckets(&["brand"]))], &[]) {
         let ids: Vec<_> = (0..2).map(|_| to(&mut fixture, FIRST)).collect();
         fixture.outcome_of_all(&Outcome::Refused {
@@ -186,7 +186,7 @@ fn a_refused_message_takes_another_token_and_keeps_its_place() {
 
 #[test]
 fn messages_go_on_when_their_bucket_is_taken_out_of_the_configuration() {
-    let pace = PaceSettings { buckets: vec![per_day("brand", 1)], windows: Vec::new() };
+    let pace = PaceSettings { buckets: vec![per_day("brand", 1)], ..PaceSettings::default() };
     for mut fixture in fixtures(&pace, &[(FIRST, buckets(&["brand"]))], &[]) {
         let ids: Vec<_> = (0..9).map(|_| to(&mut fixture, FIRST)).collect();
         assert_eq!(accept_all(&mut fixture), ids[..1]);
@@ -233,7 +233,7 @@ fn live_through_days(start: u64, seed: u64) {
     let mut random = model::Random::new(seed);
     let mut fixture = EngineFixture::new(Settings::default());
     fixture.now.wall = model::Timestamp(start);
-    fixture.pace = PaceSettings { buckets: vec![bucket], windows: vec![hours] };
+    fixture.pace = PaceSettings { buckets: vec![bucket], windows: vec![hours], ..PaceSettings::default() };
     let brand = buckets(&["brand"]);
     fixture.send_pace = [(FIRST, brand.clone()), (SECOND, brand.clone())].into_iter().collect();
     let submit = PaceNames { windows: vec!["hours".into()], ..brand };

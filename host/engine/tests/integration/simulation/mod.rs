@@ -482,15 +482,17 @@ const PACE: Plan = Plan { pace: true, ..CALM };
 fn pace_limits_hold() {
     for body_cache in [0, 1 << 20] {
         let plan = Plan { body_cache, ..PACE };
-        let mut exhausted_days = 0;
+        let mut exhausted_days = (0, 0);
         for seed in seeds_of(20) {
             let _told = FailureReport(seed, plan);
             let mut world = World::new(seed, plan);
             (0..400).for_each(|_| world.step());
             world.finish();
-            exhausted_days += world.exhausted_days();
+            let (buckets, quotas) = world.exhausted_days();
+            exhausted_days = (exhausted_days.0 + buckets, exhausted_days.1 + quotas);
         }
-        assert!(exhausted_days > 0, "no bucket was exhausted");
+        assert!(exhausted_days.0 > 0, "no bucket was exhausted");
+        assert!(exhausted_days.1 > 0, "no day quota was exhausted");
         run(Plan { ledger: true, drops: true, silence: true, screens: true, ..plan }, 5);
         run(Plan { serial: true, ..plan }, 6);
     }

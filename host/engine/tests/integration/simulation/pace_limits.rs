@@ -2,10 +2,13 @@
 
 use crate::simulation::Random;
 use calendar::{WeeklyWindow, Zone};
-use engine::{PaceBucketSettings, PaceNames, PacePeriod, PaceSettings, SendWindowSettings};
+use engine::{
+    BranchLimits, DayQuotaSettings, PaceBucketSettings, PaceNames, PacePeriod, PaceSettings,
+    SendWindowSettings,
+};
 use model::{
     Batch, DefinedPeriod, Message, MessageChanges, MessageId, MessageKind, PaceBucketDefinition,
-    PaceBucketUse, PaceUnit, PeerId, SendHours, SendWindowDefinition, SendWindowUse, SubmitAttempt,
+    PaceBucketUse, PaceDay, PaceUnit, PeerId, SendHours, SendWindowDefinition, SendWindowUse, SubmitAttempt,
     Timestamp, Verdict,
 };
 use std::collections::{BTreeMap, HashMap};
@@ -14,6 +17,8 @@ use std::time::Duration;
 
 /// Messages a day of each bucket that counts by days.
 const AMOUNT: u64 = 15;
+/// Day quotas of the account, and of the tenant that all submitters belong to.
+const QUOTAS: [(&str, u64); 2] = [("account", 40), ("tenant", 50)];
 const ZONE: &str = "Asia/Kamchatka";
 /// The minutes of the windows, in UTC: of the account, and of some decisions.
 const HOURS: (u16, u16) = (0, 1400);
@@ -42,7 +47,23 @@ pub(crate) fn settings() -> PaceSettings {
         counts: PaceUnit::Messages,
     };
     let hours = SendWindowSettings { name: "hours".into(), window: window(HOURS) };
-    PaceSettings { buckets: vec![bucket("brand"), bucket("shared")], windows: vec![hours] }
+    let day_quotas =
+        QUOTAS.map(|(owner, amount)| DayQuotaSettings { owner: owner.into(), amount, zone: zone(ZONE) });
+    PaceSettings {
+        buckets: vec![bucket("brand"), bucket("shared")],
+        windows: vec![hours],
+        day_quotas: day_quotas.into(),
+    }
+}
+
+/// The quotas that messages of a submitter count for: all of one tenant's, and the account has one of its own.
+fn quotas_of(submitter: PeerId) -> &'static [(&'static str, u64)] {
+    if submitter == ACCOUNT { &QUOTAS } else { &QUOTAS[1..] }
+}
+
+/// The limits of a submitter's branch.
+pub(crate) fn branch_of(submitter: PeerId) -> BranchLimits {
+    BranchLimits { day_quotas: quotas_of(submitter).iter().map(|(owner, _)| Arc::from(*owner)).collect() }
 }
 
 /// The limits of what is sent to a peer.
@@ -120,6 +141,12 @@ impl Witness {
         for bucket in batch.submit_attempts.iter().flat_map(|attempt| self.buckets_of(attempt)) {
             *spent.entry(bucket).or_default() += 1;
         }
+        let submitted = batch.accepted.iter().filter(|message| message.protocol_id == PROTOCOL_ID);
+        for message in submitted.filter(|message| matches!(message.kind, MessageKind::Text)) {
+            for (owner, _) in quotas_of(message.origin) {
+                *spent.entry(format!("{}{owner}", PaceDay::QUOTA).into()).or_default() += 1;
+            }
+        }
         for day in &batch.pace_days {
             if day.taken == 0 {
                 self.days.remove(&day.bucket);
@@ -138,10 +165,10 @@ impl Witness {
             };
             let all = self.taken.entry((day.bucket.clone(), day.start)).or_default();
             *all += new;
-            assert!(*all <= AMOUNT, "{all} tokens of {} in a day", day.bucket);
+            assert!(*all <= amount_of(day), "{all} tokens of {} in a day", day.bucket);
             self.days.insert(day.bucket.clone(), (day.start, day.taken));
         }
-        assert!(spent.is_empty(), "attempts without their tokens: {spent:?}");
+        assert!(spent.is_empty(), "attempts or messages without their tokens: {spent:?}");
     }
 
     /// The buckets that an attempt takes tokens from; its windows must be open.
@@ -161,8 +188,19 @@ impl Witness {
         per_day.map(|bucket| Arc::from(&*bucket.name)).chain(own.map(|_| "brand".into())).collect()
     }
 
-    /// The number of days on which a bucket was exhausted.
-    pub(crate) fn exhausted(&self) -> usize {
-        self.taken.values().filter(|taken| **taken == AMOUNT).count()
+    /// The numbers of days on which a bucket, and a day quota, was exhausted.
+    pub(crate) fn exhausted(&self) -> (usize, usize) {
+        let all = |owner: Option<u64>| {
+            let amount = owner.unwrap_or(AMOUNT);
+            let is_kind = |bucket: &str| bucket.starts_with(PaceDay::QUOTA) == owner.is_some();
+            self.taken.iter().filter(|((bucket, _), taken)| is_kind(bucket) && **taken == amount).count()
+        };
+        (all(None), QUOTAS.iter().map(|(_, amount)| all(Some(*amount))).sum())
     }
+}
+
+/// The most that may be taken in a day.
+fn amount_of(day: &PaceDay) -> u64 {
+    let quota = day.quota_owner().map(|owner| QUOTAS.iter().find(|(known, _)| *known == owner));
+    quota.map_or(AMOUNT, |known| known.map_or(0, |(_, amount)| *amount))
 }

@@ -214,6 +214,7 @@ impl World {
         account.retry = vec![Duration::from_secs(2)];
         if self.plan.pace {
             account.submit_pace = pace_limits::of_account();
+            account.branch = pace_limits::branch_of(ACCOUNT);
         }
         self.apply(Event::Peer(account));
         for peer in PEERS {
@@ -229,6 +230,7 @@ impl World {
             settings.group = 7;
             if self.plan.pace {
                 settings.send_pace = pace_limits::of_peer(peer);
+                settings.branch = pace_limits::branch_of(peer);
             }
             settings.max_attempts = if peer == PEERS[1] { 4 } else { 0 };
             self.apply(Event::Peer(settings));
@@ -598,8 +600,8 @@ impl World {
         }
     }
 
-    /// The number of days on which a pace bucket was exhausted.
-    pub(crate) fn exhausted_days(&self) -> usize {
+    /// The numbers of days on which a pace bucket, and a day quota, was exhausted.
+    pub(crate) fn exhausted_days(&self) -> (usize, usize) {
         self.disk.pace.exhausted()
     }
 

@@ -541,6 +541,12 @@ pub(super) fn tenants() -> Vec<api::TenantView> {
     let tenant = |name: &str, parent: Option<&str>| api::TenantView {
         name: name.to_owned(),
         parent: parent.map(str::to_owned),
+        rate: parent.is_none().then_some(100.0),
+        messages_per_day: parent.is_none().then_some(api::DayQuotaView {
+            limit: 20_000,
+            accepted: 19_998,
+            day_ends: 1_795_046_400_000,
+        }),
         accounts: vec!["acme".to_owned()],
     };
     vec![tenant("northern", None), tenant("northern-shop", Some("northern"))]
@@ -550,6 +556,7 @@ pub(super) fn accounts() -> Vec<api::AccountInfo> {
     let account = |name: &str, tenant: Option<&str>| api::AccountInfo {
         name: name.to_owned(),
         tenant: tenant.map(str::to_owned),
+        messages_per_day: None,
     };
     vec![account("acme", Some("northern-shop")), account("demo", None)]
 }
