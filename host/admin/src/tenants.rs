@@ -56,6 +56,8 @@ async fn list_tenants(
         name: name.to_string(),
         parent: parent.filter(|parent| scope.has_tenant(Some(parent))).map(ToString::to_string),
         rate: tree.limits(name).rate,
+        max_price: tree.limits(name).max_price,
+        charged: tree.limits(name).is_charged,
         messages_per_day: quotas.get(name).copied(),
         accounts: tree.branch(name).accounts.iter().map(ToString::to_string).collect(),
     };

@@ -30,6 +30,11 @@ pub struct TenantView {
     /// Messages a day of its branch; null: no limit of its own.
     #[schema(required)]
     pub messages_per_day: Option<DayQuotaView>,
+    /// The highest price of a message of its branch, in millionths of the currency unit; null: no limit of its own.
+    #[schema(required)]
+    pub max_price: Option<u64>,
+    /// Whether the ledger account with its name is charged for the messages of its branch.
+    pub charged: bool,
     /// The accounts of its branch: its own, and those of all tenants below it.
     pub accounts: Vec<String>,
 }

@@ -425,7 +425,7 @@ mod tests {
         fn quote()(charge in option::of(("[a-zA-ZäÖ]{1,20}", any::<u64>(), any::<bool>())), version in "[0-9a-f]{12}") -> Quote {
             Quote {
                 charge: charge.map(|(account, amount, keep_on_failure)| {
-                    Charge { account: account.into(), amount, keep_on_failure, settle: true }
+                    Charge { account: account.into(), amount, keep_on_failure, settle: true, tenants: Vec::new() }
                 }),
                 by: Arc::new(PluginVersion { plugin: "prepaid".into(), version }),
                 note: None,

@@ -220,7 +220,9 @@ fn reason_of(refusal: Refusal) -> RefusalReason {
         Refusal::Rejected(RejectReason::InvalidDestination) => RefusalReason::InvalidDestination,
         Refusal::Rejected(RejectReason::InvalidSource) => RefusalReason::InvalidSource,
         Refusal::Rejected(RejectReason::Prohibited | RejectReason::OptedOut) => RefusalReason::Prohibited,
-        Refusal::Rejected(RejectReason::NotAuthorised) => RefusalReason::NotAuthorised,
+        Refusal::Rejected(RejectReason::NotAuthorised | RejectReason::PriceTooHigh) => {
+            RefusalReason::NotAuthorised
+        }
         Refusal::Rejected(RejectReason::NoCredit) => RefusalReason::NoCredit,
         Refusal::Rejected(RejectReason::TryLater)
         | Refusal::Throttled

@@ -90,18 +90,8 @@ struct ChangeArgs {
 fn parse_amount(text: &str) -> Result<i64, String> {
     let invalid = || format!("{text:?} is not an amount; use a form such as 250, 0.0125 or -3.5");
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
-    let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
-    let numeric = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
-    if !numeric(whole) || !numeric(part) || part.len() > 6 {
-        return Err(invalid());
-    }
-    let part: i64 = format!("{part:0<6}").parse().map_err(|_| invalid())?;
-    let whole: i64 = whole.parse().map_err(|_| invalid())?;
-    whole
-        .checked_mul(1_000_000)
-        .and_then(|whole| whole.checked_add(part))
-        .map(|millionths| millionths * sign)
-        .ok_or_else(invalid)
+    let millionths = model::parse_millionths(digits).and_then(|millionths| i64::try_from(millionths).ok());
+    millionths.map(|millionths| millionths * sign).ok_or_else(invalid)
 }
 
 /// Parses an amount that is not negative; the result is in millionths.

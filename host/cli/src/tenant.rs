@@ -85,6 +85,8 @@ mod tests {
             name: name.to_owned(),
             parent: parent.map(str::to_owned),
             rate: parent.is_none().then_some(12.5),
+            max_price: None,
+            charged: false,
             messages_per_day: parent.is_none().then_some(DayQuotaView {
                 limit: 1000,
                 accepted: 998,

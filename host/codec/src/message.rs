@@ -40,8 +40,8 @@ pub struct RecordDecoder {
 ///   2 on)
 /// * from format 3 on: 1 flags: bit 0 quote, 1 host calls, 2 sender request, 3 submission (from format 7 on), 4 protocol
 ///   fields, 5 changes, 6 a screening, 7 a lookup (from format 8 on). Quote:
-///   1 flags (bit 0 charge, 1 kept on failure, 2 settle, 3 note), charge if flagged: account: 1 length, UTF-8; 8
-///   amount; then plugin, version and note as above. Host calls: 4 length, octets. Sender request: 1 flags (bit 0
+///   1 flags (bit 0 charge, 1 kept on failure, 2 settle, 3 note, 4 tenants), charge if flagged: account: 1 length, UTF-8; 8
+///   amount; tenants if flagged: 1 count, each 1 length, UTF-8; then plugin, version and note as above. Host calls: 4 length, octets. Sender request: 1 flags (bit 0
 ///   lease, 1 a number was given), 1 otherwise (0 reject, 1 keep the sender, 2 hold), pool, holder, user, reason:
 ///   each 2 length, UTF-8; then the flagged fields: 8 ms, address. Submission: 8 its id.
 ///   Protocol fields: 4 length, octets. Changes: 2 number of TLVs, each 2 tag, 1 whether it is set, 4 length and octets
@@ -262,17 +262,30 @@ fn encode_quote(out: &mut Vec<u8>, quote: &Quote) {
         u8::from(charge.is_some())
             | u8::from(charge.is_some_and(|charge| charge.keep_on_failure)) << 1
             | u8::from(charge.is_some_and(|charge| charge.settle)) << 2
-            | u8::from(quote.note.is_some()) << 3,
+            | u8::from(quote.note.is_some()) << 3
+            | u8::from(charge.is_some_and(|charge| !charge.tenants.is_empty())) << 4,
     );
     if let Some(charge) = charge {
         put_short(out, charge.account.as_bytes());
         out.extend_from_slice(&charge.amount.to_le_bytes());
+        if !charge.tenants.is_empty() {
+            let tenants = charge.tenants.get(..255).unwrap_or(&charge.tenants);
+            out.push(tenants.len() as u8);
+            for tenant in tenants {
+                put_short(out, tenant.as_bytes());
+            }
+        }
     }
     put_text(out, &quote.by.plugin);
     put_text(out, &quote.by.version);
     if let Some(note) = &quote.note {
         put_text(out, note);
     }
+}
+
+fn ledger_account(cursor: &mut Cursor<'_>) -> Result<Arc<str>, RecordError> {
+    let octets = cursor.short()?;
+    std::str::from_utf8(octets).map(Into::into).map_err(|_| cursor.damaged("no UTF-8"))
 }
 
 impl RecordDecoder {
@@ -303,12 +316,14 @@ impl RecordDecoder {
     fn quote(&mut self, cursor: &mut Cursor<'_>) -> Result<Quote, RecordError> {
         let flags = cursor.u8()?;
         let charge = if flags & 1 != 0 {
-            let account = std::str::from_utf8(cursor.short()?).map_err(|_| cursor.damaged("no UTF-8"))?;
+            let (account, amount) = (ledger_account(cursor)?, cursor.u64()?);
+            let tenants = if flags & 16 != 0 { cursor.u8()? } else { 0 };
             Some(Charge {
-                account: account.into(),
-                amount: cursor.u64()?,
+                account,
+                amount,
                 keep_on_failure: flags & 2 != 0,
                 settle: flags & 4 != 0,
+                tenants: (0..tenants).map(|_| ledger_account(cursor)).collect::<Result<_, _>>()?,
             })
         } else {
             None

@@ -128,8 +128,8 @@ impl Engine {
         message.routed.verdict = verdict;
         let validated = self.validate_submission(now, &mut message);
         let leg = validated.map_err(|refusal| self.refuse(&message, refusal, reply, out))?;
-        let reserved = self.reserve(&message.routed);
-        reserved.map_err(|refusal| self.refuse(&message, refusal, reply, out))?;
+        let reserved = self.reserve(message.origin, &mut message.routed);
+        reserved.map_err(|reason| self.refuse(&message, Refusal::Rejected(reason), reply, out))?;
         let sender = self.lease_sender(now, self.next_id, &mut message, out);
         if let Some(reason) = sender.refused {
             self.release_reservation(&message.routed);
@@ -229,10 +229,11 @@ impl Engine {
         let mut redirected = message.clone();
         self.reroute_legs(now, message, &mut redirected.routed.verdict);
         self.check_admission(now, &redirected)?;
-        if let Some(charge) = message.routed.quote.as_ref().and_then(|quote| quote.charge.as_ref())
-            && !self.ledger.can_reserve(charge)
-        {
-            return Err(Refusal::Rejected(RejectReason::NoCredit));
+        if let Some(mut charge) = redirected.routed.quote.as_ref().and_then(|quote| quote.charge.clone()) {
+            self.charge_tenants(message.origin, &mut charge).map_err(Refusal::Rejected)?;
+            if !self.ledger.can_reserve(&charge) {
+                return Err(Refusal::Rejected(RejectReason::NoCredit));
+            }
         }
         match &redirected.routed.sender {
             Some(request) if self.is_pool_opted_out(message, request) => {
@@ -484,9 +485,9 @@ impl Engine {
         if old.routed.quote.is_some() {
             routed.quote.clone_from(&old.routed.quote);
         } else if matches!(routed.verdict, Verdict::Forward(_) | Verdict::Hold(_)) {
-            match self.reserve(&routed) {
+            match self.reserve(old.origin, &mut routed) {
                 Ok(()) => self.slab[slot].set(flag::PRICED, is_priced(&routed)),
-                Err(_) => routed.verdict = Verdict::Reject(RejectReason::NoCredit),
+                Err(reason) => routed.verdict = Verdict::Reject(reason),
             }
         }
         let mut message = Message::clone(&old);

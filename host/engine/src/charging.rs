@@ -6,8 +6,8 @@ use crate::slab::{Slot, flag};
 use crate::timer::Timer;
 use crate::{EngineAnswer, EngineCommand, LedgerAnswer, Output, ReplyTo};
 use model::{
-    Balance, FinalRecord, FinalState, LedgerOperation, Moment, Now, Refusal, RejectReason, RoutingDecision,
-    Settlement, Step, StepKind,
+    Balance, Charge, FinalRecord, FinalState, LedgerOperation, Moment, Now, PeerId, RejectReason,
+    RoutingDecision, Settlement, Step, StepKind,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,16 +28,34 @@ fn is_captured(state: FinalState, handed_over: bool, keep_on_failure: bool) -> b
 }
 
 impl Engine {
-    /// Reserves the price of a message, if it has one.
-    pub(crate) fn reserve(&mut self, routed: &RoutingDecision) -> Result<(), Refusal> {
-        let charge = routed.quote.as_ref().and_then(|quote| quote.charge.as_ref());
-        match charge {
-            Some(charge) if !self.ledger.reserve(charge) => {
-                self.totals.unpaid += 1;
-                Err(Refusal::Rejected(RejectReason::NoCredit))
-            }
-            _ => Ok(()),
+    /// Adds the tenants above the submitter that are charged too. A price above the highest one is refused.
+    pub(crate) fn charge_tenants(&self, submitter: PeerId, charge: &mut Charge) -> Result<(), RejectReason> {
+        let Some(peer) = self.peers.get(submitter.0 as usize) else { return Ok(()) };
+        let branch = &peer.settings.branch;
+        if branch.max_price.is_some_and(|most| charge.amount > most) {
+            return Err(RejectReason::PriceTooHigh);
         }
+        // The biller may have named the account of a tenant: it pays once.
+        charge.tenants = branch.charged.iter().filter(|tenant| **tenant != charge.account).cloned().collect();
+        Ok(())
+    }
+
+    /// Reserves the price of a message, if it has one: at the account that the biller names and at the tenants above the
+    /// submitter, at all or at none.
+    pub(crate) fn reserve(
+        &mut self,
+        submitter: PeerId,
+        routed: &mut RoutingDecision,
+    ) -> Result<(), RejectReason> {
+        let Some(charge) = routed.quote.as_mut().and_then(|quote| quote.charge.as_mut()) else {
+            return Ok(());
+        };
+        self.charge_tenants(submitter, charge)?;
+        if self.ledger.reserve(charge) {
+            return Ok(());
+        }
+        self.totals.unpaid += 1;
+        Err(RejectReason::NoCredit)
     }
 
     /// Releases the reservation of a message that is refused after all.

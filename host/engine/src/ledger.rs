@@ -77,38 +77,46 @@ impl Ledger {
         Some(&mut account.balance)
     }
 
-    /// Whether a charge can be reserved now.
+    /// Whether a charge can be reserved now, at each of its accounts.
     pub(crate) fn can_reserve(&self, charge: &Charge) -> bool {
-        self.balance_after(charge).is_some()
+        charge.accounts().all(|account| self.balance_after(account, charge.amount).is_some())
     }
 
-    /// The account's balance after the reservation; `None` if it is not possible.
-    fn balance_after(&self, charge: &Charge) -> Option<i64> {
-        let balance = &self.accounts.get(&charge.account)?.balance;
-        let left = balance.balance.checked_sub_unsigned(charge.amount)?;
-        let covered = charge.amount <= Charge::MAX && i128::from(left) >= -i128::from(balance.credit);
+    /// An account's balance after the reservation of an amount; `None` if it is not possible.
+    fn balance_after(&self, account: &str, amount: u64) -> Option<i64> {
+        let balance = &self.accounts.get(account)?.balance;
+        let left = balance.balance.checked_sub_unsigned(amount)?;
+        let covered = amount <= Charge::MAX && i128::from(left) >= -i128::from(balance.credit);
         covered.then_some(left)
     }
 
-    /// Reserves an amount. Returns false and changes nothing if the account is unknown or cannot pay.
+    /// Reserves an amount at each account of a charge. Returns false and changes nothing if one of them is unknown or cannot
+    /// pay.
     pub(crate) fn reserve(&mut self, charge: &Charge) -> bool {
-        let Some(left) = self.balance_after(charge) else { return false };
-        if let Some(balance) = self.touch(&charge.account) {
-            balance.balance = left;
-            // The sum of reserved and captured amounts is the difference of two i64: it fits.
-            balance.reserved += charge.amount;
+        if !self.can_reserve(charge) {
+            return false;
+        }
+        for account in charge.accounts() {
+            let left = self.balance_after(account, charge.amount);
+            if let (Some(left), Some(balance)) = (left, self.touch(account)) {
+                balance.balance = left;
+                // The sum of reserved and captured amounts is the difference of two i64: it fits.
+                balance.reserved += charge.amount;
+            }
         }
         true
     }
 
-    /// Ends a reservation: captures or releases it.
+    /// Ends a reservation at each account of a charge: captures or releases it.
     pub(crate) fn release(&mut self, charge: &Charge, capture: bool) {
-        let Some(balance) = self.touch(&charge.account) else { return };
-        balance.reserved = balance.reserved.saturating_sub(charge.amount);
-        if capture {
-            balance.captured += charge.amount;
-        } else {
-            balance.balance = balance.balance.saturating_add_unsigned(charge.amount);
+        for account in charge.accounts() {
+            let Some(balance) = self.touch(account) else { continue };
+            balance.reserved = balance.reserved.saturating_sub(charge.amount);
+            if capture {
+                balance.captured += charge.amount;
+            } else {
+                balance.balance = balance.balance.saturating_add_unsigned(charge.amount);
+            }
         }
     }
 

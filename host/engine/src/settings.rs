@@ -104,6 +104,10 @@ pub struct BranchLimits {
     /// The accounts and tenants whose day quota each accepted message counts for: the account's own, and those of its
     /// tenants. All must have room.
     pub day_quotas: Vec<Arc<str>>,
+    /// The ledger accounts of tenants that are charged what a message costs, beside the one that the biller names.
+    pub charged: Vec<Arc<str>>,
+    /// The highest price of a message, in millionths of the currency unit; `None`: no limit.
+    pub max_price: Option<u64>,
 }
 
 /// The names of pace buckets and send windows.

@@ -74,7 +74,10 @@ fn refusal_for(refusal: Refusal) -> MoRefusal {
             mo_refusal(RpCause::CALL_BARRED, FailureCause::DESTINATION_BARRED, "prohibited")
         }
         Refusal::Rejected(
-            RejectReason::NotAuthorised | RejectReason::InvalidSource | RejectReason::NoCredit,
+            RejectReason::NotAuthorised
+            | RejectReason::InvalidSource
+            | RejectReason::NoCredit
+            | RejectReason::PriceTooHigh,
         ) => mo_refusal(RpCause::NOT_SUBSCRIBED, FailureCause::NO_SC_SUBSCRIPTION, "not allowed"),
         Refusal::Expired | Refusal::BadSchedule => {
             mo_refusal(RpCause::REJECTED, FailureCause::VALIDITY_PERIOD_NOT_SUPPORTED, "already expired")

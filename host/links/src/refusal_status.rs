@@ -21,7 +21,8 @@ pub(crate) fn submit_status(refusal: Refusal) -> CommandStatus {
             RejectReason::Prohibited
             | RejectReason::NotAuthorised
             | RejectReason::OptedOut
-            | RejectReason::NoCredit,
+            | RejectReason::NoCredit
+            | RejectReason::PriceTooHigh,
         )
         | Refusal::KeyReused => CommandStatus::RSUBMITFAIL,
         Refusal::Rejected(RejectReason::Fault) | Refusal::Internal => CommandStatus::RSYSERR,
@@ -47,7 +48,8 @@ pub(crate) fn deliver_status(refusal: Refusal) -> CommandStatus {
             RejectReason::Prohibited
             | RejectReason::NotAuthorised
             | RejectReason::OptedOut
-            | RejectReason::NoCredit,
+            | RejectReason::NoCredit
+            | RejectReason::PriceTooHigh,
         )
         | Refusal::KeyReused => CommandStatus::RX_R_APPN,
         _ => CommandStatus::RX_P_APPN,

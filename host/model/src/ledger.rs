@@ -23,11 +23,31 @@ pub struct Charge {
     pub keep_on_failure: bool,
     /// Notify the biller of the settlement.
     pub settle: bool,
+    /// Ledger accounts of tenants above the submitter, which are charged the same amount: fixed when it is reserved. None of
+    /// them is `account`.
+    pub tenants: Vec<Arc<str>>,
 }
 
 impl Charge {
     /// The greatest amount for one message: far above any price, and far below an overflow of sums.
     pub const MAX: u64 = 1_000_000_000_000;
+
+    /// All ledger accounts that are charged the amount, each once.
+    pub fn accounts(&self) -> impl Iterator<Item = &Arc<str>> {
+        std::iter::once(&self.account).chain(&self.tenants)
+    }
+}
+
+/// Parses an amount that is not negative, such as `250` or `0.0125`, with at most six decimals; the result is in millionths.
+#[must_use]
+pub fn parse_millionths(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let is_numeric = |text: &str| !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
+    if !is_numeric(whole) || !is_numeric(part) || part.len() > 6 {
+        return None;
+    }
+    let part: u64 = format!("{part:0<6}").parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(part)
 }
 
 /// A settlement: how a charge ended. The biller's `settle` gets it.

@@ -60,7 +60,7 @@ pub use directory::{Directory, DirectoryFull};
 pub use dlr::{Dlr, DlrState};
 pub use hex::{from_hex, hex};
 pub use id::{IdempotencyKey, LinkId, MessageId, ParseMessageIdError, PeerId, PeerMessageId};
-pub use ledger::{Balance, Charge, LedgerChange, LedgerOperation, Quote, Settlement};
+pub use ledger::{Balance, Charge, LedgerChange, LedgerOperation, Quote, Settlement, parse_millionths};
 pub use lookup::{Lookup, LookupNumber, LookupResult};
 pub use message::{Direction, DlrContent, DlrRequest, Message, MessageKind, Priority, SUBMISSION_IDS, Text};
 pub use message_changes::MessageChanges;

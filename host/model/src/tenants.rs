@@ -25,6 +25,10 @@ pub struct TenantTree {
 pub struct ConfiguredLimits {
     /// Messages per second; `None`: no limit.
     pub rate: Option<f64>,
+    /// The highest price of a message, in millionths of the currency unit; `None`: no limit.
+    pub max_price: Option<u64>,
+    /// Whether its ledger account is charged for the messages of its branch.
+    pub is_charged: bool,
 }
 
 /// A tenant with all tenants below it, and their accounts.

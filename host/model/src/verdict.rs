@@ -31,6 +31,8 @@ pub enum RejectReason {
     OptedOut = 8,
     /// The account cannot pay, or the biller refuses (SMPP 0x45).
     NoCredit = 9,
+    /// The price is above the highest that the account, or a tenant above it, may be charged (SMPP 0x45).
+    PriceTooHigh = 10,
 }
 
 impl RejectReason {
@@ -47,6 +49,7 @@ impl RejectReason {
             Self::Fault,
             Self::OptedOut,
             Self::NoCredit,
+            Self::PriceTooHigh,
         ]
         .into_iter()
         .find(|reason| *reason as u8 == octet)
@@ -65,6 +68,7 @@ impl RejectReason {
             Self::Fault => "fault",
             Self::OptedOut => "opted-out",
             Self::NoCredit => "no-credit",
+            Self::PriceTooHigh => "price-too-high",
         }
     }
 }
@@ -81,6 +85,7 @@ impl fmt::Display for RejectReason {
             Self::Fault => "routing fault",
             Self::OptedOut => "the addressee opted out of this sender",
             Self::NoCredit => "no credit",
+            Self::PriceTooHigh => "the price is above the highest that is allowed (max-price)",
         })
     }
 }

@@ -81,7 +81,10 @@ impl ResultCode {
                 Self::PARAMETER
             }
             Refusal::Rejected(
-                RejectReason::Prohibited | RejectReason::NotAuthorised | RejectReason::NoCredit,
+                RejectReason::Prohibited
+                | RejectReason::NotAuthorised
+                | RejectReason::NoCredit
+                | RejectReason::PriceTooHigh,
             ) => Self::NOT_OFFERED,
             // Vendors' lists call this "on the blacklist".
             Refusal::Rejected(RejectReason::OptedOut) => Self(69),

@@ -60,6 +60,7 @@ impl StoredMessages {
                 amount: price.amount,
                 keep_on_failure: false,
                 settle: false,
+                tenants: Vec::new(),
             });
             Box::new(Quote { charge, by: message.routed.by.clone(), note: None })
         });

@@ -89,6 +89,7 @@ fn written(read: &mut ArchivedMessage) -> Option<(Message, FinalRecord, NamedPee
             amount: price.amount,
             keep_on_failure: price.keep_on_failure,
             settle: false,
+            tenants: Vec::new(),
         });
         match (&charge, price.state) {
             (None, _) => (price.state, price.keep_on_failure) = (PriceState::Free, false),

@@ -1,9 +1,9 @@
-//! What the branch of a tenant may do together: messages a day.
+//! What the branch of a tenant may do together: messages a day, and what its ledger account pays.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
-use behaviour_tests::{AdminClient, Fixture, noon_zone};
+use behaviour_tests::{AdminClient, Fixture, bind, noon_zone, shipped, until};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -26,6 +26,15 @@ fn tenant(caller: &AdminClient, name: &str) -> Result<Value> {
     let shown = caller.ask("GET", "/v1/tenants", None)?.json()?;
     let found = shown.as_array().into_iter().flatten().find(|one| one["name"] == name);
     found.cloned().with_context(|| format!("{name} is not in {shown}"))
+}
+
+/// Changes the configuration.
+fn patch(root: &AdminClient, change: &Value) -> Result<()> {
+    let document = root.ask("GET", "/v1/configuration", None)?.json()?;
+    let version = format!("\"{}\"", document["version"]);
+    let changed = root.with_header("if-match", &version).ask("PATCH", "/v1/configuration", Some(change))?;
+    ensure!(changed.status == 200, "{} {}", changed.status, changed.text);
+    Ok(())
 }
 
 fn accepted(caller: &AdminClient, name: &str) -> Result<Value> {
@@ -86,11 +95,87 @@ fn the_messages_of_a_day_of_a_branch_are_counted_through_a_kill() -> Result<()> 
     ensure!(shown.status == 200 && !shown.text.contains("north"), "{}", shown.text);
 
     // A larger amount takes effect at once, and what was accepted counts.
-    let document = appliance.get("/v1/configuration")?;
-    let version = format!("\"{}\"", document["version"]);
-    let change = json!({ "tenant": { "north": { "messages-per-day": 6 } } });
-    let changed = root.with_header("if-match", &version).ask("PATCH", "/v1/configuration", Some(&change))?;
-    ensure!(changed.status == 200, "{} {}", changed.status, changed.text);
+    patch(&root, &json!({ "tenant": { "north": { "messages-per-day": 6 } } }))?;
     assert_eq!((call(&appliance)? / 100, call(&appliance)?), (2, 429));
+    Ok(())
+}
+
+/// Price of a message by the shipped price list, in millionths.
+const PRICE: i64 = 50_000;
+/// The answer to a submission that cannot be paid: ESME_RSUBMITFAIL.
+const NOT_PAID: u32 = 0x45;
+
+/// A balance operation that succeeds. `key`: its idempotency key.
+fn operate(appliance: &TestDaemon, account: &str, key: &str, mut operation: Value) -> Result<()> {
+    operation["reason"] = "a test".into();
+    let (status, answer) = appliance.ledger(account, key, &operation)?;
+    ensure!(status == 200, "{account} {operation}: {status} {answer}");
+    Ok(())
+}
+
+/// What is reserved and captured of a ledger account together. Its money must be conserved.
+fn charged(appliance: &TestDaemon, account: &str) -> Result<(i64, i64)> {
+    let shown = appliance.get(&format!("/v1/ledger/{account}"))?;
+    let amount = |name: &str| shown[name].as_i64().with_context(|| format!("no {name} in {shown}"));
+    let (reserved, captured) = (amount("reserved")?, amount("captured")?);
+    ensure!(amount("balance")? + reserved + captured == amount("funded")?, "not conserved: {shown}");
+    Ok((reserved, captured))
+}
+
+#[test]
+fn a_tenant_is_charged_with_its_branch_and_refuses_what_it_cannot_pay() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let tally = Arc::new(Tally::new(1_000));
+    let sink = Sink::start(SinkOptions::default(), &tally)?;
+    let mut config = fixture.config()?;
+    config
+        .peer("upstream", sink.address(), "dlrs = false\nuncertain = \"send-again\"")
+        .account("one", "tenant = \"shop\"")
+        .account("two", "tenant = \"north\"")
+        .account("three", "")
+        .tables(
+            "[[tenant]]\nname = \"north\"\ncharged = true\n\
+             [[tenant]]\nname = \"shop\"\nparent = \"north\"\n",
+        );
+    let appliance = config.start()?;
+    bind(&appliance, "biller", "prepaid", &fixture.component("prepaid")?, &shipped("prices")?, &json!({}))?;
+    for account in ["one", "two", "three"] {
+        operate(&appliance, account, account, json!({ "credit": 100 * PRICE }))?;
+    }
+    let mut one = Probe::bind(appliance.smpp(), "one", PASSWORD, "4917", false)?;
+    assert_eq!(one.submit(1)?.err(), Some(NOT_PAID), "the tenant has no ledger account");
+    assert_eq!(charged(&appliance, "one")?, (0, 0), "all or nothing");
+    operate(&appliance, "north", "north", json!({ "credit": 3 * PRICE }))?;
+    let mut two = Probe::bind(appliance.smpp(), "two", PASSWORD, "4917", false)?;
+    let mut three = Probe::bind(appliance.smpp(), "three", PASSWORD, "4917", false)?;
+    ensure!(one.submit(2)?.is_ok() && two.submit(3)?.is_ok() && one.submit(4)?.is_ok());
+    assert_eq!(two.submit(5)?.err(), Some(NOT_PAID), "its own account could pay, the tenant cannot");
+    ensure!(three.submit(6)?.is_ok(), "an account without a tenant");
+    let sums = |appliance: &TestDaemon| -> Result<[i64; 4]> {
+        let sum = |account| charged(appliance, account).map(|(reserved, captured)| reserved + captured);
+        Ok([sum("north")?, sum("one")?, sum("two")?, sum("three")?])
+    };
+    assert_eq!(sums(&appliance)?, [3 * PRICE, 2 * PRICE, PRICE, PRICE]);
+
+    let appliance = appliance.kill()?.start()?;
+    assert_eq!(sums(&appliance)?, [3 * PRICE, 2 * PRICE, PRICE, PRICE]);
+    until("all are captured", || Ok(charged(&appliance, "north")?.0 + charged(&appliance, "three")?.0 == 0))?;
+    assert_eq!(charged(&appliance, "north")?, (0, 3 * PRICE));
+    let root = AdminClient::root(&appliance)?;
+    assert_eq!(tenant(&root, "north")?["charged"], true);
+
+    operate(&appliance, "north", "more", json!({ "fund": 10 * PRICE }))?;
+    let mut one = Probe::bind(appliance.smpp(), "one", PASSWORD, "4917", false)?;
+    ensure!(one.submit(7)?.is_ok());
+    patch(&root, &json!({ "tenant": { "shop": { "max-price": "0.04" } } }))?;
+    assert_eq!(one.submit(8)?.err(), Some(NOT_PAID), "too expensive for the branch");
+    let mut two = Probe::bind(appliance.smpp(), "two", PASSWORD, "4917", false)?;
+    ensure!(two.submit(9)?.is_ok(), "above the tenant with the highest price");
+    let refusals = root.ask("GET", "/v1/refusals", None)?.text;
+    ensure!(refusals.contains("price-too-high") && refusals.contains("max-price"), "{refusals}");
+    patch(&root, &json!({ "tenant": { "shop": { "max-price": "0.05" } } }))?;
+    ensure!(one.submit(10)?.is_ok(), "the price itself is allowed");
+    until("all are captured", || Ok(charged(&appliance, "north")?.0 == 0))?;
+    assert_eq!(sums(&appliance)?, [6 * PRICE, 4 * PRICE, 2 * PRICE, PRICE]);
     Ok(())
 }

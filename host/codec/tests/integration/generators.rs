@@ -230,12 +230,14 @@ fn sender() -> impl Strategy<Value = SenderRequest> {
 }
 
 fn quote() -> impl Strategy<Value = Quote> {
-    let charge = ("[a-z]{1,64}", any::<u64>(), any::<bool>(), any::<bool>()).prop_map(
-        |(account, amount, keep_on_failure, settle)| Charge {
+    let tenants = vec("[a-z]{1,64}", 0..3);
+    let charge = ("[a-z]{1,64}", any::<u64>(), any::<bool>(), any::<bool>(), tenants).prop_map(
+        |(account, amount, keep_on_failure, settle, tenants)| Charge {
             account: account.into(),
             amount,
             keep_on_failure,
             settle,
+            tenants: tenants.into_iter().map(Into::into).collect(),
         },
     );
     (option::of(charge), "\\PC{0,64}", "[0-9a-f]{12}", option::of("\\PC{0,200}")).prop_map(

@@ -254,6 +254,7 @@ fn decode_answer(generation: &Generation<Biller>, quote: wit::Quote) -> Result<P
                 amount: charge.amount,
                 keep_on_failure: charge.keep_on_failure,
                 settle: charge.settle,
+                tenants: Vec::new(),
             })
         }
     };

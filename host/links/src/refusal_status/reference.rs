@@ -38,7 +38,7 @@ const READ_WORDS: [&str; 28] = [
     "IA:", "SA:",
 ];
 
-const REFUSALS: [Refusal; 20] = [
+const REFUSALS: [Refusal; 21] = [
     Refusal::QueueFull,
     Refusal::Throttled,
     Refusal::QuotaExceeded,
@@ -51,6 +51,7 @@ const REFUSALS: [Refusal; 20] = [
     Refusal::Rejected(RejectReason::Fault),
     Refusal::Rejected(RejectReason::OptedOut),
     Refusal::Rejected(RejectReason::NoCredit),
+    Refusal::Rejected(RejectReason::PriceTooHigh),
     Refusal::BadSchedule,
     Refusal::Expired,
     Refusal::UnknownMessage,

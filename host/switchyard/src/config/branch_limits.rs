@@ -1,11 +1,12 @@
-//! Limits of accounts and of tenants' branches that the engine keeps: messages a day.
+//! Limits of accounts and of tenants' branches that the engine keeps: messages a day, and prices.
 
 use super::Config;
 use calendar::Zone;
-use configuration::Keys;
+use configuration::{KeyFormat, Keys, Section, Shape};
 use engine::{BranchLimits, DayQuotaSettings};
-use model::TenantTree;
-use std::collections::HashMap;
+use model::{TenantTree, parse_millionths};
+use serde_json::json;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Limits of an account, or of all accounts of a tenant's branch together.
@@ -19,6 +20,23 @@ pub(crate) struct BranchLimitKeys {
     /// The time zone of the days of `messages-per-day`, by IANA name.
     #[key(default = "UTC", check = check_zone)]
     zone: String,
+    /// The highest price of a message, in quotes, in the operator's currency, with at most six decimals. A message that the
+    /// biller prices higher is refused. The lowest of the account and of the tenants above it counts.
+    #[key(format = Price, default_as = "no limit")]
+    pub(crate) max_price: Option<u64>,
+}
+
+/// An amount of money in quotes; read as millionths.
+struct Price;
+
+impl KeyFormat<u64> for Price {
+    fn read(&self, section: &Section<'_>, key: &'static str) -> Option<u64> {
+        section.parsed(key, parse_millionths, "an amount such as \"0.05\", with at most six decimals")
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Value("string", json!({ "type": "string" }))
+    }
 }
 
 fn check_zone(name: &str) -> Result<(), String> {
@@ -48,15 +66,23 @@ impl Config {
     pub(super) fn set_branch_limits(&mut self) {
         let tree: TenantTree = self.tenant_tree();
         let keys: HashMap<&str, &BranchLimitKeys> = self.branch_limit_keys().collect();
+        let charged: HashSet<&str> =
+            self.tenants.iter().filter(|tenant| tenant.charged).map(|tenant| &*tenant.name).collect();
         let limits: Vec<BranchLimits> = self
             .accounts
             .iter()
             .map(|account| {
                 let tenants = account.tenant.as_deref().map(|tenant| tree.line(tenant)).unwrap_or_default();
                 let owners = std::iter::once(Arc::from(account.links.name.as_str())).chain(tenants);
-                let has_quota =
-                    |owner: &Arc<str>| keys.get(&**owner).is_some_and(|keys| keys.messages_per_day.is_some());
-                BranchLimits { day_quotas: owners.filter(has_quota).collect() }
+                let owners: Vec<Arc<str>> = owners.collect();
+                let keys_of = |owner: &Arc<str>| keys.get(&**owner).copied();
+                let has_quota = |owner: &&Arc<str>| keys_of(owner)?.messages_per_day;
+                let is_charged = |owner: &&Arc<str>| charged.contains(&***owner);
+                BranchLimits {
+                    day_quotas: owners.iter().filter(|owner| has_quota(owner).is_some()).cloned().collect(),
+                    charged: owners.iter().filter(is_charged).cloned().collect(),
+                    max_price: owners.iter().filter_map(|owner| keys_of(owner)?.max_price).min(),
+                }
             })
             .collect();
         for (account, limits) in self.accounts.iter_mut().zip(limits) {
@@ -105,6 +131,31 @@ mod tests {
         let quotas: Vec<_> =
             quotas.iter().map(|quota| (&*quota.owner, quota.amount, quota.zone.name())).collect();
         assert_eq!(quotas, [("one", 10, "UTC"), ("north", 100, "Europe/Berlin"), ("shop", 1000, "UTC")]);
+    }
+
+    #[test]
+    fn charged_tenants_and_the_lowest_price_come_from_the_whole_line() {
+        let tables = [
+            "[[tenant]]\nname = \"north\"\ncharged = true\nmax-price = \"0.05\"\n",
+            "[[tenant]]\nname = \"shop\"\nparent = \"north\"\ncharged = true\nmax-price = \"1\"\n",
+            &account("one", "tenant = \"shop\"\nmax-price = \"0.0625\"\n"),
+            &account("two", "max-price = \"2.5\"\n"),
+            &account("three", ""),
+        ]
+        .concat();
+        let config = parsed(&tables).unwrap();
+        let limits: Vec<(Vec<&str>, Option<u64>)> = config
+            .accounts
+            .iter()
+            .map(|account| &account.queue.branch)
+            .map(|branch| (branch.charged.iter().map(|owner| &**owner).collect(), branch.max_price))
+            .collect();
+        assert_eq!(
+            limits,
+            [(vec!["shop", "north"], Some(50_000)), (vec![], Some(2_500_000)), (vec![], None)]
+        );
+        let problems = parsed(&account("one", "max-price = \"0,05\"\n")).unwrap_err();
+        assert!(problems.len() == 1 && problems[0].contains("an amount such as \"0.05\""), "{problems:?}");
     }
 
     #[test]

@@ -30,6 +30,10 @@ pub(crate) struct TenantKeys {
     /// Maximum burst.
     #[key(range = 1..=10_000_000, default_as = "a tenth of `rate`", default_with = default_burst(rate))]
     pub(crate) burst: u32,
+    /// Whether the ledger account with the tenant's name is charged for the messages of its branch, too, with the price that the
+    /// biller quotes. If it cannot pay, they are refused.
+    #[key(default = false)]
+    pub(crate) charged: bool,
     #[key(flatten)]
     pub(crate) limits: BranchLimitKeys,
 }
@@ -118,9 +122,16 @@ impl Config {
                 .map(|account: &Account| (shared(&account.links.name), account.tenant.as_ref().map(shared))),
             others,
         )
-        .with_limits(
-            self.tenants.iter().map(|tenant| (shared(&tenant.name), ConfiguredLimits { rate: tenant.rate })),
-        )
+        .with_limits(self.tenants.iter().map(|tenant| {
+            (
+                shared(&tenant.name),
+                ConfiguredLimits {
+                    rate: tenant.rate,
+                    max_price: tenant.limits.max_price,
+                    is_charged: tenant.charged,
+                },
+            )
+        }))
     }
 }
 

@@ -126,6 +126,7 @@ pub fn decided(n: u64) -> Finished {
         amount: 1_000 * n,
         keep_on_failure: n.is_multiple_of(2),
         settle: false,
+        tenants: Vec::new(),
     });
     let paid = !n.is_multiple_of(3);
     if let Some(charge) = &charge {

@@ -344,7 +344,8 @@ fn a_hold_that_ends_early_waits_for_the_schedule() {
 }
 
 fn charge(amount: u64) -> Option<Box<Quote>> {
-    let charge = Charge { account: "acme".into(), amount, keep_on_failure: false, settle: false };
+    let charge =
+        Charge { account: "acme".into(), amount, keep_on_failure: false, settle: false, tenants: Vec::new() };
     Some(Box::new(Quote { charge: Some(charge), by: by(), note: None }))
 }
 

@@ -2,21 +2,49 @@
 
 use crate::simulation::Random;
 use crate::simulation::disk::Disk;
-use engine::LedgerAnswer;
+use engine::{BranchLimits, LedgerAnswer};
 use model::{
     Balance, Charge, FinalRecord, FinalState, LedgerChange, LedgerOperation, Message, MessageId,
-    OperationRecord, PluginVersion, Quote, RejectReason, Settlement, StepKind, Verdict,
+    OperationRecord, PeerId, PluginVersion, Quote, RejectReason, Settlement, StepKind, Verdict,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The last is never opened.
+/// Those that the biller names. The last is never opened.
 const ACCOUNTS: [&str; 3] = ["rich", "poor", "nobody"];
+/// The tenants above the account, from itself up. All other submitters belong to the second one.
+const TENANTS: [&str; 2] = ["shop", "reseller"];
+/// The ledger accounts that the admin opens and funds, with their first credit and the largest funds.
+const OPENED: [(&str, u64, usize); 4] =
+    [("rich", 300, 500), ("poor", 20, 60), (TENANTS[0], 250, 400), (TENANTS[1], 400, 500)];
+/// The highest price that the account may be charged; some quotes are above it.
+const MAX_PRICE: u64 = 36;
+const ACCOUNT: PeerId = PeerId(0);
+
+/// The tenants that may be charged for the messages of a submitter. After some restarts, the first one is not.
+fn tenants_of(submitter: PeerId) -> &'static [&'static str] {
+    if submitter == ACCOUNT { &TENANTS } else { &TENANTS[1..] }
+}
+
+/// Who is charged for a submitter's messages.
+pub(crate) fn charge_branch(submitter: PeerId, is_shop_charged: bool, branch: &mut BranchLimits) {
+    let charged = tenants_of(submitter).iter().filter(|tenant| is_shop_charged || **tenant != TENANTS[0]);
+    branch.charged = charged.map(|tenant| Arc::from(*tenant)).collect();
+    branch.max_price = (submitter == ACCOUNT).then_some(MAX_PRICE);
+}
 
 fn charge(message: &Message) -> Option<&Charge> {
     // If it could not be paid when it was priced, it was never reserved.
-    let unpaid = message.routed.verdict == Verdict::Reject(RejectReason::NoCredit);
-    message.routed.quote.as_ref()?.charge.as_ref().filter(|_| !unpaid)
+    let unpaid = matches!(
+        message.routed.verdict,
+        Verdict::Reject(RejectReason::NoCredit | RejectReason::PriceTooHigh)
+    );
+    let charge = message.routed.quote.as_ref()?.charge.as_ref().filter(|_| !unpaid)?;
+    let tenants: Vec<&str> = charge.tenants.iter().map(|tenant| &**tenant).collect();
+    let all = tenants_of(message.origin);
+    assert!(!tenants.is_empty() && all.ends_with(&tenants), "{:?} charges {tenants:?}", message.id);
+    assert!(message.origin != ACCOUNT || charge.amount <= MAX_PRICE, "{:?} is too expensive", message.id);
+    Some(charge)
 }
 
 /// The expected ledger, computed from the other records on disk.
@@ -53,7 +81,9 @@ impl ExpectedLedger {
         };
         assert_eq!(ledger_steps, [(captured, charge.amount)], "{:?} ended {ended:?}", message.id);
         if captured {
-            *self.captured.entry(charge.account.clone()).or_default() += charge.amount;
+            for account in charge.accounts() {
+                *self.captured.entry(account.clone()).or_default() += charge.amount;
+            }
         }
         if charge.settle {
             self.expected.insert(message.id, (charge.account.clone(), charge.amount, captured));
@@ -83,7 +113,9 @@ impl ExpectedLedger {
         }
         let mut reserved: HashMap<&str, u64> = HashMap::new();
         for charge in messages.filter_map(|message| charge(message)) {
-            *reserved.entry(&charge.account).or_default() += charge.amount;
+            for account in charge.accounts() {
+                *reserved.entry(account).or_default() += charge.amount;
+            }
         }
         for (name, balance) in balances {
             let sum =
@@ -123,6 +155,7 @@ impl LedgerClients {
             amount: random.below(40) as u64,
             keep_on_failure: random.chance(50),
             settle: random.chance(50),
+            tenants: Vec::new(),
         });
         let by = Arc::new(PluginVersion { plugin: "prices".to_owned(), version: "1".to_owned() });
         random.chance(90).then(|| Box::new(Quote { charge, by, note: None }))
@@ -137,12 +170,11 @@ impl LedgerClients {
         };
         self.operations = self.operations.max(number + 1);
         let mut dice = Random::new(number as u64);
-        let account = ACCOUNTS[number % 2];
-        let poor = number % 2;
+        let (account, credit, most) = OPENED[number % OPENED.len()];
         let mut change = match number {
-            0..2 => LedgerChange::Limit { credit: [300, 20][poor] },
-            _ if dice.chance(20) => LedgerChange::Limit { credit: dice.below([400, 30][poor]) as u64 },
-            _ => LedgerChange::Fund { amount: dice.below([500, 60][poor]) as i64 - 20 },
+            0..4 => LedgerChange::Limit { credit },
+            _ if dice.chance(20) => LedgerChange::Limit { credit: dice.below(most) as u64 * 3 / 4 },
+            _ => LedgerChange::Fund { amount: dice.below(most) as i64 - 20 },
         };
         if random.chance(5) {
             change = LedgerChange::Fund { amount: 1 };

@@ -63,7 +63,10 @@ fn quotas_of(submitter: PeerId) -> &'static [(&'static str, u64)] {
 
 /// The limits of a submitter's branch.
 pub(crate) fn branch_of(submitter: PeerId) -> BranchLimits {
-    BranchLimits { day_quotas: quotas_of(submitter).iter().map(|(owner, _)| Arc::from(*owner)).collect() }
+    BranchLimits {
+        day_quotas: quotas_of(submitter).iter().map(|(owner, _)| Arc::from(*owner)).collect(),
+        ..BranchLimits::default()
+    }
 }
 
 /// The limits of what is sent to a peer.

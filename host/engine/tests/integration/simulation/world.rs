@@ -10,9 +10,10 @@ use crate::simulation::receipts::Receipts;
 use crate::simulation::sender_numbers;
 use crate::simulation::serial_delivery::Witness;
 use crate::simulation::{Plan, Random};
-use crate::simulation::{lookups, pace_limits, queue_actions, screens};
+use crate::simulation::{ledger, lookups, pace_limits, queue_actions, screens};
 use engine::{
-    Engine, EngineAnswer, EngineCommand, Event, Output, PeerSettings, ReplyTo, Settings, UncertainPolicy,
+    BranchLimits, Engine, EngineAnswer, EngineCommand, Event, Output, PeerSettings, ReplyTo, Settings,
+    UncertainPolicy,
 };
 use model::{
     Dlr, DlrState, FinalState, LinkId, Message, MessageId, MessageKind, Moment, Now, Outcome, PeerId,
@@ -207,6 +208,7 @@ impl World {
         if self.plan.pace {
             self.apply(Event::Pace(pace_limits::settings()));
         }
+        let is_shop_charged = !self.plan.ledger || self.random.chance(70);
         let mut account = PeerSettings::new(ACCOUNT);
         account.addressee = true;
         account.sends_dlrs = false;
@@ -214,8 +216,8 @@ impl World {
         account.retry = vec![Duration::from_secs(2)];
         if self.plan.pace {
             account.submit_pace = pace_limits::of_account();
-            account.branch = pace_limits::branch_of(ACCOUNT);
         }
+        account.branch = self.branch_of(ACCOUNT, is_shop_charged);
         self.apply(Event::Peer(account));
         for peer in PEERS {
             let mut settings = PeerSettings::new(peer);
@@ -230,8 +232,8 @@ impl World {
             settings.group = 7;
             if self.plan.pace {
                 settings.send_pace = pace_limits::of_peer(peer);
-                settings.branch = pace_limits::branch_of(peer);
             }
+            settings.branch = self.branch_of(peer, is_shop_charged);
             settings.max_attempts = if peer == PEERS[1] { 4 } else { 0 };
             self.apply(Event::Peer(settings));
         }
@@ -279,6 +281,16 @@ impl World {
         }
         let rows: Vec<u64> = self.disk.submit_attempts.keys().copied().collect();
         self.engine.finish_recovery(self.disk.next_id, self.disk.next_handed, &rows, &mut self.out);
+    }
+
+    /// The limits of a submitter's branch.
+    fn branch_of(&self, submitter: PeerId, is_shop_charged: bool) -> BranchLimits {
+        let mut branch =
+            if self.plan.pace { pace_limits::branch_of(submitter) } else { BranchLimits::default() };
+        if self.plan.ledger {
+            ledger::charge_branch(submitter, is_shop_charged, &mut branch);
+        }
+        branch
     }
 
     /// Loses everything but the disk.

@@ -542,6 +542,8 @@ pub(super) fn tenants() -> Vec<api::TenantView> {
         name: name.to_owned(),
         parent: parent.map(str::to_owned),
         rate: parent.is_none().then_some(100.0),
+        max_price: parent.is_none().then_some(50_000),
+        charged: parent.is_none(),
         messages_per_day: parent.is_none().then_some(api::DayQuotaView {
             limit: 20_000,
             accepted: 19_998,
