@@ -8,7 +8,7 @@ use crate::config::current;
 use crate::format::{blocked_by, count, duration_text, list, table, timestamp, value_text};
 use crate::global_args::optional;
 use crate::output::{Failure, Output};
-use api::{LinkRole, LinkView, QueueView};
+use api::{AccountInfo, LinkRole, LinkView, QueueView};
 use client::ApiClient;
 use client::terminal::visible;
 use serde_json::{Map, Value, json};
@@ -32,11 +32,20 @@ pub(crate) struct PeerOrAccount {
 /// Loads all peers, or all accounts, with their queues and links.
 pub(crate) fn load_all(api: &ApiClient, accounts: bool) -> Result<Vec<PeerOrAccount>, Failure> {
     let configuration = optional(current(api))?;
-    let queues: Vec<QueueView> = api.read("/v1/queues")?;
     let links: Vec<LinkView> = api.read("/v1/links")?;
-    let mut entries = match &configuration {
-        Some(configuration) => from_configuration(&configuration.document, accounts),
-        None => from_queues(&queues, &links, accounts),
+    let (queues, mut entries) = match &configuration {
+        Some(configuration) => {
+            (api.read("/v1/queues")?, from_configuration(&configuration.document, accounts))
+        }
+        None => match optional(api.read::<Vec<QueueView>>("/v1/queues"))? {
+            Some(queues) => {
+                let entries = from_queues(&queues, &links, accounts);
+                (queues, entries)
+            }
+            // Users of tenants may list their accounts, but see no queues.
+            None if accounts => (Vec::new(), from_accounts(&api.read::<Vec<AccountInfo>>("/v1/accounts")?)),
+            None => (api.read("/v1/queues")?, Vec::new()),
+        },
     };
     for entry in &mut entries {
         entry.queue = queues.iter().find(|queue| queue.peer == entry.name).cloned();
@@ -68,6 +77,19 @@ fn from_configuration(document: &Value, accounts: bool) -> Vec<PeerOrAccount> {
         }
     }
     entries
+}
+
+/// The accounts of a branch.
+fn from_accounts(accounts: &[AccountInfo]) -> Vec<PeerOrAccount> {
+    let entry = |account: &AccountInfo| PeerOrAccount {
+        name: account.name.clone(),
+        is_account: true,
+        protocol: None,
+        settings: json!({ "tenant": account.tenant }),
+        queue: None,
+        links: Vec::new(),
+    };
+    accounts.iter().map(entry).collect()
 }
 
 /// For callers who may not read the configuration: a queue with client links is a peer, the others are accounts.
@@ -387,5 +409,28 @@ mod tests {
         };
         assert_eq!(names("peer"), ["unicom", "upstream"]);
         assert_eq!(names("account"), ["demo", "短信"]);
+    }
+
+    #[test]
+    fn a_user_of_a_tenant_lists_the_accounts_of_its_branch() {
+        let refused =
+            json!({ "type": "about:blank", "title": "Forbidden", "status": 403, "reason": "tenant" });
+        let api = FakeApi::default()
+            .with("GET /v1/configuration", 403, &refused)
+            .with("GET /v1/queues", 403, &refused)
+            .with("GET /v1/links", 200, &json!([link("shop", LinkRole::Server, LinkPhase::Bound)]))
+            .with(
+                "GET /v1/accounts",
+                200,
+                &json!([
+                    { "name": "bank", "tenant": "north", "messages_per_day": null },
+                    { "name": "shop", "tenant": "north-shop", "messages_per_day": null }
+                ]),
+            );
+        let done = run(&api.start(), &["account", "list"]);
+        assert_eq!(done.code, 0, "{}", done.error);
+        let names: Vec<&str> =
+            done.out.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(names, ["bank", "shop"], "{}", done.out);
     }
 }

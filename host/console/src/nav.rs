@@ -15,6 +15,7 @@ pub(crate) enum NavItem {
     Gateways,
     Networks,
     Accounts,
+    Tenants,
     Plugins,
     Policies,
     Tables,
@@ -52,6 +53,7 @@ const NAV_GROUPS: &[(&str, &[NavEntry])] = &[
         &[
             (NavItem::Peers, "/peers", "Peers", Permission::Read),
             (NavItem::Accounts, "/accounts", "Accounts", Permission::Read),
+            (NavItem::Tenants, "/tenants", "Tenants", Permission::Read),
             (NavItem::Gateways, "/gateways", "Gateways", Permission::Read),
             (NavItem::Networks, "/networks", "GSM networks", Permission::Read),
         ],
@@ -87,8 +89,15 @@ const NAV_GROUPS: &[(&str, &[NavEntry])] = &[
 ];
 
 /// The pages for users of tenants: all others show the whole appliance, and the API refuses what they need.
-const FOR_TENANTS: [NavItem; 6] =
-    [NavItem::Messages, NavItem::Ledger, NavItem::Audit, NavItem::Users, NavItem::Profile, NavItem::Help];
+const FOR_TENANTS: [NavItem; 7] = [
+    NavItem::Messages,
+    NavItem::Tenants,
+    NavItem::Ledger,
+    NavItem::Audit,
+    NavItem::Users,
+    NavItem::Profile,
+    NavItem::Help,
+];
 
 /// Whether the user may open a page.
 fn may_open(context: &RequestContext, item: NavItem, permission: Permission) -> bool {
@@ -105,6 +114,7 @@ const CHAPTERS: &[(NavItem, &str)] = &[
     (NavItem::Gateways, "guide/sgip"),
     (NavItem::Networks, "guide/gsm"),
     (NavItem::Accounts, "guide/accounts-and-binds"),
+    (NavItem::Tenants, "guide/tenants"),
     (NavItem::Plugins, "guide/plugins"),
     (NavItem::Policies, "guide/plugins"),
     (NavItem::Tables, "guide/plugins"),

@@ -86,6 +86,7 @@ fn page_routes() -> Router<ConsoleState> {
         .route("/subscribers/{name}/{act}", post(pages::subscribers::act))
         .route("/accounts", get(pages::peers::accounts))
         .route("/accounts/{name}", get(pages::peer::show_account).post(pages::peer::change_account))
+        .route("/tenants", get(pages::tenants::show))
         .route("/plugins", get(pages::plugins::show))
         .route("/plugins/upload", post(pages::plugins::upload).layer(DefaultBodyLimit::max(UPLOAD_LIMIT)))
         .route("/plugins/pull", get(pages::plugin_pull::show).post(pages::plugin_pull::pull))

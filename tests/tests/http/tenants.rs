@@ -515,6 +515,7 @@ fn the_console_shows_users_of_a_tenant_only_their_branch() -> Result<()> {
         ("/messages".to_owned(), own.as_str()),
         (format!("/messages/{own}?body=1"), "alpha one"),
         ("/ledger".to_owned(), "alpha"),
+        ("/tenants".to_owned(), "northern-shop"),
         ("/ledger/alpha".to_owned(), "alpha-reason"),
         ("/users".to_owned(), "bert@northern-shop"),
         ("/audit".to_owned(), "ann@northern"),

@@ -34,6 +34,7 @@ pub(crate) mod queues;
 pub(crate) mod search;
 pub(crate) mod subscribers;
 pub(crate) mod tables;
+pub(crate) mod tenants;
 pub(crate) mod test_message;
 pub(crate) mod trace;
 pub(crate) mod uncertain;

@@ -32,6 +32,16 @@ struct ListKind {
     reach: (&'static str, &'static str),
 }
 
+/// The place of the tenant in a row of the accounts.
+const TENANT_COLUMN: usize = 3;
+
+impl ListKind {
+    /// Whether its entries may belong to tenants.
+    fn has_tenants(&self) -> bool {
+        self.list == ACCOUNTS.list
+    }
+}
+
 const PEERS: ListKind = ListKind {
     list: "peer",
     path: "/peers",
@@ -144,6 +154,7 @@ impl Listing {
             .filter(|one| {
                 filter.matches(one.name)
                     || filter.matches(one.settings["address"].as_str().unwrap_or_default())
+                    || one.tenant().is_some_and(|tenant| filter.matches(tenant))
             })
             .filter(|one| one.is_in_state(state))
             .collect();
@@ -214,14 +225,23 @@ impl ListEntry<'_> {
 
     fn row(&self) -> Vec<Markup> {
         let up = self.links_up();
-        vec![
+        let mut row = vec![
             html! { a href=(format!("{}/{}", self.kind.path, encode_segment(self.name))) { (self.name) } },
             html! { (state_badge(self.state())) @if up > 0 { " " (up) } @else if let Some(down_since) = self.down_since() { " " span.muted { (ago(down_since)) } } },
             html! { (self.reach()) },
             html! { (count(self.waiting())) },
             html! { (count(self.queue.map_or(0, |queue| queue.in_flight))) },
             html! { (self.queue.map(|queue| with_times(&queue.blocked_by)).unwrap_or_default()) },
-        ]
+        ];
+        if self.kind.has_tenants() {
+            row.insert(TENANT_COLUMN, html! { (self.tenant().unwrap_or("—")) });
+        }
+        row
+    }
+
+    /// The tenant of an account.
+    fn tenant(&self) -> Option<&str> {
+        self.settings["tenant"].as_str().filter(|_| self.kind.has_tenants())
     }
 }
 
@@ -254,7 +274,7 @@ async fn list(context: &RequestContext, kind: &'static ListKind, query: &Form) -
             @if context.has_permission(Permission::Configure) { p { a.button.primary href=(format!("{}/new", kind.path)) { (kind.add) } } }
         }
     };
-    let columns = [
+    let mut columns = vec![
         Column::Text("Name"),
         Column::Text("Links"),
         Column::Text(kind.reach.0),
@@ -262,6 +282,9 @@ async fn list(context: &RequestContext, kind: &'static ListKind, query: &Form) -
         Column::Number("In flight"),
         Column::Text("Blocked by"),
     ];
+    if kind.has_tenants() {
+        columns.insert(TENANT_COLUMN, Column::Text("Tenant"));
+    }
     let names = listing.document.named(kind.list).map(|(name, _)| name);
     Ok(html! {
         div.heading {
@@ -269,7 +292,7 @@ async fn list(context: &RequestContext, kind: &'static ListKind, query: &Form) -
             @if context.has_permission(Permission::Configure) { a.button.primary href=(format!("{}/new", kind.path)) { (kind.add) } }
             @for format in ["csv", "json"] { (export_link(&format!("{}.{format}", kind.path), &filter.parameters())) }
         }
-        (filter.form((kind.path, kind.title, "Name or address"), names, all.len(), &states))
+        (filter.form((kind.path, kind.title, if kind.has_tenants() { "Name or tenant" } else { "Name or address" }), names, all.len(), &states))
         p.muted.counts {
             (count(found.len() as u64)) @if filter.is_narrow() { " of " (count(listing.document.named(kind.list).count() as u64)) }
             @if !rows.is_empty() { ": " (count(up as u64)) " with a link, " (count((found.len() - up) as u64)) " without" }

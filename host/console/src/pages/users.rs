@@ -7,7 +7,9 @@ use crate::layout::{action_button, csrf_field, error_notice, page, problem_list}
 use crate::nav::NavItem;
 use crate::request_context::RequestContext;
 use crate::table::table;
-use api::{CreatedTokenView, Role, TokenInfo, TokenRequest, User, UserChangeRequest, UserRequest};
+use api::{
+    CreatedTokenView, Role, TenantView, TokenInfo, TokenRequest, User, UserChangeRequest, UserRequest,
+};
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -41,9 +43,12 @@ async fn render(context: &RequestContext, page_state: &UsersPageState) -> Respon
 }
 
 async fn page_body(context: &RequestContext, page_state: &UsersPageState) -> Result<Markup, ApiError> {
-    let (users, tokens) =
-        tokio::join!(context.get::<Vec<User>>("/v1/users"), context.get::<Vec<TokenInfo>>("/v1/tokens"));
-    let (users, tokens) = (users?, tokens?);
+    let (users, tokens, tenants) = tokio::join!(
+        context.get::<Vec<User>>("/v1/users"),
+        context.get::<Vec<TokenInfo>>("/v1/tokens"),
+        context.get::<Vec<TenantView>>("/v1/tenants"),
+    );
+    let (users, tokens, tenants) = (users?, tokens?, tenants?);
     let yes_no = |is: bool| html! { (if is { "yes" } else { "no" }) };
     let user_rows: Vec<_> = users
         .iter()
@@ -54,6 +59,7 @@ async fn page_body(context: &RequestContext, page_state: &UsersPageState) -> Res
                 html! { strong { (user.name) } @if is_you { " " span.muted { "(you)" } } },
                 role(context, user),
                 html! { (user.account.as_deref().unwrap_or("—")) },
+                html! { (user.tenant.as_deref().unwrap_or("—")) },
                 yes_no(user.bodies),
                 html! { @if is_you { "—" } @else { (action_button(context, "/users", "Remove", "danger", &[("do", "remove-user"), ("name", &user.name)])) } },
             ]
@@ -67,6 +73,7 @@ async fn page_body(context: &RequestContext, page_state: &UsersPageState) -> Res
                 html! { strong { (token.name) } },
                 html! { (token.role) },
                 html! { (token.account.as_deref().unwrap_or("—")) },
+                html! { (token.tenant.as_deref().unwrap_or("—")) },
                 yes_no(token.bodies),
                 html! { @if let Some(until) = token.until { (time_tag(until.0)) } @else { span.muted { "—" } } },
                 (action_button(
@@ -91,10 +98,10 @@ async fn page_body(context: &RequestContext, page_state: &UsersPageState) -> Res
                 p { "Programs send it as " code { "Authorization: Bearer TOKEN" } "." }
             }
         }
-        section.card { h2 { "Users" } (table("Users", &["User", "Role", "Account", "Reads texts", "Remove"], &user_rows, &html! { h3 { "No users yet" } p { "Only the root token can log in. Add yourself as an admin." } })) }
-        (add_form(context, "add-user", "Add a user", if is_user { &page_state.form } else { &nothing }))
-        section.card { h2 { "Tokens" } (table("Tokens", &["Token", "Role", "Account", "Reads texts", "Expires", "Revoke"], &token_rows, &html! { p { "There are no API tokens. Each program needs its own." } })) }
-        (add_form(context, "add-token", "Create a token", if is_user { &nothing } else { &page_state.form }))
+        section.card { h2 { "Users" } (table("Users", &["User", "Role", "Account", "Tenant", "Reads texts", "Remove"], &user_rows, &html! { h3 { "No users yet" } p { "Only the root token can log in. Add yourself as an admin." } })) }
+        (add_form(context, "add-user", "Add a user", if is_user { &page_state.form } else { &nothing }, &tenants))
+        section.card { h2 { "Tokens" } (table("Tokens", &["Token", "Role", "Account", "Tenant", "Reads texts", "Expires", "Revoke"], &token_rows, &html! { p { "There are no API tokens. Each program needs its own." } })) }
+        (add_form(context, "add-token", "Create a token", if is_user { &nothing } else { &page_state.form }, &tenants))
     })
 }
 
@@ -122,7 +129,22 @@ fn role(context: &RequestContext, user: &User) -> Markup {
     }
 }
 
-fn add_form(context: &RequestContext, act: &str, title: &str, form_values: &Form) -> Markup {
+/// What a tenant means to the one who makes a user or a token.
+fn tenant_hint(context: &RequestContext) -> String {
+    match &context.principal.tenant {
+        Some(own) => format!("{own}, or a tenant below it; {own} if empty. The name ends with @ and the tenant's name."),
+        None => "For someone who may see only the branch of this tenant: the name ends with @ and the tenant's name."
+            .to_owned(),
+    }
+}
+
+fn add_form(
+    context: &RequestContext,
+    act: &str,
+    title: &str,
+    form_values: &Form,
+    tenants: &[TenantView],
+) -> Markup {
     let id = |name: &str| format!("{act}-{name}");
     html! {
         details.card open[!form_values.text("name").is_empty()] {
@@ -132,6 +154,8 @@ fn add_form(context: &RequestContext, act: &str, title: &str, form_values: &Form
                 p { label for=(id("name")) { "Name" } input id=(id("name")) name="name" value=(form_values.text("name")) required maxlength="64" autocomplete="off" autocapitalize="none" spellcheck="false"; }
                 p { label for=(id("role")) { "Role" } (roles(&id("role"), form_values.text("role"))) }
                 p { label for=(id("account")) { "Account" } input id=(id("account")) name="account" value=(form_values.text("account")) autocomplete="off" aria-describedby=(id("hint")); small id=(id("hint")) { "Only for the role account." } }
+                p { label for=(id("tenant")) { "Tenant" } input id=(id("tenant")) name="tenant" value=(form_values.text("tenant")) list=(id("tenants")) autocomplete="off" aria-describedby=(id("tenant-hint")); small id=(id("tenant-hint")) { (tenant_hint(context)) } }
+                datalist id=(id("tenants")) { @for tenant in tenants { option value=(tenant.name) {} } }
                 p { label.tick { input type="checkbox" name="bodies" value="true" checked[form_values.has("bodies")]; " may read texts of messages" } }
                 @if act == "add-user" {
                     p { label for="add-password" { "Password" } input #add-password name="password" type="password" autocomplete="new-password" required aria-describedby="password-hint"; small #password-hint { "At least 10 characters." } }

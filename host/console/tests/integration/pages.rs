@@ -29,6 +29,7 @@ pub(crate) const PAGES: &[&str] = &[
     "/accounts",
     "/accounts/acme",
     "/accounts/new",
+    "/tenants",
     "/plugins",
     "/plugins/outdated",
     "/plugins/pull",
@@ -108,6 +109,19 @@ async fn every_page_is_complete_and_escaped() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn tenants_are_shown_with_the_messages_of_the_day_and_suggested_for_users() {
+    let console = console::router(FakeApi::appliance(6, 4).router());
+    let tenants = get(&console, "/tenants", "viewer").await.text;
+    for shown in ["northern-shop", "19\u{202f}998 of 20\u{202f}000", "0.05", "no ledger account", "acme"] {
+        assert!(tenants.contains(shown), "{shown} is not in {tenants}");
+    }
+    let users = get(&console, "/users", "admin").await.text;
+    assert_eq!(users.matches("name=\"tenant\"").count(), 2, "a user's and a token's");
+    assert_eq!(users.matches("<option value=\"northern-shop\">").count(), 2);
+    assert!(get(&console, "/accounts", "viewer").await.text.contains("Tenant"));
 }
 
 #[tokio::test]
