@@ -8,6 +8,7 @@ use crate::statistics::{self, Period};
 use crate::text_retention::TextRetention;
 use crate::{ArchiveError, ArchiveOptions, ArchiveRedaction, AuditLog, Record};
 use api::{AuditEntry, StatisticsView};
+use codec::ContentCipher;
 use configuration::Keys;
 use model::{MessageId, Timestamp};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,6 +27,7 @@ pub struct Archive {
     pub(crate) overwriting: Overwriting,
     pub(crate) text_retention: TextRetention,
     pub(crate) redaction: Arc<ArchiveRedaction>,
+    pub(crate) cipher: Option<Arc<dyn ContentCipher>>,
 }
 
 impl std::fmt::Debug for Archive {
@@ -50,6 +52,7 @@ impl Archive {
             overwriting: Overwriting::default(),
             text_retention: TextRetention::default(),
             redaction: Arc::default(),
+            cipher: None,
         })
     }
 
@@ -57,6 +60,12 @@ impl Archive {
     #[must_use]
     pub fn with_redaction(self, redaction: ArchiveRedaction) -> Self {
         Self { redaction: Arc::new(redaction), ..self }
+    }
+
+    /// An archive that encrypts the contents of rows that it writes, and decrypts those of rows that it reads.
+    #[must_use]
+    pub fn with_cipher(self, cipher: Option<Arc<dyn ContentCipher>>) -> Self {
+        Self { cipher, ..self }
     }
 
     pub(crate) fn options(&self) -> ArchiveOptions {
@@ -114,7 +123,7 @@ impl Archive {
         timeout: Duration,
     ) -> Result<ArchivePage, ArchiveError> {
         self.with_timeout(history::page(
-            (&*self.backend, &self.redaction),
+            (&*self.backend, &self.redaction, self.cipher.as_deref()),
             filter,
             after,
             limit,
@@ -129,7 +138,7 @@ impl Archive {
     /// # Errors
     /// Fails if the database does not answer.
     pub async fn get(&self, id: MessageId) -> Result<Option<Record>, ArchiveError> {
-        self.with_timeout(history::get(&*self.backend, id)).await
+        self.with_timeout(history::get(&*self.backend, self.cipher.as_deref(), id)).await
     }
 
     /// Statistics by hour or day, account and peer.

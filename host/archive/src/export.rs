@@ -141,6 +141,7 @@ impl HistoryExport {
         crate::record::columns(self.fields.body, self.fields.trace)
             .into_iter()
             .map(|(name, _)| name)
+            .filter(|name| *name != "text_key")
             .collect()
     }
 

@@ -4,6 +4,7 @@ use crate::measures::HOUR;
 use crate::record::{columns, record};
 use crate::sql::{ColumnType, Dialect, Statement};
 use crate::{ArchiveError, ArchiveRedaction, Record};
+use codec::ContentCipher;
 use model::{Direction, FinalState, MessageId, Timestamp, escape};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -71,15 +72,22 @@ pub struct ArchivePage {
     pub next: Option<MessageId>,
 }
 
+/// The rows, the rules that were applied to them, and what decrypts them.
+type Rows<'a> = (&'a dyn Backend, &'a ArchiveRedaction, Option<&'a dyn ContentCipher>);
+
 /// Maximum number of messages per page.
 pub(crate) const MAX_PAGE: usize = 1000;
 
-pub(crate) async fn get(backend: &dyn Backend, id: MessageId) -> Result<Option<Record>, Fault> {
+pub(crate) async fn get(
+    backend: &dyn Backend,
+    cipher: Option<&dyn ContentCipher>,
+    id: MessageId,
+) -> Result<Option<Record>, Fault> {
     let Ok(id) = i64::try_from(id.0) else { return Ok(None) };
     let columns = columns(true, true);
     let mut statement = select(backend.dialect(), &columns);
     statement.push(" WHERE id = ").number(id);
-    Ok(read(backend, &columns, &statement).await?.pop())
+    Ok(read((backend, cipher), &columns, &statement).await?.pop())
 }
 
 /// Number of ids in the first range scanned; after a fast scan the range doubles.
@@ -92,7 +100,7 @@ const QUICK_FRACTION: u32 = 8;
 pub(crate) const DEFAULT_SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) async fn page(
-    (backend, redaction): (&dyn Backend, &ArchiveRedaction),
+    (backend, redaction, cipher): Rows<'_>,
     filter: &ArchiveFilter,
     after: Option<MessageId>,
     limit: usize,
@@ -115,7 +123,8 @@ pub(crate) async fn page(
         let low = first.max(last.saturating_sub(scan_size - 1));
         let most = limit + 1 - page.records.len();
         let this = Instant::now();
-        page.records.extend(scan_range((backend, redaction), filter, (low, last), most, fields).await?);
+        page.records
+            .extend(scan_range((backend, redaction, cipher), filter, (low, last), most, fields).await?);
         if this.elapsed() < (timeout / QUICK_FRACTION).min(DEFAULT_SEARCH_TIMEOUT / (5 * QUICK_FRACTION)) {
             scan_size = scan_size.saturating_mul(2);
         }
@@ -135,7 +144,7 @@ pub(crate) async fn page(
 
 /// The newest matching messages of a range of ids.
 async fn scan_range(
-    (backend, redaction): (&dyn Backend, &ArchiveRedaction),
+    (backend, redaction, cipher): Rows<'_>,
     filter: &ArchiveFilter,
     range: (i64, i64),
     most: usize,
@@ -156,7 +165,7 @@ async fn scan_range(
         None => conditions(&mut statement, filter, range),
     }
     statement.push(" ORDER BY id DESC LIMIT ").push(&most.to_string());
-    read(backend, &columns, &statement).await
+    read((backend, cipher), &columns, &statement).await
 }
 
 /// The connection of a query.
@@ -308,12 +317,12 @@ fn select(dialect: Dialect, columns: &[(&'static str, ColumnType)]) -> Statement
 }
 
 async fn read(
-    backend: &dyn Backend,
+    (backend, cipher): (&dyn Backend, Option<&dyn ContentCipher>),
     columns: &[(&'static str, ColumnType)],
     statement: &Statement,
 ) -> Result<Vec<Record>, Fault> {
     let kinds: Vec<_> = columns.iter().map(|(_, kind)| *kind).collect();
     let table = backend.select(statement, &kinds).await?;
     let damaged = |(id, what)| Fault::Down(ArchiveError::Damaged { id, what });
-    table.into_iter().map(|cells| record(columns, cells).map_err(damaged)).collect()
+    table.into_iter().map(|cells| record(columns, cells, cipher).map_err(damaged)).collect()
 }

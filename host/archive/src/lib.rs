@@ -37,6 +37,7 @@ mod replay_source;
 mod retention;
 mod row;
 mod row_redaction;
+mod sealed_row;
 mod shown_trace;
 mod sql;
 mod statistics;

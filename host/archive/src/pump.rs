@@ -339,6 +339,7 @@ impl Pump {
             (self.source.clone(), self.refused.clone(), self.archive.options().batch.max(1));
         let again = self.archive.options().refused_retry_interval;
         let (status, redaction) = (self.status.clone(), self.archive.redaction.clone());
+        let cipher = self.archive.cipher.clone();
         spawn_blocking(move || {
             let now = Timestamp::now();
             let messages = source.read(after, most)?;
@@ -357,6 +358,9 @@ impl Pump {
                 match Row::new(message, ended, &*source) {
                     Ok(mut row) => {
                         redaction.apply(&mut row, now);
+                        if let Some(cipher) = &cipher {
+                            row.seal(&**cipher)?;
+                        }
                         read.rows.push(row);
                     }
                     Err(error) => {

@@ -23,19 +23,19 @@ impl RowParts {
     /// The columns of a query, in their order.
     pub(crate) fn columns(self) -> &'static str {
         match (self.body, self.trace) {
-            (false, false) => "id, decision",
-            (true, false) => "id, decision, body",
-            (false, true) => "id, decision, trace",
-            (true, true) => "id, decision, body, trace",
+            (false, false) => "id, decision, text_key",
+            (true, false) => "id, decision, text_key, body",
+            (false, true) => "id, decision, text_key, trace",
+            (true, true) => "id, decision, text_key, body, trace",
         }
     }
 
     pub(crate) fn body_column(self) -> Option<usize> {
-        self.body.then_some(2)
+        self.body.then_some(3)
     }
 
     pub(crate) fn trace_column(self) -> Option<usize> {
-        self.trace.then_some(2 + usize::from(self.body))
+        self.trace.then_some(3 + usize::from(self.body))
     }
 }
 
@@ -44,7 +44,7 @@ impl RowParts {
 pub struct RawBatch {
     pub(crate) rows: Vec<RawRow>,
     octets: Bytes,
-    parts: RowParts,
+    pub(crate) parts: RowParts,
     /// Rows that an older version wrote.
     pub(crate) undecided_rows: Vec<Record>,
 }
@@ -64,15 +64,22 @@ impl RawBatchBuilder {
         Self { rows: Vec::with_capacity(most), octets, parts }
     }
 
-    /// Adds a row; a missing decision, text or trace is empty. Returns whether there is room for more.
-    pub(crate) fn push(&mut self, id: i64, decision: &[u8], body: &[u8], trace: &[u8]) -> bool {
+    /// Adds a row, its decision with the number of the key that encrypts the content; a missing decision, text or trace is empty.
+    /// Returns whether there is room for more.
+    pub(crate) fn push(
+        &mut self,
+        id: i64,
+        (decision, key): (&[u8], Option<i64>),
+        body: &[u8],
+        trace: &[u8],
+    ) -> bool {
         let mut put = |octets: &[u8]| {
             let begin = self.octets.len();
             self.octets.extend_from_slice(octets);
             (begin, self.octets.len())
         };
         let (decision, body, trace) = (put(decision), put(body), put(trace));
-        self.rows.push(RawRow { id, decision, body, trace });
+        self.rows.push(RawRow { id, key, decision, body, trace });
         self.octets.len() < BATCH_OCTETS
     }
 
@@ -90,6 +97,8 @@ impl RawBatchBuilder {
 #[derive(Debug)]
 pub(crate) struct RawRow {
     pub(crate) id: i64,
+    /// The number of the key that encrypts the content.
+    pub(crate) key: Option<i64>,
     decision: (usize, usize),
     body: (usize, usize),
     trace: (usize, usize),
@@ -106,6 +115,11 @@ impl RawBatch {
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// Decision, text and trace of a row.
+    pub(crate) fn values(&self, row: &RawRow) -> [Bytes; 3] {
+        [row.decision, row.body, row.trace].map(|(begin, end)| self.octets.slice(begin..end))
     }
 
     /// Whether the batch is empty.

@@ -1,7 +1,9 @@
+use crate::sealed_row::SealedRow;
 use crate::shown_trace::redact_trace;
 use crate::sql::{COLUMNS, Cell, ColumnType};
 use crate::trace::{DecodedTrace, decode_trace};
 use api::{FinishedMessageView, FinishedPriceView};
+use codec::ContentCipher;
 use model::{
     AccountScope, Direction, FinalState, MessageId, NumberDisplay, PriceState, Timestamp, hex, unescape,
 };
@@ -165,10 +167,11 @@ pub(crate) fn columns(body: bool, trace: bool) -> Vec<(&'static str, ColumnType)
         .collect()
 }
 
-/// Builds a record from the cells of [`columns`]. The error names the malformed column.
+/// Builds a record from the cells of [`columns`], and decrypts its content; without the key, it is one whose content was erased. The error names the malformed column.
 pub(crate) fn record(
     columns: &[(&'static str, ColumnType)],
     cells: Vec<Cell>,
+    cipher: Option<&dyn ContentCipher>,
 ) -> Result<Record, (i64, String)> {
     let mut cells: Vec<_> = columns.iter().map(|(name, _)| *name).zip(cells).collect();
     let id = cells.first().and_then(|(_, cell)| cell.number()).unwrap_or(0);
@@ -187,10 +190,30 @@ pub(crate) fn record(
             take($name).into_text().ok_or_else(|| damaged($name))?
         };
     }
+    let id = MessageId(number!("id"));
+    let ended_at = Timestamp(number!("ended_at"));
+    let mut content_erased_at = match take("content_erased_at").number() {
+        Some(at) => Some(Timestamp(u64::try_from(at).map_err(|_| damaged("content_erased_at"))?)),
+        None => None,
+    };
+    let has_body = columns.iter().any(|(name, _)| *name == "body");
+    let (mut body, mut trace) =
+        (has_body.then(|| take("body").into_octets().unwrap_or_default()), take("trace").into_text());
+    if let Some(key) = take("text_key").number()
+        && content_erased_at.is_none()
+    {
+        let mut content = SealedRow { id, key: key.cast_unsigned(), body, trace };
+        if let Err(missing) = content.open(cipher) {
+            let at = missing.destroyed_at.unwrap_or(ended_at);
+            content.erase(at);
+            content_erased_at = Some(at);
+        }
+        (body, trace) = (content.body, content.trace);
+    }
     Ok(Record {
-        id: MessageId(number!("id")),
+        id,
         accepted_at: Timestamp(number!("accepted_at")),
-        ended_at: Timestamp(number!("ended_at")),
+        ended_at,
         direction: Direction::from_name(&text!("direction")).ok_or_else(|| damaged("direction"))?,
         account: text!("account"),
         peer: text!("peer"),
@@ -207,14 +230,11 @@ pub(crate) fn record(
         priority: number!("priority"),
         data_coding: number!("data_coding"),
         udhi: take("udhi").number() == Some(1),
-        body: columns
-            .iter()
-            .any(|(name, _)| *name == "body")
-            .then(|| take("body").into_octets().unwrap_or_default()),
+        body,
         router: text!("router"),
         router_version: text!("router_version"),
         note: take("note").into_text(),
-        trace: match take("trace").into_text() {
+        trace: match trace {
             Some(text) => Some(RawValue::from_string(text).map_err(|_| damaged("trace"))?),
             None => None,
         },
@@ -226,10 +246,7 @@ pub(crate) fn record(
             }),
             None => None,
         },
-        content_erased_at: match take("content_erased_at").number() {
-            Some(at) => Some(Timestamp(u64::try_from(at).map_err(|_| damaged("content_erased_at"))?)),
-            None => None,
-        },
+        content_erased_at,
     })
 }
 

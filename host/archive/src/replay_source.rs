@@ -1,6 +1,7 @@
 //! Archived messages by ascending id, for replays: one thread reads octets, others decode them.
 
 use crate::backend::Session;
+use crate::content_erasure::push_ids;
 use crate::error::Fault;
 use crate::history::{ReadConnection, conditions, range};
 use crate::raw_batch::{BATCH_ROWS, RawRow, RowParts};
@@ -115,14 +116,18 @@ impl ReplaySource {
         statement.push(" FROM messages");
         conditions(&mut statement, &filter, (first, last));
         statement.push(" ORDER BY id LIMIT ").push(&most.to_string());
-        let mut batch = session.scan(&statement, parts).await?;
+        let batch = session.scan(&statement, parts).await?;
+        let mut batch = batch.opened(self.archive.cipher.as_deref()).map_err(Fault::Down)?;
         let Some(reached) = batch.rows.last().map(|row| row.id) else {
             self.ids = Some((1, 0));
             return Ok(None);
         };
         if batch.rows.iter().any(RawRow::lacks_decision) {
+            let unreadable: Vec<i64> =
+                batch.rows.iter().filter(|row| row.lacks_decision()).map(|row| row.id).collect();
             batch.undecided_rows =
-                undecided_rows(&mut **session, &backend, &filter, (first, reached)).await?;
+                undecided_rows(&mut **session, &self.archive, &filter, ((first, reached), &unreadable))
+                    .await?;
         }
         self.left -= (batch.rows.len() as u64).min(self.left);
         self.ids = Some((reached.saturating_add(1), last));
@@ -151,21 +156,26 @@ async fn newest(
     Ok((oldest.unwrap_or(whole.0), whole.1))
 }
 
-/// All columns of rows that an older version wrote, by ascending id.
+/// All columns of rows that an older version wrote or whose content is erased, by ascending id.
 async fn undecided_rows(
     session: &mut dyn Session,
-    backend: &std::sync::Arc<dyn crate::backend::Backend>,
+    archive: &Archive,
     filter: &ArchiveFilter,
-    ids: (i64, i64),
+    (ids, wanted): ((i64, i64), &[i64]),
 ) -> Result<Vec<Record>, Fault> {
     let columns = columns(true, true);
     let names: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
     let mut statement =
-        Statement::new(backend.dialect(), &format!("SELECT {} FROM messages", names.join(", ")));
+        Statement::new(archive.backend.dialect(), &format!("SELECT {} FROM messages", names.join(", ")));
     conditions(&mut statement, filter, ids);
-    statement.push(" AND decision IS NULL ORDER BY id");
+    statement.push(" AND id IN (");
+    push_ids(&mut statement, wanted.iter().copied());
+    statement.push(") ORDER BY id");
     let kinds: Vec<_> = columns.iter().map(|(_, kind)| *kind).collect();
     let table = session.select(&statement, &kinds).await?;
     let damaged = |(id, what)| Fault::Down(ArchiveError::Damaged { id, what });
-    table.into_iter().map(|cells| record(&columns, cells).map_err(damaged)).collect()
+    table
+        .into_iter()
+        .map(|cells| record(&columns, cells, archive.cipher.as_deref()).map_err(damaged))
+        .collect()
 }

@@ -45,6 +45,8 @@ pub struct Row {
     /// Empty if the content was erased.
     pub(crate) decision: Vec<u8>,
     pub(crate) content_erased_at: Option<i64>,
+    /// The number of the key that encrypts the content.
+    pub(crate) text_key: Option<i64>,
     pub(crate) tally: MeasureCounts,
 }
 
@@ -119,6 +121,7 @@ impl Row {
                 None => decision::encode(message, ended, directory),
             },
             content_erased_at: erased_at.map(milliseconds),
+            text_key: None,
             tally: Measure::of(message.accepted_at, ended),
         })
     }

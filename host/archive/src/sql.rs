@@ -15,7 +15,7 @@ pub(crate) enum ColumnType {
 }
 
 /// The columns of table `messages`, in the order of [`values`].
-pub(crate) const COLUMNS: [(&str, ColumnType); 29] = [
+pub(crate) const COLUMNS: [(&str, ColumnType); 30] = [
     ("id", ColumnType::Big),
     ("accepted_at", ColumnType::Big),
     ("ended_at", ColumnType::Big),
@@ -45,6 +45,7 @@ pub(crate) const COLUMNS: [(&str, ColumnType); 29] = [
     ("price_state", ColumnType::Text),
     ("decision", ColumnType::Octets),
     ("content_erased_at", ColumnType::Big),
+    ("text_key", ColumnType::Big),
 ];
 
 /// A value to be inserted.
@@ -91,6 +92,7 @@ pub(crate) fn values(row: &Row) -> [Value<'_>; COLUMNS.len()] {
         Value::Text(row.price_state),
         Value::Octets((!row.decision.is_empty()).then_some(&row.decision[..])),
         Value::Maybe(row.content_erased_at),
+        Value::Maybe(row.text_key),
     ]
 }
 

@@ -185,6 +185,7 @@ fn one(
         text,
         tlvs,
         protocol_fields,
+        sealed: None,
         accepted_at: Timestamp::default(),
         scheduled,
         expires_at: start + validity,

@@ -2,12 +2,12 @@
 
 use crate::field::Field;
 use crate::{
-    Cursor, RecordDecoder, RecordError, decode_balance, decode_final, decode_idempotency_key, decode_journal,
-    decode_number, decode_operation, decode_orphan_dlr, decode_pace_day, decode_pool, decode_progress,
-    decode_queue_action, decode_settlement, decode_submit_attempts, encode_balance, encode_final,
-    encode_idempotency_key, encode_journal, encode_message, encode_number, encode_operation,
-    encode_orphan_dlr, encode_pace_day, encode_pool, encode_progress, encode_queue_action, encode_settlement,
-    encode_submit_attempts, put_short,
+    CipherError, ContentCipher, Cursor, RecordDecoder, RecordError, decode_balance, decode_final,
+    decode_idempotency_key, decode_journal, decode_number, decode_operation, decode_orphan_dlr,
+    decode_pace_day, decode_pool, decode_progress, decode_queue_action, decode_settlement,
+    decode_submit_attempts, encode_balance, encode_final, encode_idempotency_key, encode_journal,
+    encode_message_with, encode_number, encode_operation, encode_orphan_dlr, encode_pace_day, encode_pool,
+    encode_progress, encode_queue_action, encode_settlement, encode_submit_attempts, put_short,
 };
 use model::{
     AddressBytes, Batch, ContentErasure, JournalPart, MessageId, Notice, OptOut, PoolBatch, PoolPurge,
@@ -129,6 +129,19 @@ impl Section {
 ///
 /// What no table stores is not in it: whether a key is required, and its lifetime. A section may have 4 GiB.
 pub fn encode_batch(out: &mut Vec<u8>, batch: &Batch) {
+    // Without a cipher, nothing fails.
+    let _ = encode_batch_with(out, batch, None);
+}
+
+/// As [`encode_batch`]; encrypts the contents of messages that the cipher is to encrypt.
+///
+/// # Errors
+/// The cipher has no key for one of them. What was written then is no batch.
+pub fn encode_batch_with(
+    out: &mut Vec<u8>,
+    batch: &Batch,
+    cipher: Option<&dyn ContentCipher>,
+) -> Result<(), CipherError> {
     // All fields by name: a new one must get a section.
     let Batch {
         names,
@@ -169,9 +182,15 @@ pub fn encode_batch(out: &mut Vec<u8>, batch: &Batch) {
         name.put(out);
     });
     for (section, messages) in [(Section::Accepted, accepted), (Section::Replaced, replaced)] {
+        let mut encoded = Ok(());
         put_section(out, section, messages, |out, message| {
-            put_row(out, &message.id, |out| encode_message(out, message));
+            put_row(out, &message.id, |out| {
+                if encoded.is_ok() {
+                    encoded = encode_message_with(out, message, cipher);
+                }
+            });
         });
+        encoded?;
     }
     if !submit_attempts.is_empty() {
         put_section(out, Section::SubmitAttempts, [submit_attempts], |out, attempts| {
@@ -266,6 +285,7 @@ pub fn encode_batch(out: &mut Vec<u8>, batch: &Batch) {
             erasure.by.put(out);
         });
     });
+    Ok(())
 }
 
 /// Decodes the output of [`encode_batch`]. Records may have any format that this version reads.
@@ -273,8 +293,19 @@ pub fn encode_batch(out: &mut Vec<u8>, batch: &Batch) {
 /// # Errors
 /// The octets are no batch, or one with a section that only a newer version knows.
 pub fn decode_batch(octets: &[u8]) -> Result<Batch, RecordError> {
+    decode_batch_with(octets, None)
+}
+
+/// As [`decode_batch`]; decrypts the contents of messages.
+///
+/// # Errors
+/// As [`decode_batch`].
+pub fn decode_batch_with(
+    octets: &[u8],
+    cipher: Option<Arc<dyn ContentCipher>>,
+) -> Result<Batch, RecordError> {
     let mut batch = Batch::default();
-    let mut decoder = RecordDecoder::new();
+    let mut decoder = RecordDecoder::with_cipher(cipher);
     let mut cursor = Cursor::new(octets);
     let mut last = None;
     while !cursor.is_at_end() {
@@ -401,7 +432,7 @@ fn put_section<'a, T: 'a>(
     out: &mut Vec<u8>,
     section: Section,
     rows: impl IntoIterator<Item = &'a T>,
-    put: impl Fn(&mut Vec<u8>, &T),
+    mut put: impl FnMut(&mut Vec<u8>, &T),
 ) {
     let begin = out.len();
     out.push(section as u8);

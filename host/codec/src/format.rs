@@ -5,6 +5,9 @@ use crate::Cursor;
 /// The record format that this version writes. It reads all formats up to it.
 pub const FORMAT: u8 = 8;
 
+/// The format of a message whose content is encrypted. Other records do not have it.
+pub(crate) const SEALED_FORMAT: u8 = 9;
+
 /// Whether this version reads a format.
 fn is_known(format: u8) -> bool {
     (1..=FORMAT).contains(&format)
@@ -35,4 +38,16 @@ pub(crate) fn begin(octets: &[u8]) -> Result<(Cursor<'_>, u8), RecordError> {
         return Ok((cursor, format));
     }
     Err(RecordError { what: "unknown record format", offset: 0 })
+}
+
+/// A cursor behind the format of the record of a message, and behind the number of the key if its content is encrypted;
+/// with format and key.
+pub(crate) fn begin_message(octets: &[u8]) -> Result<(Cursor<'_>, u8, Option<u64>), RecordError> {
+    if octets.first() != Some(&SEALED_FORMAT) {
+        let (cursor, format) = begin(octets)?;
+        return Ok((cursor, format, None));
+    }
+    let mut cursor = Cursor::new(octets);
+    let (format, key) = (cursor.u8()?, cursor.u64()?);
+    Ok((cursor, format, Some(key)))
 }

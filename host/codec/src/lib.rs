@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod content;
 mod cursor;
 mod field;
 mod format;
@@ -21,7 +22,8 @@ mod recorded_calls;
 mod routing;
 mod steps;
 
-pub use batch::{decode_batch, encode_batch};
+pub use batch::{decode_batch, decode_batch_with, encode_batch, encode_batch_with};
+pub use content::{CipherError, ContentCipher, ContentPart};
 pub use cursor::{Cursor, put_address, put_leb128, put_long, put_short, put_text};
 pub use format::{FORMAT, RecordError};
 pub use idempotency_keys::{decode_idempotency_key, encode_idempotency_key};
@@ -30,7 +32,8 @@ pub use ledger::{
 };
 pub use lookup::{lookup, put_lookup};
 pub use message::{
-    RecordDecoder, RecordSummary, decode_parties, encode_message, read_summary, split_former_tlvs,
+    RecordDecoder, RecordSummary, content_key, decode_parties, encode_message, encode_message_with,
+    read_summary, split_former_tlvs,
 };
 pub use orphan_dlrs::{decode_orphan_dlr, encode_orphan_dlr};
 pub use pace::{decode_pace_day, encode_pace_day};
@@ -40,7 +43,10 @@ pub use progress::{
     encode_submit_attempts,
 };
 pub use queue_actions::{decode_queue_action, encode_queue_action};
-pub use recorded_calls::{decode_receipt_call, decode_submit_call, encode_receipt_call, encode_submit_call};
+pub use recorded_calls::{
+    decode_receipt_call, decode_submit_call, encode_receipt_call, encode_submit_call, open_recorded_call,
+    seal_recorded_call,
+};
 pub use routing::{
     CompactLayout, FixedLayout, Layout, changes, put_changes, put_screen_verdict, put_verdict,
     screen_verdict, verdict,

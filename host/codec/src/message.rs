@@ -1,7 +1,8 @@
 //! Messages.
 
+use crate::content::{CipherError, ContentCipher, ContentPart, plain_content, restore_content};
 use crate::field::Field;
-use crate::format::begin;
+use crate::format::{SEALED_FORMAT, begin_message};
 use crate::lookup::{lookup, put_lookup};
 use crate::routing::{
     FixedLayout, changes, put_changes, put_screen_verdict, put_verdict, screen_verdict, verdict,
@@ -9,9 +10,9 @@ use crate::routing::{
 use crate::{Cursor, FORMAT, RecordError, put_address, put_long, put_short, put_text};
 use bytes::Bytes;
 use model::{
-    Address, AddressBytes, Charge, DlrContent, DlrRequest, DlrState, Message, MessageId, MessageKind, PeerId,
-    PeerMessageId, PluginVersion, Priority, Quote, RoutingDecision, Screening, SenderFallback, SenderRequest,
-    Text, Timestamp, put_tlv, tlvs,
+    Address, AddressBytes, Charge, DlrContent, DlrRequest, DlrState, Lookup, Message, MessageId, MessageKind,
+    PeerId, PeerMessageId, PluginVersion, Priority, Quote, RoutingDecision, Screening, SealedContent,
+    SenderFallback, SenderRequest, Text, Timestamp, put_tlv, tlvs,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,10 +23,12 @@ use std::time::Duration;
 pub struct RecordDecoder {
     deciders: HashMap<(Box<str>, Box<str>), Arc<PluginVersion>>,
     last: Option<Arc<PluginVersion>>,
+    cipher: Option<Arc<dyn ContentCipher>>,
 }
 
 /// On disk, table `messages`, value:
-/// * 1: format (8; 1 to 7 are read too; 7 is the same, with the protocol fields among the TLVs and without changes; 4 to 6
+/// * 1: format (8, or 9 with an encrypted content; 9: 8 number of the key, then as 8 without text, submitted text and host calls,
+///   and in the end 4 length, octets: nonce, encrypted content (see `content`), tag; 1 to 7 are read too; 7 is the same, with the protocol fields among the TLVs and without changes; 4 to 6
 ///   are without a submission, and 3 without sender requests)
 /// * 1: flags: bit 0 DLR, 1 UDHI, 2 payload, 3 replace_if_present, 4 scheduled, 5 TLVs, 6 service type, 7 note
 /// * 4: origin; 1: protocol id; 1: esm_class; 1: priority; 1: DLR request; 1: data coding
@@ -48,7 +51,42 @@ pub struct RecordDecoder {
 ///   if so; 2 number of attributes, each two texts as above; pace buckets and send windows, see `pace`. Screening: verdict, see `routing`; 1 flags (bit 0 note, 1
 ///   changes, 2 submitted text, 3 host calls); plugin and version as above; then the flagged fields: text; changes as above;
 ///   1 data coding, 1 flags (bit 0 UDHI, 1 payload), 4 length, octets; 4 length, octets. Lookup: see `lookup`
+///
+/// A content that its reader could not decrypt is written as it was read; any other is not encrypted.
 pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
+    put_message(out, message, message.sealed.as_deref());
+}
+
+/// As [`encode_message`]; encrypts the content if the cipher is to encrypt it.
+///
+/// # Errors
+/// The cipher has no key for it. Nothing was written then.
+pub fn encode_message_with(
+    out: &mut Vec<u8>,
+    message: &Message,
+    cipher: Option<&dyn ContentCipher>,
+) -> Result<(), CipherError> {
+    if message.sealed.is_none()
+        && let Some(cipher) = cipher
+        && cipher.encrypts(message)
+        && let Some(plain) = plain_content(message)
+    {
+        let sealed = cipher.seal(message, ContentPart::Record, &plain)?;
+        put_message(out, message, sealed.as_ref());
+    } else {
+        encode_message(out, message);
+    }
+    Ok(())
+}
+
+/// The number of the key that encrypts the content in the record of a message; `None` if it is not encrypted.
+#[must_use]
+pub fn content_key(record: &[u8]) -> Option<u64> {
+    let mut cursor = Cursor::new(record);
+    if cursor.u8().ok()? == SEALED_FORMAT { cursor.u64().ok() } else { None }
+}
+
+fn put_message(out: &mut Vec<u8>, message: &Message, sealed: Option<&SealedContent>) {
     let flags = u8::from(matches!(message.kind, MessageKind::Dlr(_)))
         | u8::from(message.text.udhi) << 1
         | u8::from(message.text.payload) << 2
@@ -57,7 +95,14 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
         | u8::from(!message.tlvs.is_empty()) << 5
         | u8::from(!message.service_type.is_empty()) << 6
         | u8::from(message.routed.note.is_some()) << 7;
-    out.extend_from_slice(&[FORMAT, flags]);
+    match sealed {
+        Some(sealed) => {
+            out.push(SEALED_FORMAT);
+            out.extend_from_slice(&sealed.key.to_le_bytes());
+        }
+        None => out.push(FORMAT),
+    }
+    out.push(flags);
     out.extend_from_slice(&message.origin.0.to_le_bytes());
     out.extend_from_slice(&[
         message.protocol_id,
@@ -76,7 +121,7 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     if !message.service_type.is_empty() {
         put_short(out, &message.service_type);
     }
-    put_long(out, &message.text.octets);
+    put_long(out, if sealed.is_some() { &[] } else { &message.text.octets });
     if !message.tlvs.is_empty() {
         put_long(out, &message.tlvs);
     }
@@ -100,6 +145,7 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
         out.extend_from_slice(&dlr.segment.to_le_bytes());
     }
     let RoutingDecision { quote, host_calls, sender, changes, screening, lookup, .. } = &message.routed;
+    let host_calls = host_calls.as_deref().filter(|_| sealed.is_none());
     out.push(
         u8::from(quote.is_some())
             | u8::from(host_calls.is_some()) << 1
@@ -129,10 +175,17 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
         put_changes::<FixedLayout>(out, changes);
     }
     if let Some(screening) = screening {
-        encode_screening(out, screening);
+        encode_screening(out, screening, sealed.is_some());
     }
     if let Some(lookup) = lookup {
-        put_lookup::<FixedLayout>(out, lookup);
+        if sealed.is_some() && lookup.host_calls.is_some() {
+            put_lookup::<FixedLayout>(out, &Lookup { host_calls: None, ..Lookup::clone(lookup) });
+        } else {
+            put_lookup::<FixedLayout>(out, lookup);
+        }
+    }
+    if let Some(sealed) = sealed {
+        put_long(out, &sealed.octets);
     }
 }
 
@@ -182,13 +235,15 @@ fn decode_sender(cursor: &mut Cursor<'_>) -> Result<SenderRequest, RecordError> 
     })
 }
 
-fn encode_screening(out: &mut Vec<u8>, screening: &Screening) {
+/// `sealed`: the record has the content elsewhere.
+fn encode_screening(out: &mut Vec<u8>, screening: &Screening, sealed: bool) {
+    let host_calls = screening.host_calls.as_deref().filter(|_| !sealed);
     put_screen_verdict(out, screening.verdict);
     out.push(
         u8::from(screening.note.is_some())
             | u8::from(screening.changes.is_some()) << 1
             | u8::from(screening.submitted_text.is_some()) << 2
-            | u8::from(screening.host_calls.is_some()) << 3,
+            | u8::from(host_calls.is_some()) << 3,
     );
     put_text(out, &screening.by.plugin);
     put_text(out, &screening.by.version);
@@ -200,9 +255,9 @@ fn encode_screening(out: &mut Vec<u8>, screening: &Screening) {
     }
     if let Some(text) = &screening.submitted_text {
         out.extend_from_slice(&[text.data_coding, u8::from(text.udhi) | u8::from(text.payload) << 1]);
-        put_long(out, &text.octets);
+        put_long(out, if sealed { &[] } else { &text.octets });
     }
-    if let Some(host_calls) = &screening.host_calls {
+    if let Some(host_calls) = host_calls {
         put_long(out, host_calls);
     }
 }
@@ -218,7 +273,7 @@ fn decode_text(cursor: &mut Cursor<'_>) -> Result<Text, RecordError> {
 /// # Errors
 /// The octets are no such record.
 pub fn decode_parties(octets: &[u8]) -> Result<Option<(Address, Address)>, RecordError> {
-    let (mut cursor, _) = begin(octets)?;
+    let (mut cursor, ..) = begin_message(octets)?;
     let flags = cursor.u8()?;
     let scheduled = if flags & 1 << 4 != 0 { 8 } else { 0 };
     cursor.take(4 + 5 + 8 + 8 + scheduled)?;
@@ -246,7 +301,7 @@ pub struct RecordSummary {
 /// # Errors
 /// The octets are no such record.
 pub fn read_summary(octets: &[u8]) -> Result<RecordSummary, RecordError> {
-    let (mut cursor, _) = begin(octets)?;
+    let (mut cursor, ..) = begin_message(octets)?;
     let flags = cursor.u8()?;
     let origin = PeerId(cursor.u32()?);
     cursor.take(5)?;
@@ -289,10 +344,22 @@ fn ledger_account(cursor: &mut Cursor<'_>) -> Result<Arc<str>, RecordError> {
 }
 
 impl RecordDecoder {
-    /// A new decoder.
+    /// A new decoder. Encrypted contents stay encrypted.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A decoder that decrypts contents.
+    #[must_use]
+    pub fn with_cipher(cipher: Option<Arc<dyn ContentCipher>>) -> Self {
+        Self { cipher, ..Self::default() }
+    }
+
+    /// The cipher of contents, if there is one.
+    #[must_use]
+    pub fn cipher(&self) -> Option<&Arc<dyn ContentCipher>> {
+        self.cipher.as_ref()
     }
 
     fn decider(&mut self, plugin: &str, version: &str) -> Arc<PluginVersion> {
@@ -355,7 +422,7 @@ impl RecordDecoder {
     /// # Errors
     /// The octets are no such record.
     pub fn message(&mut self, id: MessageId, octets: &[u8]) -> Result<(Message, usize), RecordError> {
-        let (mut cursor, format) = begin(octets)?;
+        let (mut cursor, format, key) = begin_message(octets)?;
         let flags = cursor.u8()?;
         let flagged = |bit: u8| flags & (1 << bit) != 0;
         let origin = PeerId(cursor.u32()?);
@@ -406,7 +473,11 @@ impl RecordDecoder {
         } else {
             None
         };
-        let message = Message {
+        let sealed = match key {
+            Some(key) => Some(SealedContent { key, octets: Bytes::copy_from_slice(cursor.long()?) }),
+            None => None,
+        };
+        let mut message = Message {
             id,
             kind,
             origin,
@@ -422,6 +493,7 @@ impl RecordDecoder {
             text: Text { octets, data_coding, udhi: flagged(1), payload: flagged(2) },
             tlvs,
             protocol_fields,
+            sealed: None,
             accepted_at,
             scheduled,
             expires_at,
@@ -438,6 +510,13 @@ impl RecordDecoder {
                 fault_message_id: None,
             },
         };
+        if let Some(sealed) = sealed {
+            let cipher = self.cipher.as_deref();
+            match cipher.and_then(|cipher| cipher.open(id, ContentPart::Record, &sealed)) {
+                Some(plain) => restore_content(&mut message, &plain)?,
+                None => message.sealed = Some(Box::new(sealed)),
+            }
+        }
         Ok((message, cursor.at()))
     }
 }

@@ -114,6 +114,10 @@ impl Engine {
                 self.load_head(index, priority, slot, out);
                 break BlockedBy::Loading;
             };
+            if message.sealed.is_some() {
+                self.end_without_content(now, slot, out);
+                continue;
+            }
             if serial && self.slab[slot].subscriber == 0 {
                 // The peer was not serial when the message arrived.
                 let message = message.clone();

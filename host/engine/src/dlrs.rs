@@ -415,6 +415,7 @@ impl Engine {
             },
             tlvs: Bytes::new(),
             protocol_fields: message.protocol_fields.clone(),
+            sealed: None,
             accepted_at: now.wall,
             scheduled: None,
             expires_at: now.wall + self.settings.own_dlr_validity,

@@ -109,6 +109,10 @@ impl Engine {
             }
         }
         self.recover_sender(now, slot, &message);
+        if message.sealed.is_some() {
+            self.end_recovered_without_content(now, slot, out);
+            return;
+        }
         // No link is up yet: everything waits.
         if self.may_evict(slot) {
             self.evict_one(slot);

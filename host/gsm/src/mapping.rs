@@ -155,6 +155,7 @@ mod tests {
             text: Text { octets: Bytes::copy_from_slice(octets), data_coding, udhi: false, payload: false },
             tlvs: Bytes::new(),
             protocol_fields: Bytes::new(),
+            sealed: None,
             accepted_at: Timestamp(1_703_367_462_000),
             scheduled: None,
             expires_at: Timestamp(1_803_367_462_000),

@@ -219,6 +219,7 @@ fn message(
         } else {
             Bytes::new()
         },
+        sealed: None,
         accepted_at: Timestamp::default(),
         scheduled: None,
         expires_at: expires_at.map_or(default, Timestamp),

@@ -136,6 +136,7 @@ impl SubmissionContext<'_> {
             submission: None,
             tlvs: self.with_rules(forwarded_tlvs(&sm.tlvs, udhi, &text)?)?,
             protocol_fields: Bytes::new(),
+            sealed: None,
             text: Text {
                 payload: sm.short_message.is_empty() && !text.is_empty(),
                 octets: copy_octets(&text),
@@ -187,6 +188,7 @@ fn message_from_data_sm(
         submission: None,
         tlvs: forwarded_tlvs(&data.tlvs, udhi, &text)?,
         protocol_fields: Bytes::new(),
+        sealed: None,
         text: Text { octets: copy_octets(&text), data_coding: data.data_coding, udhi, payload: true },
         source: data.source,
         destination: data.destination,
@@ -218,6 +220,7 @@ pub(crate) fn mo_from_deliver_sm(
         submission: None,
         tlvs: forwarded_tlvs(&sm.tlvs, udhi, &text).unwrap_or_default(),
         protocol_fields: Bytes::new(),
+        sealed: None,
         text: Text {
             payload: sm.short_message.is_empty() && !text.is_empty(),
             octets: copy_octets(&text),

@@ -18,11 +18,21 @@ pub struct ContentErasure {
 impl ContentErasure {
     /// Erases the content of the message. Without effect if that was done before.
     pub fn apply(&self, message: &mut Message, ended: &mut FinalRecord) {
+        message.sealed = None;
         if ended.content_erased_at().is_some() {
             return;
         }
-        message.text.octets = bytes::Bytes::new();
-        let routed = &mut message.routed;
+        message.clear_content();
+        ended.steps.retain(|step| !step.kind.is_record());
+        ended.steps.push(Step { at: self.at, kind: StepKind::ContentErased { by: self.by.clone() } });
+    }
+}
+
+impl Message {
+    /// Removes the text, the text as submitted, and host calls.
+    pub fn clear_content(&mut self) {
+        self.text.octets = bytes::Bytes::new();
+        let routed = &mut self.routed;
         routed.host_calls = None;
         if let Some(screening) = &mut routed.screening {
             screening.host_calls = None;
@@ -35,7 +45,5 @@ impl ContentErasure {
         {
             Arc::make_mut(lookup).host_calls = None;
         }
-        ended.steps.retain(|step| !step.kind.is_record());
-        ended.steps.push(Step { at: self.at, kind: StepKind::ContentErased { by: self.by.clone() } });
     }
 }

@@ -35,6 +35,7 @@ mod receipt;
 mod recorded_call;
 mod resolution;
 mod screening;
+mod sealed_content;
 mod segment;
 mod sender_request;
 mod tenants;
@@ -87,6 +88,7 @@ pub use receipt::{AcceptedSubmission, DlrFacts, ReceiptDecision, ReceiptEvent, R
 pub use recorded_call::{RecordedReceiptCall, RecordedSubmitCall, SubmitResult};
 pub use resolution::{Imsi, Resolution, Subscriber};
 pub use screening::{ScreenVerdict, Screening};
+pub use sealed_content::SealedContent;
 pub use segment::Segment;
 pub use sender_request::{SenderFallback, SenderRequest};
 pub use tenants::{AccountScope, ConfiguredLimits, HIDDEN_PEER, MAX_TENANT_DEPTH, TenantBranch, TenantTree};

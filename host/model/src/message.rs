@@ -1,4 +1,6 @@
-use crate::{Address, DlrState, MessageId, PeerId, PeerMessageId, RoutingDecision, Timestamp, Verdict};
+use crate::{
+    Address, DlrState, MessageId, PeerId, PeerMessageId, RoutingDecision, SealedContent, Timestamp, Verdict,
+};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -195,6 +197,9 @@ pub struct Message {
     /// of their own. The front ends of these protocols read them, and a DLR has those of its message. No SMPP link
     /// sends them.
     pub protocol_fields: Bytes,
+    /// The content, if it is encrypted with a key that its reader does not have: then there is no text, and there are no host
+    /// calls. A message that is encoded again keeps it; one that has it is never submitted.
+    pub sealed: Option<Box<SealedContent>>,
     /// The time of acceptance; set by the engine.
     pub accepted_at: Timestamp,
     /// Not to be delivered before this time (SMPP schedule_delivery_time).
@@ -236,6 +241,7 @@ impl Message {
             text,
             tlvs: Bytes::new(),
             protocol_fields: Bytes::new(),
+            sealed: None,
             accepted_at: Timestamp::default(),
             scheduled: None,
             expires_at,

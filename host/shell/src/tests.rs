@@ -107,6 +107,7 @@ impl Fixture {
             text: Text { octets: Bytes::copy_from_slice(text.as_bytes()), data_coding: 1, ..Text::default() },
             tlvs: Bytes::new(),
             protocol_fields: Bytes::new(),
+            sealed: None,
             accepted_at: Timestamp(1_795_000_000_000 + id.0),
             scheduled: None,
             expires_at: Timestamp(0),

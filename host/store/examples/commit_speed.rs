@@ -36,6 +36,7 @@ fn message(id: u64, by: &Arc<PluginVersion>) -> Arc<Message> {
         text: Text { octets: Bytes::from_static(&[b'x'; 140]), ..Text::default() },
         tlvs: Bytes::new(),
         protocol_fields: Bytes::new(),
+        sealed: None,
         accepted_at: Timestamp(1_700_000_000_000),
         scheduled: None,
         expires_at: Timestamp(1_700_086_400_000),

@@ -9,15 +9,20 @@ use crate::tables::{
     PROGRESS, SETTLEMENTS,
 };
 use crate::{StoreError, StoredMessage, pool_changes};
-use codec::{RecordDecoder, put_short};
+use codec::{ContentCipher, RecordDecoder, put_short};
 use model::{Batch, FinalRecord, Message, MessageId};
 use redb::{ReadableTableMetadata as _, WriteTransaction};
 
 /// Writes merged changes.
-pub(crate) fn apply(transaction: &WriteTransaction, pending: &Pending) -> Result<(), StoreError> {
+pub(crate) fn apply(
+    transaction: &WriteTransaction,
+    pending: &Pending,
+    cipher: Option<&dyn ContentCipher>,
+) -> Result<(), StoreError> {
     let mut buffer = Vec::with_capacity(512);
     if !pending.messages.is_empty() {
-        write_messages(transaction, pending, &mut buffer)?;
+        let mut encoded = Vec::with_capacity(512);
+        write_messages(transaction, pending, cipher, (&mut buffer, &mut encoded))?;
     }
     if !(pending.submit_attempts.is_empty() && pending.submit_rows_done.is_empty()) {
         let mut attempts = transaction.open_table(HANDED)?;
@@ -47,22 +52,30 @@ pub(crate) fn apply(transaction: &WriteTransaction, pending: &Pending) -> Result
     Ok(checked::seal_meta(&mut meta)?)
 }
 
-fn insert_finished(
-    finished: &mut redb::Table<'_, u64, &'static [u8]>,
+/// Inserts the row of a message, and of its end in table `finished`. `encoded` is a buffer of its own, since the encryption may
+/// fail.
+fn insert_message(
+    table: &mut redb::Table<'_, u64, &'static [u8]>,
     id: &u64,
-    buffer: &mut Vec<u8>,
-    (message, ended): (&Message, &FinalRecord),
+    (buffer, encoded): (&mut Vec<u8>, &mut Vec<u8>),
+    (message, ended): (&Message, Option<&FinalRecord>),
+    cipher: Option<&dyn ContentCipher>,
 ) -> Result<(), StoreError> {
-    Ok(checked::insert(finished, id, buffer, |out| {
-        codec::encode_message(out, message);
-        codec::encode_final(out, ended);
+    encoded.clear();
+    codec::encode_message_with(encoded, message, cipher)?;
+    Ok(checked::insert(table, id, buffer, |out| {
+        out.extend_from_slice(encoded);
+        if let Some(ended) = ended {
+            codec::encode_final(out, ended);
+        }
     })?)
 }
 
 fn write_messages(
     transaction: &WriteTransaction,
     pending: &Pending,
-    buffer: &mut Vec<u8>,
+    cipher: Option<&dyn ContentCipher>,
+    (buffer, encoded): (&mut Vec<u8>, &mut Vec<u8>),
 ) -> Result<(), StoreError> {
     let mut messages = transaction.open_table(MESSAGES)?;
     let mut progress_table = transaction.open_table(PROGRESS)?;
@@ -77,7 +90,7 @@ fn write_messages(
         match state {
             MessageState::Waiting { message, progress } => {
                 if let Some(message) = message {
-                    checked::insert(&mut messages, id, buffer, |out| codec::encode_message(out, message))?;
+                    insert_message(&mut messages, id, (buffer, encoded), (message, None), cipher)?;
                 }
                 if let Some(progress) = progress {
                     checked::insert(&mut progress_table, id, buffer, |out| {
@@ -88,7 +101,9 @@ fn write_messages(
             MessageState::Finished { message, ended, erased } => {
                 let row = if is_waiting_row { messages.remove(id)? } else { None };
                 match (message, row, erased) {
-                    (Some(message), _, _) => insert_finished(&mut finished, id, buffer, (message, ended))?,
+                    (Some(message), _, _) => {
+                        insert_message(&mut finished, id, (buffer, encoded), (message, Some(ended)), cipher)?;
+                    }
                     (None, Some(row), None) => {
                         let record =
                             checked::record::<u64>(id, row.value()).map_err(damaged("messages", *id))?;
@@ -102,7 +117,13 @@ fn write_messages(
                         let mut message = decode_waiting(&mut decoder, MessageId(*id), row.value())?;
                         let mut ended = ended.clone();
                         erasure.apply(&mut message, &mut ended);
-                        insert_finished(&mut finished, id, buffer, (&message, &ended))?;
+                        insert_message(
+                            &mut finished,
+                            id,
+                            (buffer, encoded),
+                            (&message, Some(&ended)),
+                            cipher,
+                        )?;
                     }
                     (None, None, _) => continue,
                 }
@@ -118,7 +139,7 @@ fn write_messages(
                 drop(row);
                 if let StoredMessage::Finished(mut message, mut ended) = found {
                     erasure.apply(&mut message, &mut ended);
-                    insert_finished(&mut finished, id, buffer, (&message, &ended))?;
+                    insert_message(&mut finished, id, (buffer, encoded), (&message, Some(&ended)), cipher)?;
                 }
             }
             MessageState::Removed if *stored == StoredIn::Finished => {

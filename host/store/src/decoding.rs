@@ -2,7 +2,7 @@
 
 use crate::{StoreError, checked};
 use codec::{RecordDecoder, RecordError};
-use model::{FinalRecord, Message, MessageId, MessageProgress};
+use model::{FinalRecord, Message, MessageId, MessageProgress, Step, StepKind};
 
 /// A message in the store.
 #[derive(Debug)]
@@ -27,6 +27,23 @@ impl StoredMessage {
         let (Self::Waiting(message, _) | Self::Finished(message, _)) = self;
         message
     }
+}
+
+/// By whom the content of a message was erased whose key is missing.
+const KEY_DESTROYED: &str = "destruction of its key";
+
+/// Decrypts calls that are recorded for replays. Those that cannot be decrypted are left out.
+pub(crate) fn open_recorded_calls(decoder: &RecordDecoder, id: MessageId, steps: &mut Vec<Step>) {
+    steps.retain_mut(|step| match &mut step.kind {
+        StepKind::CallRecorded { record, .. } => {
+            match codec::open_recorded_call(decoder.cipher().map(|cipher| &**cipher), id, record) {
+                Some(plain) => *record = plain,
+                None => return false,
+            }
+            true
+        }
+        _ => true,
+    });
 }
 
 pub(crate) fn damaged(table: &'static str, id: u64) -> impl Fn(RecordError) -> StoreError {
@@ -54,7 +71,15 @@ pub(crate) fn decode_finished(
 ) -> Result<StoredMessage, StoreError> {
     let octets = checked::record::<u64>(&id.0, row).map_err(damaged("finished", id.0))?;
     let (message, length) = decoder.message(id, octets).map_err(damaged("finished", id.0))?;
-    let ended =
+    let mut ended =
         codec::decode_final(octets.get(length..).unwrap_or_default()).map_err(damaged("finished", id.0))?;
+    open_recorded_calls(decoder, id, &mut ended.steps);
+    if let Some(sealed) = &message.sealed
+        && ended.content_erased_at().is_none()
+    {
+        let destroyed_at = decoder.cipher().and_then(|cipher| cipher.destroyed_at(sealed.key));
+        let kind = StepKind::ContentErased { by: KEY_DESTROYED.into() };
+        ended.steps.push(Step { at: destroyed_at.unwrap_or(ended.at), kind });
+    }
     Ok(StoredMessage::Finished(message, ended))
 }

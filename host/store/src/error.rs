@@ -58,6 +58,9 @@ pub enum StoreError {
     /// The journal cannot be opened, read or written. After a failed append, the daemon must stop.
     #[error(transparent)]
     Journal(#[from] journal::JournalError),
+    /// A content cannot be encrypted. The daemon must stop: it must not be written as it is.
+    #[error("texts cannot be encrypted: {0}")]
+    Cipher(#[from] codec::CipherError),
     /// A record of the journal is intact and cannot be decoded.
     #[error(
         "record {seq} of the journal: {source}; a newer switchyard wrote it: start that version, or name another data \

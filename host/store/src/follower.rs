@@ -81,7 +81,7 @@ impl Follower {
         }
         let last = pending.last;
         if !pending.is_empty() {
-            write(&self.database, &pending, Durability::None)?;
+            write(&self.database, &pending, Durability::None, None)?;
             self.applied = last;
         }
         Ok(())
@@ -96,7 +96,7 @@ impl Follower {
             // Writing an empty change durably takes all earlier ones along.
             let mut pending = Pending::default();
             pending.skip(self.applied);
-            write(&self.database, &pending, Durability::Immediate)?;
+            write(&self.database, &pending, Durability::Immediate, None)?;
             self.durable = self.applied;
         }
         Ok(self.durable)

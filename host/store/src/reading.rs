@@ -1,10 +1,9 @@
 //! What is read from the tables.
 
-use crate::decoding::{damaged, decode_finished, decode_progress, decode_waiting};
+use crate::decoding::{damaged, decode_finished, decode_progress, decode_waiting, open_recorded_calls};
 use crate::pending::PendingContent;
 use crate::tables::{FINISHED, KEYS, MESSAGES, OPERATIONS, OPERATIONS_OF, PROGRESS};
 use crate::{Store, StoreError, StoredMessage, checked};
-use codec::RecordDecoder;
 use model::{
     Address, FinalRecord, Message, MessageId, MessageKind, OperationRecord, SUBMISSION_IDS, Timestamp,
 };
@@ -28,7 +27,7 @@ impl Store {
         found: impl Iterator<Item = (MessageId, PendingContent)>,
     ) -> Result<Vec<Option<Arc<Message>>>, StoreError> {
         let messages = transaction.open_table(MESSAGES)?;
-        let mut decoder = RecordDecoder::new();
+        let mut decoder = self.decoder();
         found
             .map(|(id, content)| match content {
                 PendingContent::Known(message) => Ok(Some(message)),
@@ -47,11 +46,15 @@ impl Store {
     /// The disk fails or a record is damaged.
     pub fn find(&self, id: MessageId) -> Result<Option<StoredMessage>, StoreError> {
         let transaction = self.read()?;
-        let mut decoder = RecordDecoder::new();
+        let mut decoder = self.decoder();
         if let Some(row) = transaction.open_table(MESSAGES)?.get(id.0)? {
             let message = decode_waiting(&mut decoder, id, row.value())?;
             let progress = match transaction.open_table(PROGRESS)?.get(id.0)? {
-                Some(row) => Some(decode_progress(id, row.value())?),
+                Some(row) => {
+                    let mut progress = decode_progress(id, row.value())?;
+                    open_recorded_calls(&decoder, id, &mut progress.steps);
+                    Some(progress)
+                }
                 None => None,
             };
             return Ok(Some(StoredMessage::Waiting(message, progress)));
@@ -69,7 +72,7 @@ impl Store {
     pub fn contents(&self, ids: &[MessageId]) -> Result<Vec<Option<Message>>, StoreError> {
         let transaction = self.read()?;
         let (messages, finished) = (transaction.open_table(MESSAGES)?, transaction.open_table(FINISHED)?);
-        let mut decoder = RecordDecoder::new();
+        let mut decoder = self.decoder();
         let mut contents = Vec::with_capacity(ids.len());
         for id in ids {
             contents.push(if let Some(row) = messages.get(id.0)? {
@@ -91,7 +94,7 @@ impl Store {
     pub fn finished_of(&self, id: MessageId) -> Result<Vec<(Message, FinalRecord)>, StoreError> {
         let transaction = self.read()?;
         let finished = transaction.open_table(FINISHED)?;
-        let mut decoder = RecordDecoder::new();
+        let mut decoder = self.decoder();
         let mut found = Vec::new();
         for row in finished.range(id.0..id.0.saturating_add(SUBMISSION_IDS))? {
             let (at, value) = row?;
@@ -131,7 +134,7 @@ impl Store {
     ) -> Result<Vec<(Message, FinalRecord)>, StoreError> {
         let transaction = self.read()?;
         let finished = transaction.open_table(FINISHED)?;
-        let mut decoder = RecordDecoder::new();
+        let mut decoder = self.decoder();
         let mut found = Vec::new();
         for row in finished.range(after.0.saturating_add(1)..)?.take(most) {
             let (id, value) = row?;
@@ -151,7 +154,7 @@ impl Store {
     pub fn finished_before(&self, before: MessageId, most: usize) -> Result<FinishedPage, StoreError> {
         let transaction = self.read()?;
         let finished = transaction.open_table(FINISHED)?;
-        let mut decoder = RecordDecoder::new();
+        let mut decoder = self.decoder();
         let (mut found, mut lowest) = (Vec::new(), None);
         let mut rows = finished.range(..before.0)?.rev();
         for row in rows.by_ref().take(most) {
@@ -174,7 +177,7 @@ impl Store {
     /// The disk fails or a record is damaged.
     pub fn newest(&self, before: MessageId, most: usize) -> Result<Vec<StoredMessage>, StoreError> {
         let transaction = self.read()?;
-        let mut decoder = RecordDecoder::new();
+        let mut decoder = self.decoder();
         let mut found: Vec<(u64, StoredMessage)> = Vec::new();
         for row in transaction.open_table(MESSAGES)?.range(..before.0)?.rev() {
             if found.len() == most {

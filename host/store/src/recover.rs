@@ -4,7 +4,7 @@ use crate::tables::{
     OPTOUTS, ORDERS, PACE_DAYS, PARKED, PROGRESS, SETTLEMENTS,
 };
 use crate::{Store, StoreError, checked, pool_tables};
-use codec::{Cursor, RecordDecoder};
+use codec::Cursor;
 use model::{
     AddressBytes, MessageId, OptOut, PeerId, QueueActionId, RecoveredMessage, RecoveredRecord, SubmitAttempt,
 };
@@ -53,7 +53,7 @@ impl Store {
         let progress = transaction.open_table(PROGRESS)?;
         let mut states = progress.iter()?;
         let mut state = states.next().transpose()?;
-        let mut decoder = RecordDecoder::new();
+        let mut decoder = self.decoder();
         for row in messages.iter()? {
             let (id, value) = row?;
             let id = id.value();

@@ -3,8 +3,10 @@
 use crate::decoding::{damaged, decode_finished, decode_waiting};
 use crate::tables::{FINISHED, MESSAGES};
 use crate::{Store, StoreError, StoredMessage, checked};
-use codec::{RecordDecoder, RecordSummary};
+use codec::RecordSummary;
 use model::MessageId;
+use redb::ReadableTable as _;
+use std::collections::BTreeSet;
 
 /// The decision on one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +48,7 @@ impl Store {
         let mut waiting = messages.range(..before.0)?.rev();
         let mut ended = finished.range(..before.0)?.rev();
         let (mut next_waiting, mut next_ended) = (waiting.next().transpose()?, ended.next().transpose()?);
-        let mut decoder = RecordDecoder::new();
+        let mut decoder = self.decoder();
         let mut scan = BackwardScan { found: Vec::new(), edge: None, looks: 0 };
         loop {
             let id_of = |row: &Option<(redb::AccessGuard<'_, u64>, redb::AccessGuard<'_, &[u8]>)>| {
@@ -87,5 +89,22 @@ impl Store {
                 next_waiting = waiting.next().transpose()?;
             }
         }
+    }
+}
+
+impl Store {
+    /// The numbers of the keys that encrypt the contents of waiting messages. The time is that of reading the table of waiting messages.
+    ///
+    /// # Errors
+    /// The disk fails or a record is damaged.
+    pub fn content_keys_in_use(&self) -> Result<BTreeSet<u64>, StoreError> {
+        let transaction = self.read()?;
+        let mut found = BTreeSet::new();
+        for row in transaction.open_table(MESSAGES)?.iter()? {
+            let (id, value) = row?;
+            let record = checked::record::<u64>(&id.value(), value.value());
+            found.extend(codec::content_key(record.map_err(damaged("messages", id.value()))?));
+        }
+        Ok(found)
     }
 }

@@ -3,7 +3,7 @@
 use crate::tables::{
     FILE_FORMAT, FINISHED, GROUP_OF, GROUPS, HANDED, KEYS, LEDGER, MESSAGES, META, META_FORMAT, NAMES,
     NUMBERS, OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS, PACE_DAYS, PARKED, POOL_JOURNAL, POOLS, PROGRESS,
-    SETTLEMENTS, SUMS,
+    SEALED_FILE_FORMAT, SETTLEMENTS, SUMS,
 };
 use crate::{Store, StoreError};
 use snapshot::{Copier, Snapshot};
@@ -16,8 +16,15 @@ impl Store {
     /// The disk fails.
     pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
         self.apply()?;
+        let tables = if self.is_sealed() { sealed_tables } else { tables };
         Ok(Snapshot::take(self.path(), &self.database, tables)?)
     }
+}
+
+/// All tables of a file whose messages may have encrypted contents.
+fn sealed_tables(copier: &mut Copier<'_>) -> Result<(), redb::Error> {
+    tables(copier)?;
+    copier.set(META, META_FORMAT, SEALED_FILE_FORMAT)
 }
 
 fn tables(copier: &mut Copier<'_>) -> Result<(), redb::Error> {

@@ -3,9 +3,10 @@ use crate::changes::{Changes, MOST_OCTETS};
 use crate::pending::Pending;
 use crate::tables::{
     self, FILE_FORMAT, IN_CLUSTER, META, META_APPLIED, META_CLUSTER, META_FORMAT, META_NEXT_ID, NAMES,
-    WITH_JOURNAL,
+    SEALED_FILE_FORMAT, WITH_JOURNAL,
 };
 use crate::{StoreError, checked};
+use codec::{ContentCipher, RecordDecoder};
 use journal::{
     Journal, JournalError, JournalReader, JournalRecord, LeaderLease, LocalJournal, NodeId, Seq, Writer,
 };
@@ -30,13 +31,15 @@ pub struct StoreOptions {
     pub cache: usize,
     /// How the journal is kept.
     pub journal: journal::JournalOptions,
+    /// Encrypts the contents of messages; `None`: they are written as they are.
+    pub cipher: Option<Arc<dyn ContentCipher>>,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
         let journal =
             journal::JournalOptions { segment_octets: 16 << 20, ..journal::JournalOptions::default() };
-        Self { cache: 256 << 20, journal }
+        Self { cache: 256 << 20, journal, cipher: None }
     }
 }
 
@@ -68,6 +71,9 @@ pub struct Store {
     closed: AtomicBool,
     /// The format of the file between an orderly end and the next start.
     closed_format: u64,
+    pub(crate) cipher: Option<Arc<dyn ContentCipher>>,
+    /// Whether the file had encrypted contents when it was opened.
+    had_sealed_contents: bool,
     lease: Arc<LeaderLease>,
     /// Reads the journal in files of this machine; `None` without one.
     reader: Option<JournalReader>,
@@ -106,7 +112,7 @@ impl Store {
     /// Another process uses it, a newer daemon wrote it, or it cannot be read.
     pub fn open(path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let database = open_database(path, options.cache)?;
-        let Prepared { applied, is_closed, .. } = prepare_alone(&database, path)?;
+        let Prepared { applied, is_closed, format, .. } = prepare_alone(&database, path)?;
         let directory = journal_path(path);
         let journal = if directory.join(journal::segment::IDENTITY).exists() {
             LocalJournal::open(&directory, options.journal, applied)?
@@ -115,7 +121,36 @@ impl Store {
         } else {
             return Err(StoreError::JournalMissing { path: path.to_owned(), journal: directory });
         };
-        Self::claim_alone(database, path, Box::new(journal), applied)
+        let mut store = Self::claim_alone(
+            database,
+            path,
+            Box::new(journal),
+            (applied, if options.cipher.is_some() { SEALED_FILE_FORMAT } else { format }),
+        )?;
+        store.cipher = options.cipher;
+        store.had_sealed_contents = format == SEALED_FILE_FORMAT;
+        Ok(store)
+    }
+
+    /// Whether messages may have had encrypted contents when the store was opened. Without their keys, they have no texts.
+    #[must_use]
+    pub fn had_sealed_contents(&self) -> bool {
+        self.had_sealed_contents
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.closed_format == SEALED_FILE_FORMAT
+    }
+
+    /// The cipher of contents, if there is one.
+    #[must_use]
+    pub fn cipher(&self) -> Option<&Arc<dyn ContentCipher>> {
+        self.cipher.as_ref()
+    }
+
+    /// Decodes the messages of this store.
+    pub(crate) fn decoder(&self) -> RecordDecoder {
+        RecordDecoder::with_cipher(self.cipher.clone())
     }
 
     /// Applies the records of another journal to a file that needs none: a restored backup gets what happened after it.
@@ -153,9 +188,9 @@ impl Store {
             .set_cache_size(cache)
             .create_with_backend(backend)
             .map_err(|error| StoreError::Open { path: path.to_owned(), source: error.into() })?;
-        let Prepared { applied, .. } = prepare(&database, path)?;
+        let Prepared { applied, format, .. } = prepare(&database, path)?;
         let journal = open_journal(applied)?;
-        Self::claim_alone(database, path, journal, applied)
+        Self::claim_alone(database, path, journal, (applied, format))
     }
 
     /// Opens the store of an appliance without a cluster: nobody else writes to its journal.
@@ -163,10 +198,10 @@ impl Store {
         database: Database,
         path: &Path,
         mut journal: Box<dyn Journal>,
-        applied: Seq,
+        (applied, format): (Seq, u64),
     ) -> Result<Self, StoreError> {
         let writer = journal.claim(NodeId::default())?;
-        let formats = FileFormats { open: FILE_FORMAT + WITH_JOURNAL, closed: FILE_FORMAT };
+        let formats = FileFormats { open: format + WITH_JOURNAL, closed: format };
         Self::recover_journal(database, path, (journal, writer), formats, applied)
     }
 
@@ -186,6 +221,8 @@ impl Store {
         }
         let store = Self {
             closed_format: formats.closed,
+            cipher: None,
+            had_sealed_contents: false,
             lease: journal.lease(),
             reader: journal.reader(),
             most_records: journal.capacity().map(|capacity| capacity / 2),
@@ -245,7 +282,7 @@ impl Store {
         let mut guard = self.journal.lock();
         let JournalWriter { journal, writer, buffer } = &mut *guard;
         buffer.clear();
-        codec::encode_batch(buffer, &batch);
+        codec::encode_batch_with(buffer, &batch, self.cipher.as_deref())?;
         let seq = journal.append(writer, buffer)?;
         self.appended.store(seq.0, Relaxed);
         let done = CommitStats { rows: batch.rows() as u64, octets: buffer.len() as u64 };
@@ -323,7 +360,7 @@ impl Store {
     }
 
     fn write_current(&self, pending: &Pending) -> Result<(), StoreError> {
-        write(&self.database, pending, Durability::None)?;
+        write(&self.database, pending, Durability::None, self.cipher.as_deref())?;
         self.changes.set_applied(pending.last);
         Ok(())
     }
@@ -455,7 +492,8 @@ fn replay(
         let is_last = is_end || is_over;
         if !pending.is_empty() && (is_last || octets >= MOST_OCTETS) {
             octets = 0;
-            write(database, &pending.take(), Durability::Immediate)?;
+            // Records have the contents as they were encrypted, and they stay so.
+            write(database, &pending.take(), Durability::Immediate, None)?;
         }
         if is_last {
             return Ok((applied, followed));
@@ -476,11 +514,12 @@ pub(crate) fn write(
     database: &Database,
     pending: &Pending,
     durability: Durability,
+    cipher: Option<&dyn ContentCipher>,
 ) -> Result<(), StoreError> {
     let mut transaction = database.begin_write()?;
     transaction.set_two_phase_commit(matches!(durability, Durability::Immediate));
     transaction.set_durability(durability)?;
-    apply(&transaction, pending)?;
+    apply(&transaction, pending, cipher)?;
     Ok(transaction.commit()?)
 }
 
@@ -512,6 +551,8 @@ pub(crate) struct Prepared {
     pub(crate) cluster: Option<u64>,
     /// They never had a message or a peer.
     pub(crate) is_empty: bool,
+    /// The format of a closed file that has the same records: [`FILE_FORMAT`] or [`SEALED_FILE_FORMAT`].
+    pub(crate) format: u64,
 }
 
 /// Creates the tables of an appliance without a cluster.
@@ -536,7 +577,7 @@ fn prepare_alone(database: &Database, path: &Path) -> Result<Prepared, StoreErro
 
 /// Creates the tables.
 pub(crate) fn prepare(database: &Database, path: &Path) -> Result<Prepared, StoreError> {
-    let known = FILE_FORMAT;
+    let known = SEALED_FILE_FORMAT;
     let mut transaction = database.begin_write()?;
     transaction.set_two_phase_commit(true);
     let prepared = {
@@ -557,10 +598,11 @@ pub(crate) fn prepare(database: &Database, path: &Path) -> Result<Prepared, Stor
                 }
             }
             None => {
-                meta.insert(META_FORMAT, known)?;
+                meta.insert(META_FORMAT, FILE_FORMAT)?;
             }
         }
         Prepared {
+            format: found.map_or(FILE_FORMAT, |found| (found % WITH_JOURNAL).max(FILE_FORMAT)),
             applied: Seq(applied.unwrap_or_default()),
             is_closed: found.is_none_or(|format| format <= WITH_JOURNAL),
             cluster,

@@ -47,6 +47,8 @@ pub(crate) const SUMS: TableDefinition<'_, &str, u64> = TableDefinition::new("su
 /// The format of files that this version writes. Up to 7 it is the newest record format in the file; from 8 on, rows have
 /// checksums.
 pub(crate) const FILE_FORMAT: u64 = 8;
+/// The format of files whose messages may have encrypted contents.
+pub(crate) const SEALED_FILE_FORMAT: u64 = 9;
 
 /// Added to the format of a file while the journal may have records that its tables lack. A version without a journal
 /// then refuses the file, instead of opening it without them.

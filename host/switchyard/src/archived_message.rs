@@ -34,6 +34,7 @@ pub(crate) fn archived_message(record: &archive::Record, origin: PeerId) -> (Mes
         },
         tlvs: bytes::Bytes::new(),
         protocol_fields: bytes::Bytes::new(),
+        sealed: None,
         accepted_at: record.accepted_at,
         scheduled: None,
         expires_at: Timestamp::default(),

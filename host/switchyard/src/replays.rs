@@ -362,6 +362,7 @@ pub(crate) fn archived_message(
         text: Text { octets, data_coding: archived.data_coding, udhi: archived.udhi, payload: false },
         tlvs: Bytes::new(),
         protocol_fields: Bytes::new(),
+        sealed: None,
         accepted_at: archived.accepted_at,
         scheduled: None,
         expires_at: archived.accepted_at,

@@ -127,6 +127,7 @@ fn written(read: &mut ArchivedMessage) -> Option<(Message, FinalRecord, NamedPee
         },
         tlvs: Bytes::new(),
         protocol_fields: Bytes::new(),
+        sealed: None,
         accepted_at: read.accepted_at,
         scheduled: None,
         expires_at: read.accepted_at,

@@ -322,7 +322,8 @@ where
             Some(column) => row.try_get::<Option<&str>, _>(column)?.unwrap_or_default(),
             None => "",
         };
-        if !batch.push(row.try_get(0)?, decision, text, trace.as_bytes()) {
+        let key = row.try_get::<Option<i64>, _>(2)?;
+        if !batch.push(row.try_get(0)?, (decision, key), text, trace.as_bytes()) {
             break;
         }
     }

@@ -13,11 +13,12 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlDatabaseError};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use std::str::FromStr;
 
-const MIGRATIONS: [(i64, &str, &str); 4] = [
+const MIGRATIONS: [(i64, &str, &str); 5] = [
     (1, "messages", include_str!("../../migrations/mysql/0001_messages.sql")),
     (2, "decisions", include_str!("../../migrations/mysql/0002_decisions.sql")),
     (3, "audit", include_str!("../../migrations/mysql/0003_audit.sql")),
     (4, "content erased", include_str!("../../migrations/mysql/0004_content_erased.sql")),
+    (5, "text key", include_str!("../../migrations/mysql/0005_text_key.sql")),
 ];
 
 /// Rows per statement. Few sizes keep the number of prepared statements small: dropping one costs 40 ms, because the

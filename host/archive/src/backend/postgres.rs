@@ -13,11 +13,12 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
 use std::str::FromStr;
 
-const MIGRATIONS: [(i64, &str, &str); 4] = [
+const MIGRATIONS: [(i64, &str, &str); 5] = [
     (1, "messages", include_str!("../../migrations/postgres/0001_messages.sql")),
     (2, "decisions", include_str!("../../migrations/postgres/0002_decisions.sql")),
     (3, "audit", include_str!("../../migrations/postgres/0003_audit.sql")),
     (4, "content erased", include_str!("../../migrations/postgres/0004_content_erased.sql")),
+    (5, "text key", include_str!("../../migrations/postgres/0005_text_key.sql")),
 ];
 
 pub(crate) struct Postgres {

@@ -20,11 +20,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-const MIGRATIONS: [(i64, &str, &str); 4] = [
+const MIGRATIONS: [(i64, &str, &str); 5] = [
     (1, "messages", include_str!("../../migrations/sqlite/0001_messages.sql")),
     (2, "decisions", include_str!("../../migrations/sqlite/0002_decisions.sql")),
     (3, "audit", include_str!("../../migrations/sqlite/0003_audit.sql")),
     (4, "content erased", include_str!("../../migrations/sqlite/0004_content_erased.sql")),
+    (5, "text key", include_str!("../../migrations/sqlite/0005_text_key.sql")),
 ];
 
 /// Maximum time to wait for another writer.
@@ -218,7 +219,7 @@ fn scan(
             |index| Ok::<_, rusqlite::Error>(row.get_ref(index)?.as_bytes_or_null()?.unwrap_or_default());
         let text = parts.body_column().map_or(Ok(&[][..]), octets)?;
         let trace = parts.trace_column().map_or(Ok(&[][..]), octets)?;
-        if !batch.push(row.get(0)?, octets(1)?, text, trace) {
+        if !batch.push(row.get(0)?, (octets(1)?, row.get(2)?), text, trace) {
             break;
         }
     }

@@ -321,6 +321,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
             text: Text { octets: Bytes::from(octets), data_coding, udhi, payload },
             tlvs: Bytes::from(tlvs),
             protocol_fields: Bytes::from(fields),
+            sealed: None,
             accepted_at,
             scheduled,
             expires_at,

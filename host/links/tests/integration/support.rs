@@ -199,6 +199,7 @@ pub(crate) fn message(id: u64, text: &[u8]) -> Message {
         text: model::Text { octets: Bytes::copy_from_slice(text), ..Default::default() },
         tlvs: Bytes::new(),
         protocol_fields: Bytes::new(),
+        sealed: None,
         accepted_at: Timestamp(1),
         scheduled: None,
         expires_at: Timestamp(u64::MAX / 2),

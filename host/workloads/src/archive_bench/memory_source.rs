@@ -98,6 +98,7 @@ fn finished(n: u64) -> (Message, FinalRecord) {
         text: Text { octets: format!("{n:0100}").into(), data_coding: 0, udhi: false, payload: false },
         tlvs: Bytes::new(),
         protocol_fields: Bytes::new(),
+        sealed: None,
         accepted_at,
         scheduled: None,
         expires_at: at(172_800_000),

@@ -77,6 +77,7 @@ pub fn finished(n: u64) -> Finished {
         },
         tlvs: Bytes::new(),
         protocol_fields: Bytes::new(),
+        sealed: None,
         accepted_at,
         scheduled: None,
         expires_at: at(172_800_000),

@@ -16,7 +16,7 @@ use store::{Store, StoreError, StoreOptions};
 /// Options of a small store.
 pub(crate) fn options() -> StoreOptions {
     let journal = journal::JournalOptions { segment_octets: 1 << 20, ..journal::JournalOptions::default() };
-    StoreOptions { cache: 1 << 20, journal }
+    StoreOptions { cache: 1 << 20, journal, cipher: None }
 }
 
 /// Opens the store on two disks: one has the tables, one the journal.

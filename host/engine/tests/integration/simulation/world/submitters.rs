@@ -83,6 +83,7 @@ impl World {
             text: Text { octets: Bytes::from_static(b"text"), ..Text::default() },
             tlvs: Bytes::new(),
             protocol_fields: Bytes::new(),
+            sealed: None,
             accepted_at: Timestamp(0),
             scheduled: self.random.chance(10).then(|| Timestamp(self.wall + 4_000)),
             expires_at: Timestamp(self.wall + 3_000_000 + self.random.below(10_000_000) as u64),

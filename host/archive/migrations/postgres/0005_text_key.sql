@@ -1,0 +1,2 @@
+-- The number of the key that encrypts `body`, `decision` and the text as submitted in `trace`; NULL: they are not encrypted.
+ALTER TABLE messages ADD COLUMN IF NOT EXISTS text_key BIGINT;

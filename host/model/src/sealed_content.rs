@@ -1,0 +1,13 @@
+use bytes::Bytes;
+
+/// The content of a message, or a part of it, encrypted with the key of an account and a period.
+///
+/// The content is what [`crate::ContentErasure`] erases: the text, the text as submitted if a screen replaced it, and what
+/// plugins asked and were answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedContent {
+    /// The number of the key.
+    pub key: u64,
+    /// Nonce, encrypted octets and tag.
+    pub octets: Bytes,
+}

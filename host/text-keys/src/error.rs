@@ -1,0 +1,77 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why keys of texts cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TextKeyError {
+    /// The root key cannot be read.
+    #[error(
+        "the root key {path} cannot be read: {source}. Put the file there, or name it with root-key-file of [privacy]; without \
+         it nobody can read the texts that it protects"
+    )]
+    RootKeyMissing {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file has another length than that of a root key.
+    #[error(
+        "the root key {0} must have exactly 32 octets: make one with `switchyard privacy new-root-key FILE`"
+    )]
+    NotARootKey(PathBuf),
+    /// Others than the owner can read the root key.
+    #[error("the root key {0} can be read by others: chmod 600 it")]
+    RootKeyExposed(PathBuf),
+    /// The file of a new root key exists.
+    #[error("{0} exists: name a new file, so that no key is lost")]
+    RootKeyExists(PathBuf),
+    /// The file of keys was written with another root key.
+    #[error(
+        "{0} was written with another root key: name the right file with root-key-file of [privacy]; to give up all texts that \
+         these keys protect, move {0} away"
+    )]
+    WrongRootKey(PathBuf),
+    /// The file of keys is not one, or is damaged.
+    #[error(
+        "{path} is damaged at octet {offset}: put a copy of the file there; to give up all texts that its keys protect, move it away"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where the damage was found.
+        offset: usize,
+    },
+    /// A newer version wrote the file of keys.
+    #[error("{0} was written by a newer switchyard: start that version")]
+    TooNew(PathBuf),
+    /// The file of keys cannot be read or written.
+    #[error(
+        "{path} cannot be {doing}: {source}. Check whether the disk is full or failing, and who owns the file"
+    )]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What failed: `read`, `written`.
+        doing: &'static str,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The system has no random numbers.
+    #[error("no random numbers: {0}")]
+    Random(getrandom::Error),
+    /// No key has this number.
+    #[error("{path} has no key {number:016x}: `switchyard privacy keys` lists them")]
+    UnknownKey {
+        /// The file.
+        path: PathBuf,
+        /// The number.
+        number: u64,
+    },
+}
+
+impl TextKeyError {
+    pub(crate) fn file(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File { path: path.to_owned(), doing, source }
+    }
+}
