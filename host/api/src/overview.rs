@@ -23,6 +23,9 @@ pub struct StatusView {
     pub disk_free: u64,
     /// Whether free disk space is below the watermark: submissions are refused, delivery continues.
     pub disk_low: bool,
+    /// Whether the file with the keys of encrypted texts cannot be written: the daemon stops when the next key is needed.
+    #[serde(default)]
+    pub text_keys_failing: bool,
     /// Messages recovered at the start.
     pub recovered: u64,
     /// Duration of the recovery, in milliseconds.

@@ -37,4 +37,6 @@ pub struct ConfigFacts {
     pub journal: Option<Result<String, String>>,
     /// The tables of the data directory in a few words, or their damage; `None` before the first start.
     pub tables: Option<Result<String, String>>,
+    /// The keys of texts in a few words, or why they cannot be used; `None` if texts are not encrypted.
+    pub text_keys: Option<Result<String, String>>,
 }

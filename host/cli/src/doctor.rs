@@ -186,11 +186,15 @@ mod tests {
         data(folder.path());
         let path = configuration(
             folder.path(),
-            &json!({ "journal": "the journal has the records 1 to 7", "tables": "whole" }),
+            &json!({
+                "journal": "the journal has the records 1 to 7", "tables": "whole", "text_keys": "2 keys of texts",
+            }),
         );
         let (code, found) = findings(&["doctor", "--offline", "--config", path.to_str().unwrap()], "");
         assert_eq!(code, 0, "{found:?}");
-        for about in ["configuration", "data", "journal", "tables", "disk", "token", "clock", "ports"] {
+        for about in
+            ["configuration", "data", "journal", "tables", "text keys", "disk", "token", "clock", "ports"]
+        {
             assert_eq!(level(&found, about), ["ok"], "{about}: {found:?}");
         }
         let done = run("", &["doctor", "--offline", "--config", path.to_str().unwrap()]);
@@ -211,12 +215,13 @@ mod tests {
             &json!({
                 "watermark": u64::MAX, "listens": { "smpp": taken.local_addr().unwrap() }, "connections": 1_u64 << 40,
                 "archive": closed.to_string(), "journal": "damaged: record 5", "tables": "damaged: a page",
+                "text_keys": "damaged: another root key",
             }),
         );
         let (code, found) = findings(&["doctor", "--offline", "--config", path.to_str().unwrap()], "");
         assert_eq!(code, 3, "{found:?}");
         assert_eq!(level(&found, "data"), ["warning"]);
-        for about in ["journal", "tables", "disk", "token", "ports", "archive"] {
+        for about in ["journal", "tables", "text keys", "disk", "token", "ports", "archive"] {
             assert_eq!(level(&found, about), ["error"], "{about}: {found:?}");
         }
         assert_eq!(level(&found, "open files"), ["warning"]);

@@ -46,6 +46,7 @@ fn read_facts(path: &Path) -> Result<ConfigFacts, String> {
         archive: value["archive"].as_str().map(str::to_owned),
         journal: stored(&value["journal"]),
         tables: stored(&value["tables"]),
+        text_keys: stored(&value["text_keys"]),
     })
 }
 

@@ -14,7 +14,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Decisions, numbers and money", &["plugin", "policy", "table", "pool", "ledger"]),
     ("Configuration", &["config", "check", "hash-password", "log-level"]),
     ("Access", &["login", "logout", "whoami", "context", "user", "token", "tenant", "audit"]),
-    ("The appliance", &["serve", "doctor", "cluster", "backup", "restore", "journal", "appliance"]),
+    (
+        "The appliance",
+        &["serve", "doctor", "cluster", "backup", "restore", "journal", "privacy", "appliance"],
+    ),
     ("This program", &["completions", "man", "help"]),
 ];
 

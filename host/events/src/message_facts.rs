@@ -1,5 +1,6 @@
 //! What events say of a message, remembered from its acceptance to its end.
 
+use codec::ContentCipher;
 use model::{
     Address, Direction, FinalRecord, Message, MessageId, MessageKind, PeerId, PoolId, PoolName, PriceState,
     Quote, StepKind, Verdict,
@@ -33,6 +34,11 @@ pub trait MessageDirectory: Send + Sync {
     /// # Errors
     /// If store or archive cannot be read. The caller tries again.
     fn messages(&self, ids: &[MessageId]) -> Result<Vec<Option<Message>>, DirectoryError>;
+
+    /// Decrypts contents of messages in the journal. Events have no texts, but the number of their segments.
+    fn cipher(&self) -> Option<Arc<dyn ContentCipher>> {
+        None
+    }
 }
 
 /// What events and CDRs say of a message.

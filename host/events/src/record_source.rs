@@ -117,8 +117,8 @@ impl RecordSource {
         for record in &found {
             if let Some(payload) = record.payload() {
                 let seq = record.seq;
-                let batch =
-                    codec::decode_batch(payload).map_err(|source| EventsError::Record { seq, source })?;
+                let batch = codec::decode_batch_with(payload, self.directory.cipher())
+                    .map_err(|source| EventsError::Record { seq, source })?;
                 records.push(BatchRecord { seq, at: Timestamp(record.at), batch });
             }
         }

@@ -29,6 +29,7 @@ use crate::worlds::{
 use crate::{Fault, HookError, NewComponent, batch};
 use api::{Binding, BindingRecord, FaultyVersion};
 use arc_swap::ArcSwap;
+use codec::ContentCipher;
 use model::{Directory, Hook, PeerId, PluginVersion, Timestamp};
 use std::path::Path;
 use std::sync::Arc;
@@ -53,6 +54,8 @@ pub struct HooksOptions {
     pub profiler: Option<Arc<Profiler>>,
     /// Observes the calls on behalf of messages, for traces.
     pub call_observer: Option<Arc<dyn CallObserver>>,
+    /// Encrypts recorded calls.
+    pub cipher: Option<Arc<dyn ContentCipher>>,
 }
 
 impl Default for HooksOptions {
@@ -66,6 +69,7 @@ impl Default for HooksOptions {
             record: false,
             profiler: None,
             call_observer: None,
+            cipher: None,
         }
     }
 }

@@ -72,8 +72,6 @@ pub struct Store {
     /// The format of the file between an orderly end and the next start.
     closed_format: u64,
     pub(crate) cipher: Option<Arc<dyn ContentCipher>>,
-    /// Whether the file had encrypted contents when it was opened.
-    had_sealed_contents: bool,
     lease: Arc<LeaderLease>,
     /// Reads the journal in files of this machine; `None` without one.
     reader: Option<JournalReader>,
@@ -128,14 +126,7 @@ impl Store {
             (applied, if options.cipher.is_some() { SEALED_FILE_FORMAT } else { format }),
         )?;
         store.cipher = options.cipher;
-        store.had_sealed_contents = format == SEALED_FILE_FORMAT;
         Ok(store)
-    }
-
-    /// Whether messages may have had encrypted contents when the store was opened. Without their keys, they have no texts.
-    #[must_use]
-    pub fn had_sealed_contents(&self) -> bool {
-        self.had_sealed_contents
     }
 
     pub(crate) fn is_sealed(&self) -> bool {
@@ -222,7 +213,6 @@ impl Store {
         let store = Self {
             closed_format: formats.closed,
             cipher: None,
-            had_sealed_contents: false,
             lease: journal.lease(),
             reader: journal.reader(),
             most_records: journal.capacity().map(|capacity| capacity / 2),

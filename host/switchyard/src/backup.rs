@@ -6,6 +6,7 @@
 
 use crate::manifest::{self, COPY_PREFIX, Manifest, Member};
 use crate::restore::STORE;
+use crate::text_encryption::KEY_FILE;
 use admin::{Backup, Export, Problem, ProblemKind};
 use anyhow::{Context as _, Result, bail};
 use model::Timestamp;
@@ -54,6 +55,8 @@ pub(crate) struct Backups {
     pub(crate) databases: Vec<SnapshotFn>,
     /// The archive's SQLite file, if any. It is excluded, because it may be huge and SQLite has its own backups.
     pub(crate) archive: Option<PathBuf>,
+    /// The root key, which is excluded like the keys of texts: a backup must not undo their destruction.
+    pub(crate) root_key: Option<PathBuf>,
     running: Arc<AtomicBool>,
 }
 
@@ -66,6 +69,7 @@ impl Backups {
             free_space_watermark,
             databases: Vec::new(),
             archive,
+            root_key: None,
             running: Arc::default(),
         }
     }
@@ -111,7 +115,9 @@ impl Backups {
             let (archive, path) = (archive.to_string_lossy(), path.to_string_lossy());
             path.strip_prefix(&*archive).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
         });
-        unfinished || archive
+        let key = path.parent() == Some(&*self.data) && name.starts_with(KEY_FILE)
+            || self.root_key.as_deref() == Some(path);
+        unfinished || archive || key
     }
 
     /// Copies everything into a folder.

@@ -85,6 +85,8 @@ pub(crate) struct CoreLoopCounts {
     pub(crate) batch_begun: AtomicU64,
     pub(crate) disk_low: AtomicBool,
     pub(crate) disk_free: AtomicU64,
+    /// Whether the file of text keys cannot be written.
+    pub(crate) text_keys_failing: AtomicBool,
 }
 
 pub(crate) fn count(buckets: &[AtomicU64; 11], bounds: &[u64; 10], value: u64) {

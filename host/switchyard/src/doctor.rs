@@ -3,10 +3,12 @@
 use crate::config::HttpTlsMode;
 use crate::config::{Config, ConfigError};
 use crate::restore::STORE;
+use crate::text_encryption::key_file;
 use cli::ConfigFacts;
 use journal::{JournalError, JournalReader};
 use std::net::SocketAddr;
 use std::path::Path;
+use text_keys::{RootKey, TextKeys};
 
 /// Validates a configuration file and extracts the facts. Returns the problems, one per line, if it is invalid.
 pub(crate) fn config_facts(path: &Path) -> Result<ConfigFacts, String> {
@@ -41,6 +43,7 @@ pub(crate) fn config_facts(path: &Path) -> Result<ConfigFacts, String> {
         archive: config.archive.url.as_deref().and_then(database_address),
         journal: journal(&config.appliance.data),
         tables: tables(&config.appliance.data),
+        text_keys: text_keys(&config),
     })
 }
 
@@ -71,6 +74,19 @@ fn tables(data: &Path) -> Option<Result<String, String>> {
         ),
         Err(error) => Some(Err(format!("{} cannot be read: {error}", path.display()))),
     }
+}
+
+/// Checks root key and keys of texts.
+fn text_keys(config: &Config) -> Option<Result<String, String>> {
+    let root = config.privacy.root_key_file.as_deref()?;
+    let path = key_file(&config.appliance.data);
+    let keys = RootKey::read(root).and_then(|root| TextKeys::read(&path, root));
+    let exists = path.metadata().is_ok_and(|found| found.len() > 0);
+    Some(match keys {
+        Ok(keys) if exists => Ok(format!("{} keys of texts in {}", keys.len(), path.display())),
+        Ok(_) => Ok(format!("{} is created with the first text", path.display())),
+        Err(error) => Err(error.to_string()),
+    })
 }
 
 /// The local address of a listener that is bound to the wildcard address.

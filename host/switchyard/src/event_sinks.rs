@@ -6,6 +6,7 @@ use crate::peer_roles::PeerRoles;
 use admin::metrics::{self, MetricsPage};
 use api::{EventSinkView, PumpState};
 use arc_swap::ArcSwap;
+use codec::ContentCipher;
 use events::{DirectoryError, MessageDirectory};
 use model::{Charge, Directory, Message, MessageId, PeerId, PoolId, PoolName, Quote};
 use std::sync::Arc;
@@ -42,6 +43,10 @@ impl MessageDirectory for StoredMessages {
             }
         }
         Ok(found)
+    }
+
+    fn cipher(&self) -> Option<Arc<dyn ContentCipher>> {
+        self.store.cipher().cloned()
     }
 }
 

@@ -7,6 +7,7 @@ use crate::notices::{HookNotices, WantedNotices};
 use crate::peer_snapshots::PeerSnapshotPublisher;
 use crate::plugin_setup::hooks_bound_event;
 use crate::routing::ApplianceRouting;
+use crate::text_encryption::TextKeyRetention;
 use engine::Event;
 use hooks::BindingChange;
 use model::{Hook, Timestamp};
@@ -33,6 +34,8 @@ pub(crate) struct Housekeeper {
     pub(crate) wanted_notices: WantedNotices,
     /// `None` without a cluster.
     pub(crate) leading: Option<Arc<LeadingNode>>,
+    /// `None` if texts are not encrypted.
+    pub(crate) text_key_retention: Option<Arc<TextKeyRetention>>,
 }
 
 impl Housekeeper {
@@ -54,6 +57,12 @@ impl Housekeeper {
             let notices = notices.take(&self.routing.hooks);
             if !notices.is_empty() {
                 self.core.push(notices.into_iter().map(Event::Notice).collect());
+            }
+            if turn.is_multiple_of(5)
+                && let Some(retention) = &self.text_key_retention
+            {
+                retention.run(self.core.clock.for_ages(self.newest_record));
+                self.core.counts.text_keys_failing.store(retention.is_failing(), Relaxed);
             }
             if turn.is_multiple_of(10) {
                 self.trim();

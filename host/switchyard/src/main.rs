@@ -61,6 +61,7 @@ mod plugin_sources;
 mod plugins;
 mod policy_try;
 mod pools;
+mod privacy_command;
 mod problems;
 mod process_metrics;
 mod quarantine;
@@ -84,6 +85,7 @@ mod table_writer;
 mod telemetry;
 mod tenants;
 mod testing;
+mod text_encryption;
 mod traces;
 mod traffic_flows;
 
@@ -121,6 +123,9 @@ enum Task {
     /// Show and verify the journal of a data directory, also while a daemon uses it.
     #[command(subcommand)]
     Journal(journal_command::JournalCommand),
+    /// Make root keys, and list and destroy the keys that encrypt texts.
+    #[command(subcommand)]
+    Privacy(privacy_command::PrivacyCommand),
     /// Read a password from standard input and print its hash for the configuration.
     HashPassword,
     /// Send and read texts, locally or over ssh.
@@ -199,6 +204,7 @@ fn main() -> ExitCode {
         Task::Admin(command) => command.run(&BY_DAEMON),
         Task::Restore(command) => print_result(command.run()),
         Task::Journal(command) => print_result(command.run()),
+        Task::Privacy(command) => print_result(command.run()),
         Task::HashPassword => print_result(hash_password()),
     }
 }

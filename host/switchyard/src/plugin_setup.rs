@@ -9,6 +9,7 @@ use capabilities::{
     ChainHlr, Counters, DnsClient, DurableCounters, Fetcher, FetcherOptions, Hlr, LogBudgets, RedbKvStore,
     TableHlr, TableStore, TableStoreOptions,
 };
+use codec::ContentCipher;
 use engine::Event;
 use gsm::GsmNetwork;
 use hooks::{
@@ -78,6 +79,7 @@ pub(crate) fn routing(
     config: &Config,
     directory: &Arc<ArcSwap<Directory>>,
     host_services: HostServices,
+    cipher: Option<Arc<dyn ContentCipher>>,
     call_observer: Option<Arc<dyn CallObserver>>,
 ) -> Result<ApplianceRouting> {
     let names = directory.load();
@@ -91,7 +93,9 @@ pub(crate) fn routing(
     account_attributes.publish(config.account_attributes());
     let peer_secrets = host_services.peer_secrets.clone();
     peer_secrets.publish(config.peer_secrets());
-    let hooks = open_hooks(config, home, directory, host_services, call_observer)?;
+    let options = HooksOptions { cipher, call_observer, ..hooks_options(config, home) };
+    let folder = config.appliance.data.join("plugins");
+    let hooks = Hooks::open(&folder, options, directory.clone(), host_services)?;
     for hook in Hook::ALL {
         let configured: Vec<&FirstBinding> =
             config.first_bindings.iter().filter(|first_binding| first_binding.hook == hook).collect();
@@ -126,18 +130,6 @@ pub(crate) fn routing(
     })
 }
 
-fn open_hooks(
-    config: &Config,
-    home: Option<PeerId>,
-    directory: &Arc<ArcSwap<Directory>>,
-    host_services: HostServices,
-    call_observer: Option<Arc<dyn CallObserver>>,
-) -> Result<Arc<Hooks>> {
-    let folder = config.appliance.data.join("plugins");
-    let options = HooksOptions { call_observer, ..hooks_options(config, home) };
-    Ok(Hooks::open(&folder, options, directory.clone(), host_services)?)
-}
-
 /// The options of the plugin host. `home`: the peer of the home network.
 pub(crate) fn hooks_options(config: &Config, home: Option<PeerId>) -> HooksOptions {
     let plugins = &config.plugins;
@@ -151,6 +143,7 @@ pub(crate) fn hooks_options(config: &Config, home: Option<PeerId>) -> HooksOptio
         record: config.archive.url.is_some(),
         profiler: None,
         call_observer: None,
+        cipher: None,
     }
 }
 

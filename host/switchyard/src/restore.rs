@@ -3,6 +3,7 @@
 //! The backup is unpacked and verified beside the directory, and replaces it only if it is complete.
 
 use crate::manifest::{self, Manifest, Member};
+use crate::text_encryption::KEY_FILE;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use model::Timestamp;
@@ -55,6 +56,8 @@ pub(crate) struct RestoreResult {
     followed: Option<FollowedJournal>,
     /// The new path of the previous directory.
     before: Option<PathBuf>,
+    /// Whether the keys of texts were moved from there.
+    keys_moved: bool,
 }
 
 impl RestoreCommand {
@@ -70,7 +73,7 @@ impl RestoreCommand {
                 client::Progress::of_octets(std::io::stderr().is_terminal(), "unpacked", Some(length));
             self.restore(progress.reader(std::io::BufReader::new(file)))?
         };
-        let RestoreResult { manifest, found, followed, before } = result;
+        let RestoreResult { manifest, found, followed, before, keys_moved } = result;
         let at = followed.and_then(|followed| followed.last).map_or(manifest.at, |last| last.0);
         let mut text = format!(
             "{}: restored {} files of {:?}, as they were at {}",
@@ -98,6 +101,9 @@ impl RestoreCommand {
         }
         if let Some(before) = before {
             text.push_str(&format!("\nthe previous directory is {}", before.display()));
+        }
+        if keys_moved {
+            text.push_str(&format!("\nthe keys of texts were moved from there: {KEY_FILE}"));
         }
         Ok(text)
     }
@@ -127,8 +133,12 @@ impl RestoreCommand {
         let staged = staging.keep();
         std::fs::rename(&staged, &data)
             .with_context(|| format!("moving {} to {}", staged.display(), data.display()))?;
+        let keys_moved = match &before {
+            Some(before) => move_keys(before, &data)?,
+            None => false,
+        };
         File::open(parent)?.sync_all()?;
-        Ok(RestoreResult { manifest, found, followed, before })
+        Ok(RestoreResult { manifest, found, followed, before, keys_moved })
     }
 
     /// Applies the journal, and prepares the store for the time that has passed since.
@@ -173,6 +183,19 @@ impl RestoreCommand {
             data.display()
         );
         Ok(())
+    }
+}
+
+/// Moves the keys of texts from the previous directory: no backup has them, and a second copy would undo their destruction.
+fn move_keys(before: &Path, data: &Path) -> Result<bool> {
+    let (from, to) = (before.join(KEY_FILE), data.join(KEY_FILE));
+    match std::fs::rename(&from, &to) {
+        Ok(()) => {
+            File::open(data)?.sync_all()?;
+            Ok(true)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error).with_context(|| format!("moving {} to {}", from.display(), to.display())),
     }
 }
 

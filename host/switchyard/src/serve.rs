@@ -34,6 +34,7 @@ use crate::shell_records::EngineShellRecords;
 use crate::stop_signals::StopSignals;
 use crate::store_setup::{self, ClusterMembership, OpenedStore};
 use crate::telemetry::Telemetry;
+use crate::text_encryption::TextKeyRetention;
 use crate::traffic_flows::TrafficFlows;
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
@@ -144,10 +145,13 @@ impl Daemon {
         runtimes: Runtimes,
         started: Instant,
     ) -> Result<Self> {
-        let OpenedStore { mut config, startup, store, sink_cursors, cluster } = opened;
+        let OpenedStore { mut config, startup, store, sink_cursors, cluster, text_keys } = opened;
         let leading = cluster.as_ref().map(|cluster| cluster.leading.clone());
         let _inside = runtimes.network.enter();
         let directory = Arc::new(ArcSwap::from_pointee(config.assign_peer_ids(&store)?));
+        let text_key_retention =
+            text_keys.map(|keys| Arc::new(TextKeyRetention::new(keys, store.clone(), &config)));
+        let cipher = store.cipher().cloned();
         let (channel, core) = core_handle::channel();
         let networks: Vec<_> =
             config.networks.iter().map(|network| Arc::new(GsmNetwork::new(network.links.clone()))).collect();
@@ -174,7 +178,7 @@ impl Daemon {
             None => None,
         };
         let call_observer = telemetry.as_ref().map(Telemetry::call_observer);
-        let routing = Arc::new(routing(&config, &directory, host_services, call_observer)?);
+        let routing = Arc::new(routing(&config, &directory, host_services, cipher.clone(), call_observer)?);
 
         let newest_record = store.newest_time()?;
         let recovery = recover(&config, &core, (&store, newest_record), &routing.hooks)?;
@@ -200,8 +204,9 @@ impl Daemon {
         // Where finished messages and events go.
         let archive = match &config.archive.url {
             Some(url) => {
-                let archive =
-                    Archive::open(url, config.archive.options)?.with_redaction(config.archive.redact.clone());
+                let archive = Archive::open(url, config.archive.options)?
+                    .with_redaction(config.archive.redact.clone())
+                    .with_cipher(cipher);
                 archive.set_text_retention(config.text_retention());
                 Some(archive)
             }
@@ -260,6 +265,7 @@ impl Daemon {
             logging: logging.clone(),
             redis: front_ends.redis.clone(),
             archive: archive.clone(),
+            text_key_retention: text_key_retention.clone(),
             shell: None,
             http_limits: None,
             business_limits: None,
@@ -324,6 +330,7 @@ impl Daemon {
             config_manager,
             routing: routing.clone(),
             leading,
+            text_key_retention,
         };
         let background =
             BackgroundThreads::start(housekeeper, &counter_writer, &core, services.operation.clone())?;
@@ -536,6 +543,7 @@ fn backups(
         config.appliance.free_space_watermark,
         config.archive.url.as_deref(),
     );
+    backups.root_key.clone_from(&config.privacy.root_key_file);
     let store = store.clone();
     backups.databases.push(Box::new(move || Ok(store.snapshot()?)));
     let (counter_writer, values) = (counter_writer.clone(), values.clone());

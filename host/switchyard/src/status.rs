@@ -98,6 +98,7 @@ impl admin::Overview for StatusService {
             finished_kept: kept,
             disk_free: counts.disk_free.load(Relaxed),
             disk_low: counts.disk_low.load(Relaxed),
+            text_keys_failing: counts.text_keys_failing.load(Relaxed),
             recovered: self.recovered,
             recovery_ms: self.recovery_ms,
             totals,

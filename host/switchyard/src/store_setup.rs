@@ -8,13 +8,16 @@ use crate::leading_node::LeadingNode;
 use crate::plugin_setup::{compile_plugins, hooks_options};
 use crate::shared_state::NodeStores;
 use crate::stop_signals::StopSignals;
+use crate::text_encryption;
 use anyhow::Result;
 use archive::Archive;
 use cluster::ClusterOptions;
+use codec::ContentCipher;
 use events::{SinkCursors, SinkStorage};
 use journal::{JournalHold, Seq};
 use std::sync::Arc;
 use store::{Store, StoreOptions};
+use text_keys::TextKeys;
 use tokio::runtime::Runtime;
 
 /// An open store, and what was set up for it.
@@ -26,6 +29,8 @@ pub(crate) struct OpenedStore {
     /// How far the event sinks and CDR files are; `None` if a cluster has none.
     pub(crate) sink_cursors: Option<SinkCursors>,
     pub(crate) cluster: Option<ClusterMembership>,
+    /// `None` if texts are not encrypted.
+    pub(crate) text_keys: Option<Arc<TextKeys>>,
 }
 
 /// The membership of a cluster that this node leads.
@@ -45,8 +50,11 @@ pub(crate) fn open_local(config: Config, startup: StartupConfig) -> Result<Opene
     let mut options = StoreOptions { cache: config.engine.store_cache, ..StoreOptions::default() };
     options.journal.keep_for = config.engine.journal_retention;
     options.journal.hold = cursors.hold();
+    let text_keys = text_encryption::open_keys(&config)?;
+    options.cipher = text_keys.clone().map(|keys| -> Arc<dyn ContentCipher> { keys });
     let store = Arc::new(Store::open(&config.appliance.data.join("switchyard.redb"), options)?);
-    Ok(OpenedStore { config, startup, store, sink_cursors: Some(cursors), cluster: None })
+    text_encryption::check_keys(&store, text_keys.as_deref(), &config.appliance.data)?;
+    Ok(OpenedStore { config, startup, store, sink_cursors: Some(cursors), cluster: None, text_keys })
 }
 
 /// Follows the cluster's leader until this node leads. Returns `None` if the daemon is stopped meanwhile.
@@ -87,6 +95,7 @@ pub(crate) fn lead_cluster(
                     store,
                     sink_cursors,
                     cluster: Some(cluster),
+                    text_keys: None,
                 }));
             }
             Outcome::Reconfigured(newer) => {

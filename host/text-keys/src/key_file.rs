@@ -77,8 +77,11 @@ struct OpenFile {
     protection: Protection,
 }
 
+/// A file that was read: closed, its contents, and the end of its entries with the keys derived for it.
+type FileRead = (KeyFile, Contents, Option<(u64, Protection)>);
+
 /// The keys of one file, derived from the root key.
-struct Protection {
+pub(crate) struct Protection {
     random: [u8; RANDOM],
     wrap: LessSafeKey,
     check: hmac::Key,
@@ -173,11 +176,29 @@ impl KeyFile {
     /// Opens the file. If it does not exist, or is empty, there are no keys yet.
     pub(crate) fn open(path: &Path, root: RootKey) -> Result<(Self, Contents), TextKeyError> {
         finish_destruction(path).map_err(TextKeyError::file(path, "written"))?;
+        let (mut opened, contents, incomplete) = Self::read(path, root)?;
+        if let Some((end, protection)) = incomplete {
+            let file = OpenOptions::new().write(true).open(path);
+            let file = file.map_err(TextKeyError::file(path, "written"))?;
+            if file.metadata().is_ok_and(|found| found.len() > end) {
+                tracing::warn!(path = %path.display(), "an incomplete entry of the file of text keys is removed");
+                let cut = file.set_len(end).and_then(|()| file.sync_all());
+                cut.map_err(TextKeyError::file(path, "written"))?;
+            }
+            opened.open = Some(OpenFile { file, end, protection });
+        }
+        Ok((opened, contents))
+    }
+
+    /// Reads the file, which another process may be writing to. With the end of its entries, if it has any.
+    pub(crate) fn read(path: &Path, root: RootKey) -> Result<FileRead, TextKeyError> {
         let read = TextKeyError::file(path, "read");
         let none = Self { path: path.to_owned(), root, open: None };
         let octets = match std::fs::read(path) {
-            Ok(octets) if octets.is_empty() => return Ok((none, Contents::default())),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok((none, Contents::default())),
+            Ok(octets) if octets.is_empty() => return Ok((none, Contents::default(), None)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Ok((none, Contents::default(), None));
+            }
             octets => octets.map_err(read)?,
         };
         let damaged = |offset| TextKeyError::Damaged { path: path.to_owned(), offset };
@@ -212,15 +233,7 @@ impl KeyFile {
             end += 2 + length;
             rest = after;
         }
-        let opened = OpenOptions::new().write(true).open(path);
-        let file = opened.map_err(TextKeyError::file(path, "written"))?;
-        if end < octets.len() {
-            tracing::warn!(path = %path.display(), "an incomplete entry of the file of text keys is removed");
-            let cut = file.set_len(end as u64).and_then(|()| file.sync_all());
-            cut.map_err(TextKeyError::file(path, "written"))?;
-        }
-        let open = Some(OpenFile { file, end: end as u64, protection });
-        Ok((Self { open, ..none }, contents))
+        Ok((none, contents, Some((end as u64, protection))))
     }
 
     pub(crate) fn path(&self) -> &Path {

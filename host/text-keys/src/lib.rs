@@ -14,4 +14,4 @@ mod text_keys;
 
 pub use error::TextKeyError;
 pub use root_key::RootKey;
-pub use text_keys::{KeyDescription, TextKeys};
+pub use text_keys::{KeyDescription, NO_ACCOUNT, TextKeys};

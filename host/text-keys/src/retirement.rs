@@ -60,10 +60,12 @@ mod tests {
     use std::path::Path;
 
     const DAY: u64 = 86_400_000;
+    const ACCOUNTS: [(PeerId, &str, bool); 3] =
+        [(PeerId(1), "acme", true), (PeerId(2), "other", true), (PeerId(3), "third", false)];
 
     fn open(path: &Path) -> TextKeys {
         let keys = TextKeys::open(path, RootKey::new(&[9; 32]), Duration::from_secs(86_400)).unwrap();
-        keys.set_accounts([(PeerId(1), "acme".into()), (PeerId(2), "other".into())]);
+        keys.set_accounts(ACCOUNTS.map(|(peer, name, encrypts)| (peer, name.into(), encrypts)), false);
         keys
     }
 
@@ -93,12 +95,18 @@ mod tests {
         let clear =
             keys.seal_for_account("third", (MessageId(1), Timestamp(5)), ContentPart::ArchivedText, b"");
         assert_eq!(clear.unwrap(), None);
+        keys.set_accounts([(PeerId(3), "third".into(), false)], true);
+        let sealed = |account| {
+            let message = (MessageId(1), Timestamp(5));
+            keys.seal_for_account(account, message, ContentPart::ArchivedText, b"hello").unwrap()
+        };
+        assert!(sealed("third").is_none() && sealed("network").is_some(), "also those of no account");
         drop(keys);
         let keys = open(&path);
         assert!(!keys.was_empty());
         assert!([&first, &next, &other].into_iter().all(|sealed| is_readable(&keys, sealed)));
         assert_eq!(seal(&keys, "acme", 6), first, "also after a restart");
-        assert_eq!(keys.list().len(), 3);
+        assert_eq!(keys.list().len(), 4);
     }
 
     #[test]
@@ -138,7 +146,7 @@ mod tests {
         assert_eq!(from, [0, DAY]);
         // A shorter period begins where the last key ends.
         let keys = TextKeys::open(&path, RootKey::new(&[9; 32]), Duration::from_secs(7)).unwrap();
-        keys.set_accounts([(PeerId(1), "acme".into())]);
+        keys.set_accounts([(PeerId(1), "acme".into(), true)], false);
         seal(&keys, "acme", 2 * DAY + 1);
         let last = keys.list().pop().unwrap();
         assert!(last.from.0 >= 2 * DAY && last.until.0 <= 2 * DAY + 7000, "{last:?}");

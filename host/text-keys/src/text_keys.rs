@@ -40,6 +40,9 @@ pub(crate) struct Stored {
     failure: Option<String>,
 }
 
+/// The name for the keys of messages that belong to no account, which no account has.
+pub const NO_ACCOUNT: &str = "";
+
 /// The keys of an account by the begin of their periods, with the ends.
 type Periods = BTreeMap<u64, (u64, Arc<TextKey>)>;
 
@@ -50,9 +53,12 @@ pub(crate) struct Keys {
     destroyed: FxHashMap<u64, u64>,
     /// By account.
     by_account: FxHashMap<Arc<str>, Periods>,
-    /// The accounts whose messages are encrypted.
-    encrypting: FxHashMap<PeerId, Arc<str>>,
-    encrypting_names: FxHashMap<Arc<str>, ()>,
+    /// All accounts; with the name of those whose messages are encrypted.
+    accounts: FxHashMap<PeerId, Option<Arc<str>>>,
+    /// The names of all accounts, and whether their messages are encrypted.
+    account_names: FxHashMap<Arc<str>, bool>,
+    /// The name under which messages of no account are encrypted, if they are.
+    others: Option<Arc<str>>,
 }
 
 /// A key, without its secret.
@@ -107,25 +113,38 @@ impl TextKeys {
         })
     }
 
+    /// Lists the keys of a file, which a daemon may be using, without changing it.
+    ///
+    /// # Errors
+    /// As [`TextKeys::open`].
+    pub fn read(path: &Path, root: RootKey) -> Result<Vec<KeyDescription>, TextKeyError> {
+        let (_, contents, _) = KeyFile::read(path, root)?;
+        Ok(sorted(&contents))
+    }
+
     /// Whether the file had no keys, and none that were destroyed, when it was opened.
     #[must_use]
     pub fn was_empty(&self) -> bool {
         self.was_empty
     }
 
-    /// Sets the accounts whose messages are encrypted from now on.
-    pub fn set_accounts(&self, accounts: impl IntoIterator<Item = (PeerId, Arc<str>)>) {
+    /// Sets which accounts there are, and whether their messages are encrypted from now on; `others`: whether those of no account are.
+    pub fn set_accounts(&self, accounts: impl IntoIterator<Item = (PeerId, Arc<str>, bool)>, others: bool) {
         let mut keys = self.keys.write();
-        keys.encrypting = accounts.into_iter().collect();
-        keys.encrypting_names = keys.encrypting.values().map(|name| (name.clone(), ())).collect();
+        let Keys { accounts: by_id, account_names: by_name, .. } = &mut *keys;
+        by_id.clear();
+        by_name.clear();
+        for (peer, name, encrypts) in accounts {
+            by_id.insert(peer, encrypts.then(|| name.clone()));
+            by_name.insert(name, encrypts);
+        }
+        keys.others = others.then(|| NO_ACCOUNT.into());
     }
 
     /// All keys, by account and period.
     #[must_use]
     pub fn list(&self) -> Vec<KeyDescription> {
-        let mut found: Vec<_> = self.stored.lock().contents.keys.iter().map(describe).collect();
-        found.sort_by(|a, b| (&a.account, a.from).cmp(&(&b.account, b.from)));
-        found
+        sorted(&self.stored.lock().contents)
     }
 
     /// Why the file cannot be written; `None` if the last attempt succeeded.
@@ -142,7 +161,9 @@ impl TextKeys {
     pub fn prepare_next(&self, now: Timestamp) -> Result<(), TextKeyError> {
         let next: Vec<(Arc<str>, u64)> = {
             let keys = self.keys.read();
-            let wanted = keys.encrypting_names.keys().filter_map(|account| {
+            let encrypting =
+                keys.account_names.iter().filter(|(_, encrypts)| **encrypts).map(|(name, _)| name);
+            let wanted = encrypting.chain(&keys.others).filter_map(|account| {
                 let (end, key) = keys.by_account.get(account)?.range(..=now.0).next_back()?.1;
                 let is_wanted = now.0 < *end && key.used.load(Relaxed) && keys.find(account, *end).is_none();
                 is_wanted.then(|| (account.clone(), *end))
@@ -226,6 +247,13 @@ impl TextKeys {
     }
 }
 
+/// Keys by account and period.
+fn sorted(contents: &Contents) -> Vec<KeyDescription> {
+    let mut found: Vec<_> = contents.keys.iter().map(describe).collect();
+    found.sort_by(|a, b| (&a.account, a.from).cmp(&(&b.account, b.from)));
+    found
+}
+
 pub(crate) fn describe(key: &StoredKey) -> KeyDescription {
     KeyDescription {
         number: key.number,
@@ -249,19 +277,26 @@ pub(crate) fn without(contents: &Contents, destroyed: &[u64], now: u64, keep_sin
 impl Keys {
     /// The account whose key encrypts a message: its submitter, or for an MO message the first account that it is for.
     fn account_of(&self, message: &Message) -> Option<&Arc<str>> {
-        if self.encrypting.is_empty() {
-            return None;
-        }
-        if let Some(name) = self.encrypting.get(&message.origin) {
-            return Some(name);
-        }
-        match &message.routed.verdict {
-            Verdict::Forward(legs) => legs.iter().find_map(|leg| self.encrypting.get(&leg.peer)),
+        let legs = match &message.routed.verdict {
+            Verdict::Forward(legs) => &legs[..],
             Verdict::Hold(_)
             | Verdict::Reject(_)
             | Verdict::Quarantine
             | Verdict::AwaitLookup
-            | Verdict::Drop(_) => None,
+            | Verdict::Drop(_) => &[],
+        };
+        let submitter = self.accounts.get(&message.origin);
+        match submitter.or_else(|| legs.iter().find_map(|leg| self.accounts.get(&leg.peer))) {
+            Some(account) => account.as_ref(),
+            None => self.others.as_ref(),
+        }
+    }
+
+    /// The name under which messages of an account are encrypted, if they are.
+    fn encrypting_name(&self, account: &str) -> Option<Arc<str>> {
+        match self.account_names.get_key_value(account) {
+            Some((name, encrypts)) => encrypts.then(|| name.clone()),
+            None => self.others.clone(),
         }
     }
 }
@@ -292,10 +327,9 @@ impl ContentCipher for TextKeys {
         part: ContentPart,
         plain: &[u8],
     ) -> Result<Option<SealedContent>, CipherError> {
-        if !self.keys.read().encrypting_names.contains_key(account) {
-            return Ok(None);
-        }
-        self.seal_with(account, accepted_at, id, (part, plain)).map(Some)
+        let name = self.keys.read().encrypting_name(account);
+        let Some(name) = name else { return Ok(None) };
+        self.seal_with(&name, accepted_at, id, (part, plain)).map(Some)
     }
 
     fn open(&self, id: MessageId, part: ContentPart, sealed: &SealedContent) -> Option<Vec<u8>> {

@@ -47,11 +47,15 @@ pub(crate) const GUIDE: [&str; 22] = [
 ];
 
 /// Commands of the manual that no test runs as they are, with the reason.
-const ELSEWHERE: [(&str, &str); 11] = [
+const ELSEWHERE: [(&str, &str); 12] = [
     ("cargo xtask demo", "runs until it is interrupted; `cargo xtask test all` runs it with --exit"),
     ("cargo xtask package", "builds two releases; `cargo xtask test all` runs its part --stage"),
     ("cargo xtask image", "builds a system of Debian's packages, as root"),
     ("cargo xtask test all", "is what runs this test"),
+    (
+        "switchyard privacy new-root-key /etc/switchyard/root.key",
+        "writes outside of the test's folder; `tests/tests/operation/text_encryption.rs` runs it",
+    ),
     (
         "switchyard context add lab --url http://127.0.0.1:8080 --token-file .state/data/token",
         "writes into the home folder; `tests/tests/http/access.rs` runs it",

@@ -11,4 +11,5 @@ mod older;
 mod privacy;
 mod supervision;
 mod survival;
+mod text_encryption;
 mod upgrade;

@@ -167,6 +167,12 @@ fn appliance(facts: &Facts, found: &mut Vec<AttentionView>) {
         let remedy = "make room on the disk of the data directory; a restart is not necessary";
         found.push(finding(AttentionSeverity::Error, "disk-low", about, text, remedy));
     }
+    if facts.status.as_ref().is_some_and(|status| status.text_keys_failing) {
+        let text = "the file with the keys of encrypted texts cannot be written: the daemon stops when the next key is needed";
+        let remedy =
+            "read the log; make room on the disk of the data directory, and check the owner of text.keys";
+        found.push(finding(AttentionSeverity::Error, "text-keys", about, text.to_owned(), remedy));
+    }
     if facts.readiness.reasons.contains(&NotReady::Draining) {
         let by = facts.drain.as_ref().and_then(|drain| drain.by.as_deref());
         let by = by.map(|by| format!(", started by {by}")).unwrap_or_default();

@@ -30,6 +30,9 @@ pub(super) fn check(facts: &ConfigFacts, is_running: bool, now: u64, found: &mut
     let remedy =
         "stop the appliance and restore a backup, with the journal since; see the manual, backup and upgrade";
     found.extend(facts.tables.as_ref().map(|state| stored("tables", state, remedy)));
+    let remedy =
+        "put the files back; without their keys, encrypted texts cannot be read; see the manual, privacy";
+    found.extend(facts.text_keys.as_ref().map(|state| stored("text keys", state, remedy)));
     found.push(disk(facts));
     found.push(token(facts));
     found.push(clock(&facts.data, now));

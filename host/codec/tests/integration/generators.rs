@@ -433,3 +433,22 @@ pub(crate) fn handed() -> impl Strategy<Value = SubmitAttempt> {
         at,
     })
 }
+
+/// The end of a message that has no steps.
+pub(crate) fn ended_now() -> FinalRecord {
+    FinalRecord {
+        state: FinalState::Delivered,
+        at: Timestamp(7),
+        error: 0,
+        peer: None,
+        peer_id: PeerMessageId::default(),
+        steps: Vec::new(),
+    }
+}
+
+/// A message, the same each time.
+pub(crate) fn any_message() -> Message {
+    use proptest::strategy::ValueTree as _;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    message().new_tree(&mut runner).unwrap().current()
+}

@@ -120,7 +120,7 @@ proptest! {
 
 #[test]
 fn a_record_of_another_format_is_refused() {
-    let octets = [codec::FORMAT + 1; 200];
+    let octets = [codec::FORMAT + 2; 200];
     let refusals = [
         RecordDecoder::new().message(model::MessageId(1), &octets).unwrap_err(),
         decode_progress(&octets).unwrap_err(),

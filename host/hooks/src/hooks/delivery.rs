@@ -74,7 +74,12 @@ impl Hooks {
             let directory = self.deps.environment.directory.load();
             recorded_calls::receipt_call(&question, decision.as_ref(), now, &directory, call_log)
         });
-        (decision, record)
+        (decision, record.and_then(|record| self.seal_record(message, record)))
+    }
+
+    /// Encrypts a recorded call, if the content of its message is encrypted.
+    fn seal_record(&self, message: &Message, record: Box<[u8]>) -> Option<Box<[u8]>> {
+        codec::seal_recorded_call(self.options.cipher.as_deref(), message, record)
     }
 
     fn ask_receipt(
@@ -126,6 +131,7 @@ impl Hooks {
         let fault = match outcome {
             ChainOutcome::Decided(PeerAnswer::Submitted(submitted), by) => {
                 let record = recorded_calls::submit_call(submission, &submitted, &by, now, call_log);
+                let record = record.and_then(|record| self.seal_record(&submission.message, record));
                 return (submitted, record);
             }
             ChainOutcome::Fault(fault, _) | ChainOutcome::Undecided { fault: Some(fault), .. } => fault,

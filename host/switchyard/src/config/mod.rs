@@ -14,6 +14,7 @@ mod plugin_sources;
 mod plugins;
 #[cfg(test)]
 mod pool_tests;
+mod privacy;
 #[cfg(test)]
 mod reference;
 mod roles;
@@ -33,6 +34,7 @@ pub(crate) use self::plugin_sources::{PluginSource, SourceError};
 pub(crate) use self::plugins::FirstBinding;
 use self::plugins::{BindingKeys, HomeKeys, LookupKeys, RouterKeys};
 pub(crate) use self::plugins::{OnLookupFailure, PluginKeys};
+use self::privacy::PrivacyKeys;
 use self::tenants::TenantKeys;
 use self::unique_names::check_unique;
 use crate::logging::LogSettings;
@@ -208,6 +210,8 @@ pub(crate) struct Config {
     /// The archive of finished messages.
     #[key(restart = "the archive is opened at the start, and its messages stay where they are")]
     pub(crate) archive: ArchiveSettings,
+    /// The encryption of texts.
+    pub(crate) privacy: PrivacyKeys,
     /// What the rules of `redact` share.
     #[key(restart = "event sinks, CDR files and the archive have it from the start")]
     redaction: RedactionKeys,
@@ -327,6 +331,7 @@ impl Config {
         self.check_names(root);
         self.set_redaction_key(root);
         self.set_branch_limits();
+        self.check_encryption(root);
     }
 
     /// The peers, gateways and so on of the document, by kind and section, with their names.

@@ -62,6 +62,12 @@ pub(crate) struct Account {
     /// How long the texts of its messages are kept in the archive, from their acceptance on, such as 30d.
     #[key(default_as = "as long as the messages", live = "applies within ten minutes")]
     pub(crate) text_retention: Option<Duration>,
+    /// Whether its texts are encrypted, with keys that are destroyed after their retention. It needs `root-key-file` of `[privacy]`.
+    #[key(
+        default_as = "`encrypt-texts` of `[privacy]`",
+        live = "applies to messages that are accepted from then on"
+    )]
+    pub(crate) encrypt_texts: Option<bool>,
     /// What plugins are told about the account's messages: names of a-z, 0-9, dot, hyphen and underscore with their
     /// values, such as `{ brand = "B12345" }`.
     #[key(format = Attributes, default_as = "none")]

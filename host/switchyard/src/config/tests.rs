@@ -343,3 +343,34 @@ fn figures_of_peers_are_granted_by_digits_and_attributes() {
         ["line 4: router.grants.quality.window-ms: is 5, and must be 10000 to 86400000"]
     );
 }
+
+#[test]
+fn encrypted_texts_need_a_root_key_and_no_cluster() {
+    let base = "[appliance]\ndata = \"/data\"\n";
+    let account = "[[account]]\nname = \"acme\"\npassword-hash = \"x\"\nencrypt-texts = ";
+    let of_privacy = problems(&format!("{base}[privacy]\nencrypt-texts = true\n"));
+    assert!(
+        of_privacy.iter().any(|one| one.contains("privacy.encrypt-texts: needs root-key-file")),
+        "{of_privacy:?}"
+    );
+    let of_account = problems(&format!("{base}{account}true\n"));
+    assert!(
+        of_account.iter().any(|one| one.contains("encrypt-texts: needs root-key-file")),
+        "{of_account:?}"
+    );
+    let not_needed = problems(&format!("{base}{account}false\nnonsense = 1\n"));
+    assert!(!not_needed.iter().any(|one| one.contains("root-key-file")), "{not_needed:?}");
+    let period = |period: &str| {
+        problems(&format!(
+            "{base}[privacy]\nroot-key-file = \"root.key\"\nkey-period = \"{period}\"\nnonsense = 1\n"
+        ))
+    };
+    assert!(period("2d").iter().any(|one| one.contains("must be between 1s and 1d")));
+    assert!(!period("1h").iter().any(|one| one.contains("key-period")));
+    let cluster = "[cluster]\nendpoints = [\"http://127.0.0.1:1\"]\nnode = \"a\"\n";
+    let refused = problems(&format!("{base}[privacy]\nroot-key-file = \"root.key\"\n{cluster}"));
+    assert!(
+        refused.iter().any(|one| one.contains("root-key-file: does not go with [cluster]")),
+        "{refused:?}"
+    );
+}

@@ -6,6 +6,7 @@ use crate::logging::LogControl;
 use crate::notices::WantedNotices;
 use crate::opt_out::KeywordRules;
 use crate::peer_roles::PeerRoles;
+use crate::text_encryption::TextKeyRetention;
 use admin::AttentionLimits;
 use arc_swap::ArcSwap;
 use archive::Archive;
@@ -107,6 +108,8 @@ pub(crate) struct RuntimeComponents {
     pub(crate) logging: Arc<LogControl>,
     pub(crate) redis: Option<Arc<RedisServer>>,
     pub(crate) archive: Option<Archive>,
+    /// `None` if texts are not encrypted.
+    pub(crate) text_key_retention: Option<Arc<TextKeyRetention>>,
     /// Once it is open.
     pub(crate) shell: Option<Arc<ShellServer>>,
     /// The limits of the listeners of `[http]`, `[business]` and `[peer-callbacks]`, once they are open.
@@ -306,6 +309,9 @@ impl RuntimeComponents {
         if let Some(archive) = &self.archive {
             archive.set_options(to.archive.options);
             archive.set_text_retention(to.text_retention());
+        }
+        if let Some(retention) = &self.text_key_retention {
+            retention.configure(to);
         }
         if let (Some(server), Some(shell)) = (&self.shell, &to.shell)
             && from.shell.as_ref().is_none_or(|from| from.options != shell.options)

@@ -146,6 +146,14 @@ fn not_ready_reasons_are_findings() {
 }
 
 #[test]
+fn a_file_of_text_keys_that_cannot_be_written_is_an_error() {
+    let mut facts = quiet();
+    facts.status = facts.status.map(|status| StatusView { text_keys_failing: true, ..status });
+    let wanted = "Error text-keys -: the file with the keys of encrypted texts cannot be written: the daemon stops when the next key is needed";
+    assert_eq!(finding_texts(&facts), [wanted]);
+}
+
+#[test]
 fn attention_without_the_core_lists_known_findings() {
     let mut facts = quiet();
     facts.readiness = Readiness::of(vec![NotReady::CoreStalled, NotReady::Draining, NotReady::DiskLow]);

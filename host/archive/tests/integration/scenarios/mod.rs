@@ -14,6 +14,7 @@ mod audit_logs;
 mod decisions;
 pub mod erasures;
 pub mod messages;
+pub mod sealed_rows;
 
 pub use audit_logs::audit_logs_of_nodes_are_kept_apart;
 pub use decisions::{
@@ -22,6 +23,7 @@ pub use decisions::{
 };
 
 pub use erasures::{a_content_erased_on_its_way_is_not_archived, erased_contents_are_gone};
+pub use sealed_rows::encrypted_contents_are_read_with_their_key;
 
 use api::{PumpState, StatisticsView};
 use archive::{
@@ -632,7 +634,7 @@ macro_rules! every_scenario {
             filters_match_the_reference, paging_is_stable, retention_deletes_old_messages, old_messages_are_deleted_automatically, exports_match_the_records,
             statistics_count_once, decisions_survive_a_round_trip, history_shows_prices, rows_of_older_versions_stay_readable,
             damaged_decisions_are_reported, long_texts_survive_a_round_trip, audit_logs_of_nodes_are_kept_apart,
-            erased_contents_are_gone, a_content_erased_on_its_way_is_not_archived);
+            encrypted_contents_are_read_with_their_key, erased_contents_are_gone, a_content_erased_on_its_way_is_not_archived);
     };
     ($fixture:expr; $($name:ident),*) => {
         $(#[test]

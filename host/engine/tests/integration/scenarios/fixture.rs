@@ -28,7 +28,7 @@ pub(crate) struct EngineFixture {
     pub(crate) engine: Engine,
     settings: Settings,
     pub(crate) now: Now,
-    messages: BTreeMap<MessageId, Arc<Message>>,
+    pub(crate) messages: BTreeMap<MessageId, Arc<Message>>,
     progress: HashMap<MessageId, MessageProgress>,
     submit_attempts: BTreeMap<u64, Vec<SubmitAttempt>>,
     pub(crate) finished: BTreeMap<MessageId, FinalRecord>,

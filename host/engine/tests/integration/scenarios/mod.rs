@@ -6,6 +6,7 @@ mod delivery_policy;
 mod fixture;
 mod flush;
 mod lookups;
+mod lost_content;
 mod pace;
 mod pace_limits;
 mod peer_groups;

@@ -1,0 +1,339 @@
+//! Texts are encrypted in every file, and unreadable after the destruction of their key.
+
+use anyhow::{Context, Result, ensure};
+use behaviour_tests::load::{Sink, SinkOptions, Tally};
+use behaviour_tests::test_daemon::{TestDaemon, TestDaemonConfig};
+use behaviour_tests::{Fixture, TIMEOUT, until};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+/// A text in the default alphabet.
+const SECRET: &str = "the marker is 4711";
+/// A text that needs UCS-2.
+const CYRILLIC_SECRET: &str = "\u{436}\u{43c}\u{44f} marker 4712";
+/// A text of an account that does not encrypt: the search must find it.
+const CLEAR: &str = "everybody may read 4713";
+
+/// Septets without their padding, as TPDUs have them (3GPP TS 23.038 §6.1.2.1). ASCII letters, digits and spaces only.
+fn packed(text: &str) -> Vec<u8> {
+    let (mut octets, mut bits, mut filled) = (Vec::new(), 0_u32, 0);
+    for septet in text.bytes() {
+        bits |= u32::from(septet) << filled;
+        filled += 7;
+        if filled >= 8 {
+            octets.push(bits as u8);
+            bits >>= 8;
+            filled -= 8;
+        }
+    }
+    octets
+}
+
+/// A text in all encodings in which a file could have it.
+fn encodings(text: &str) -> Vec<Vec<u8>> {
+    let ucs2: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let mut all = vec![text.as_bytes().to_vec(), ucs2];
+    if text.is_ascii() {
+        all.push(packed(text));
+    }
+    let hex: Vec<Vec<u8>> = all.iter().map(|octets| model::hex(octets).into_bytes()).collect();
+    all.extend(hex);
+    all
+}
+
+fn files_below(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files_below(&path, found)?;
+        } else {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn has(octets: &[u8], text: &str) -> bool {
+    encodings(text).iter().any(|needle| octets.windows(needle.len()).any(|part| part == needle))
+}
+
+/// The files below some folders that have a text.
+fn files_with(folders: &[&Path], text: &str) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for folder in folders {
+        files_below(folder, &mut files)?;
+    }
+    files.retain(|file| std::fs::read(file).is_ok_and(|octets| has(&octets, text)));
+    Ok(files)
+}
+
+fn refuse() -> SinkOptions {
+    SinkOptions { error_status: 0x08, error_every: 1, ..SinkOptions::default() }
+}
+
+struct Setup {
+    fixture: Fixture,
+    sink: Sink,
+}
+
+impl Setup {
+    fn new() -> Result<Self> {
+        let setup = Self {
+            fixture: Fixture::new()?,
+            sink: Sink::start(SinkOptions::default(), &Arc::new(Tally::new(100)))?,
+        };
+        let made = setup.command(&["privacy", "new-root-key"], &[&setup.root_key()])?;
+        ensure!(made.0, "{}", made.1);
+        Ok(setup)
+    }
+
+    fn root_key(&self) -> PathBuf {
+        self.fixture.folder().join("root.key")
+    }
+
+    fn config(&self, folder: &Path, privacy: &str) -> Result<TestDaemonConfig> {
+        let mut config = TestDaemonConfig::new(self.fixture.binary(), folder)?;
+        config.native("upstream").account("acme", "").account("clear", "encrypt-texts = false");
+        let peer = "dlrs = false\nretry = [\"50ms\"]\nmax-attempts = 100000";
+        config.peer("upstream", self.sink.address(), peer);
+        config.archive(&format!("sqlite:{}", config.data().join("archive.db").display()));
+        let root = self.root_key();
+        config.tables(&format!(
+            "[privacy]\nroot-key-file = \"{}\"\nencrypt-texts = true\n{privacy}\n",
+            root.display()
+        ));
+        Ok(config)
+    }
+
+    /// Runs a command of the appliance; returns whether it succeeds, and its output.
+    fn command(&self, arguments: &[&str], files: &[&Path]) -> Result<(bool, String)> {
+        let output = Command::new(self.fixture.binary()).args(arguments).args(files).output()?;
+        let words = [output.stdout, output.stderr].concat();
+        Ok((output.status.success(), String::from_utf8_lossy(&words).into_owned()))
+    }
+
+    /// Destroys all keys of texts while the daemon is stopped.
+    fn destroy_all_keys(&self, config: &TestDaemonConfig) -> Result<()> {
+        let file = config.write()?;
+        let (_, listed) = self.command(&["privacy", "keys", "--config"], &[&file])?;
+        let numbers: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        ensure!(listed.contains("acme") && !listed.contains("clear"), "{listed}");
+        let file = file.to_str().context("a path")?;
+        let arguments = [&["privacy", "destroy-keys", "--config", file][..], &numbers].concat();
+        let (done, words) = self.command(&arguments, &[])?;
+        ensure!(done && words.contains("keys destroyed"), "{words}");
+        Ok(())
+    }
+}
+
+fn send(appliance: &TestDaemon, account: &str, text: &str) -> Result<String> {
+    let message = json!({ "account": account, "from": "1", "to": "8613", "text": text });
+    let sent = appliance.ask("POST", "/v1/messages", message.to_string().as_bytes())?;
+    Ok(sent["id"].as_str().context("no id")?.to_owned())
+}
+
+fn trace(appliance: &TestDaemon, id: &str) -> Result<Value> {
+    appliance.get(&format!("/v1/messages/{id}?body=true"))
+}
+
+fn back_up(appliance: &TestDaemon, to: &Path) -> Result<()> {
+    let url = format!("http://{}/v1/backup", appliance.config().http());
+    let asked = ureq::get(&url).header("authorization", format!("Bearer {}", appliance.token()?)).call();
+    let octets = asked?.into_body().with_config().limit(1 << 30).read_to_vec()?;
+    Ok(std::fs::write(to, octets)?)
+}
+
+fn ensure_erased(appliance: &TestDaemon, id: &str, state: &str) -> Result<()> {
+    let shown = trace(appliance, id)?;
+    ensure!(shown["body"].is_null() && !shown["content_erased_at"].is_null(), "{shown:#}");
+    ensure!(shown["state"] == state && shown["destination"] == "8613", "the message stays: {shown:#}");
+    ensure!(shown["steps"].to_string().contains("destruction of its key"), "{shown:#}");
+    Ok(())
+}
+
+/// Messages are accepted, archived and kept waiting, over a crash; their files are searched; then their keys are destroyed.
+/// `search` finds a text on the disk of `folder`.
+fn texts_are_encrypted_in(folder: &Path, search: &dyn Fn(&str) -> Result<bool>) -> Result<()> {
+    let setup = Setup::new()?;
+    let config = setup.config(&folder.join("appliance"), "")?;
+    let appliance = config.start()?;
+    let archived = [send(&appliance, "acme", SECRET)?, send(&appliance, "acme", CYRILLIC_SECRET)?];
+    let clear = send(&appliance, "clear", CLEAR)?;
+    appliance.wait_until(TIMEOUT, "/v1/archive", |pump| pump["archived"] == 3 && pump["backlog"] == 0)?;
+    setup.sink.behave(refuse());
+    let waiting = [send(&appliance, "acme", SECRET)?, send(&appliance, "acme", CYRILLIC_SECRET)?];
+
+    let appliance = appliance.kill()?.start()?;
+    for (id, text) in archived.iter().chain(&waiting).zip([SECRET, CYRILLIC_SECRET].iter().cycle()) {
+        let shown = trace(&appliance, id)?;
+        ensure!(shown["body"] == *text, "{shown:#}");
+    }
+    ensure!(trace(&appliance, &clear)?["body"] == CLEAR);
+    let history = appliance.get("/v1/history?body=1&account=acme")?.to_string();
+    ensure!(history.contains(&model::hex(SECRET.as_bytes())), "{history}");
+    let backup = folder.join("backup.tar");
+    back_up(&appliance, &backup)?;
+    setup.sink.behave(SinkOptions::default());
+    until("the waiting messages are delivered", || {
+        let states = waiting.iter().map(|id| Ok(trace(&appliance, id)?["state"] == "relayed"));
+        Ok(states.collect::<Result<Vec<_>>>()?.into_iter().all(|is_delivered| is_delivered))
+    })?;
+    appliance.wait_until(TIMEOUT, "/v1/archive", |pump| pump["backlog"] == 0)?;
+    setup.sink.behave(refuse());
+    let last = send(&appliance, "acme", SECRET)?;
+
+    // All files: the journal, the tables, the archive and its log, the backup.
+    let config = appliance.kill()?;
+    ensure!(!files_with(&[folder], CLEAR)?.is_empty() && search(CLEAR)?, "the search finds texts");
+    for text in [SECRET, CYRILLIC_SECRET] {
+        ensure!(files_with(&[folder], text)?.is_empty(), "{text}: {:?}", files_with(&[folder], text)?);
+        ensure!(!search(text)?, "{text} is on the disk");
+    }
+
+    setup.destroy_all_keys(&config)?;
+    let appliance = config.start()?;
+    for id in archived.iter().chain(&waiting) {
+        ensure_erased(&appliance, id, "relayed")?;
+    }
+    ensure!(trace(&appliance, &clear)?["body"] == CLEAR);
+    until("the waiting message fails", || Ok(trace(&appliance, &last)?["state"] == "failed"))?;
+    ensure_erased(&appliance, &last, "failed")?;
+    ensure!(trace(&appliance, &last)?["error"] == 900, "{:#}", trace(&appliance, &last)?);
+    let history = appliance.get("/v1/history?body=1&trace=1&account=acme")?.to_string();
+    ensure!(!history.contains(&model::hex(SECRET.as_bytes())), "{history}");
+    appliance.stop()?;
+
+    // The backup has no keys. With the file of the appliance, they are destroyed there, too.
+    let restored = setup.config(&folder.join("restored"), "")?;
+    let data = restored.data();
+    let (file, target) = (backup.to_str().context("a path")?, data.to_str().context("a path")?);
+    let (done, words) = setup.command(&["restore", file, "--send-again", "--data", target], &[])?;
+    ensure!(done && !data.join("text.keys").exists(), "{words}");
+    let refused = Command::new(setup.fixture.binary()).arg("serve").arg("--config").arg(restored.write()?);
+    let refused = refused.output()?;
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    ensure!(!refused.status.success() && words.contains("text.keys with their keys is missing"), "{words}");
+    std::fs::copy(folder.join("appliance/data/text.keys"), data.join("text.keys"))?;
+    let appliance = restored.start()?;
+    for id in &waiting {
+        until("the restored message fails", || Ok(trace(&appliance, id)?["state"] == "failed"))?;
+        ensure_erased(&appliance, id, "failed")?;
+    }
+    appliance.stop()?;
+    setup.sink.stop()?;
+    Ok(())
+}
+
+#[test]
+fn no_file_has_an_encrypted_text_and_nothing_reads_it_after_the_destruction_of_its_key() -> Result<()> {
+    let fixture = Fixture::new()?;
+    texts_are_encrypted_in(fixture.folder(), &|text| Ok(text == CLEAR))
+}
+
+/// An ext4 file system in a file.
+struct MountedImage {
+    image: PathBuf,
+    folder: PathBuf,
+}
+
+impl MountedImage {
+    /// `None` if this machine does not allow it.
+    fn new(fixture: &Fixture) -> Result<Option<Self>> {
+        let mounted =
+            Self { image: fixture.folder().join("disk.img"), folder: fixture.folder().join("mounted") };
+        std::fs::File::create(&mounted.image)?.set_len(512 << 20)?;
+        std::fs::create_dir(&mounted.folder)?;
+        let run = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
+        let is_mounted = run(Command::new("mkfs.ext4").arg("-q").arg(&mounted.image))
+            && run(Command::new("mount").args(["-o", "loop"]).arg(&mounted.image).arg(&mounted.folder));
+        Ok(is_mounted.then_some(mounted))
+    }
+
+    /// Whether the raw disk has a text, in files or anywhere else.
+    fn has(&self, text: &str) -> Result<bool> {
+        ensure!(Command::new("sync").arg("-f").arg(&self.folder).status()?.success(), "sync");
+        Ok(has(&std::fs::read(&self.image)?, text))
+    }
+}
+
+impl Drop for MountedImage {
+    fn drop(&mut self) {
+        // A failure leaves a mount in a folder of this test only.
+        let _ = Command::new("umount").arg(&self.folder).status();
+    }
+}
+
+#[test]
+fn a_raw_disk_has_no_encrypted_text() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let Some(disk) = MountedImage::new(&fixture)? else {
+        eprintln!("NOT TESTED: this machine does not let the test mount an ext4 image");
+        return Ok(());
+    };
+    texts_are_encrypted_in(&disk.folder, &|text| disk.has(text))
+}
+
+#[test]
+fn keys_are_destroyed_after_the_retention_of_texts_unless_a_message_waits() -> Result<()> {
+    let setup = Setup::new()?;
+    let folder = setup.fixture.folder().join("appliance");
+    let mut config = setup.config(&folder, "key-period = \"1s\"")?;
+    config.account("brief", "text-retention = \"1s\"");
+    let appliance = config.start()?;
+    let finished = send(&appliance, "brief", SECRET)?;
+    let kept = send(&appliance, "acme", SECRET)?;
+    appliance.wait_until(TIMEOUT, "/v1/archive", |pump| pump["archived"] == 2 && pump["backlog"] == 0)?;
+    ensure!(trace(&appliance, &finished)?["body"] == SECRET);
+    setup.sink.behave(refuse());
+    let waiting = send(&appliance, "brief", CYRILLIC_SECRET)?;
+    until("the key is destroyed", || Ok(!trace(&appliance, &finished)?["content_erased_at"].is_null()))?;
+    ensure_erased(&appliance, &finished, "relayed")?;
+    ensure!(trace(&appliance, &kept)?["body"] == SECRET, "another account keeps its texts");
+    let shown = trace(&appliance, &waiting)?;
+    ensure!(shown["body"] == CYRILLIC_SECRET, "a message that waits keeps its text: {shown:#}");
+    setup.sink.behave(SinkOptions::default());
+    until("it is delivered", || Ok(trace(&appliance, &waiting)?["state"] == "relayed"))?;
+    until("its key is destroyed, too", || Ok(!trace(&appliance, &waiting)?["content_erased_at"].is_null()))?;
+    appliance.stop()?;
+    setup.sink.stop()?;
+    Ok(())
+}
+
+#[test]
+fn a_root_key_that_is_missing_or_wrong_stops_the_start_and_so_does_a_cluster() -> Result<()> {
+    let setup = Setup::new()?;
+    let folder = setup.fixture.folder().join("appliance");
+    let config = setup.config(&folder, "")?;
+    let appliance = config.start()?;
+    send(&appliance, "acme", SECRET)?;
+    appliance.stop()?;
+    let refusal = |config: &TestDaemonConfig| -> Result<String> {
+        let output = Command::new(setup.fixture.binary())
+            .arg("serve")
+            .arg("--config")
+            .arg(config.write()?)
+            .output()?;
+        ensure!(!output.status.success());
+        Ok(String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let right = std::fs::read(setup.root_key())?;
+    std::fs::write(setup.root_key(), [7; 32])?;
+    let words = refusal(&config)?;
+    ensure!(words.contains("text.keys was written with another root key"), "{words}");
+    std::fs::write(setup.root_key(), &right[..31])?;
+    ensure!(refusal(&config)?.contains("must have exactly 32 octets"));
+    std::fs::remove_file(setup.root_key())?;
+    ensure!(refusal(&config)?.contains("cannot be read"));
+
+    let mut without = TestDaemonConfig::new(setup.fixture.binary(), &folder)?;
+    without.native("upstream").account("acme", "").peer("upstream", setup.sink.address(), "");
+    let words = refusal(&without)?;
+    ensure!(words.contains("root-key-file of [privacy] is not set"), "{words}");
+    without.account("other", "encrypt-texts = true");
+    let (is_right, problems) = without.check()?;
+    ensure!(!is_right && problems.contains("needs root-key-file of [privacy]"), "{problems}");
+    setup.sink.stop()?;
+    Ok(())
+}
