@@ -211,8 +211,8 @@ fn texts_are_encrypted_in(folder: &Path, search: &dyn Fn(&str) -> Result<bool>) 
     let (file, target) = (backup.to_str().context("a path")?, data.to_str().context("a path")?);
     let (done, words) = setup.command(&["restore", file, "--send-again", "--data", target], &[])?;
     ensure!(done && !data.join("text.keys").exists(), "{words}");
-    let refused = Command::new(setup.fixture.binary()).arg("serve").arg("--config").arg(restored.write()?);
-    let refused = refused.output()?;
+    let mut refused = Command::new(setup.fixture.binary());
+    let refused = refused.arg("serve").arg("--config").arg(restored.write()?).output()?;
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
     ensure!(!refused.status.success() && words.contains("text.keys with their keys is missing"), "{words}");
     std::fs::copy(folder.join("appliance/data/text.keys"), data.join("text.keys"))?;
