@@ -54,6 +54,15 @@ pub(crate) fn check_keys(store: &Store, keys: Option<&TextKeys>, data: &Path) ->
     )
 }
 
+/// How long the texts of accounts are kept, by name, and those of all others; `None`: for ever.
+fn text_lifetimes(config: &Config) -> (HashMap<String, Duration>, Option<Duration>) {
+    let of_messages = match config.archive.url {
+        Some(_) => config.archive.options.keep,
+        None => Some(config.engine.finished_retention),
+    };
+    (config.text_retention().into_iter().collect(), of_messages)
+}
+
 /// Prepares keys, and destroys them.
 pub(crate) struct TextKeyRetention {
     keys: Arc<TextKeys>,
@@ -88,7 +97,7 @@ impl TextKeyRetention {
             (account.links.peer, account.links.name.as_str().into(), encrypts)
         });
         self.keys.set_accounts(accounts, default);
-        *self.lifetimes.lock() = config.text_lifetimes();
+        *self.lifetimes.lock() = text_lifetimes(config);
     }
 
     /// Whether the file of keys cannot be written.

@@ -331,7 +331,10 @@ impl Config {
         self.check_names(root);
         self.set_redaction_key(root);
         self.set_branch_limits();
-        self.check_encryption(root);
+        let encrypts = self.accounts.iter().map(|account| account.encrypt_texts);
+        let sections = root.sections("account");
+        let accounts = encrypts.zip(&sections);
+        self.privacy.check_encryption(&root.section("privacy"), accounts, self.cluster.is_some());
     }
 
     /// The peers, gateways and so on of the document, by kind and section, with their names.

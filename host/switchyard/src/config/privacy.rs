@@ -1,8 +1,6 @@
 //! `[privacy]`.
 
-use super::Config;
 use configuration::{Keys, Section};
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,30 +29,25 @@ fn check_period(period: &Duration) -> Result<(), String> {
     Err("must be between 1s and 1d".to_owned())
 }
 
-impl Config {
-    /// How long the texts of accounts are kept, by name, and those of all others; `None`: for ever.
-    pub(crate) fn text_lifetimes(&self) -> (HashMap<String, Duration>, Option<Duration>) {
-        let of_messages = match self.archive.url {
-            Some(_) => self.archive.options.keep,
-            None => Some(self.engine.finished_retention),
-        };
-        (self.text_retention().into_iter().collect(), of_messages)
-    }
-
-    /// Checks what the encryption of texts needs.
-    pub(super) fn check_encryption(&self, root: &Section<'_>) {
-        let section = root.section("privacy");
-        if self.privacy.root_key_file.is_none() {
-            let accounts = root.sections("account");
-            for (account, section) in self.accounts.iter().zip(accounts) {
-                if account.encrypt_texts == Some(true) {
-                    section.error("encrypt-texts", NEEDS_ROOT_KEY);
+impl PrivacyKeys {
+    /// Checks what the encryption of texts needs. `accounts`: what each account says of it, with its section; `is_node`: there is
+    /// a `[cluster]`.
+    pub(super) fn check_encryption<'a, 's: 'a>(
+        &self,
+        section: &Section<'_>,
+        accounts: impl Iterator<Item = (Option<bool>, &'a Section<'s>)>,
+        is_node: bool,
+    ) {
+        if self.root_key_file.is_none() {
+            for (encrypts, account) in accounts {
+                if encrypts == Some(true) {
+                    account.error("encrypt-texts", NEEDS_ROOT_KEY);
                 }
             }
-            if self.privacy.encrypt_texts {
+            if self.encrypt_texts {
                 section.error("encrypt-texts", NEEDS_ROOT_KEY);
             }
-        } else if self.cluster.is_some() {
+        } else if is_node {
             let what = "does not go with [cluster]: the nodes of a cluster do not share keys of texts. Remove it, or run one machine";
             section.error("root-key-file", what);
         }
