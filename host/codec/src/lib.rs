@@ -44,7 +44,7 @@ pub use progress::{
 };
 pub use queue_actions::{decode_queue_action, encode_queue_action};
 pub use recorded_calls::{
-    decode_receipt_call, decode_submit_call, encode_receipt_call, encode_submit_call, open_recorded_call,
+    decode_receipt_call, decode_submit_call, encode_receipt_call, encode_submit_call, open_recorded_calls,
     seal_recorded_call,
 };
 pub use routing::{

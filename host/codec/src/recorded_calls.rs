@@ -1,17 +1,18 @@
-//! Calls of plugins that are recorded with a message, for replays: the values of steps of the kind `CallRecorded`.
+//! Calls of plugins that are recorded with a message, for replays: the values of steps of the kinds `CallRecorded` and, encrypted,
+//! `SealedCallRecorded`.
 
 use crate::routing::{CompactLayout, Layout};
 use crate::{ContentCipher, ContentPart, Cursor, RecordError, put_leb128};
 use bytes::Bytes;
 use model::{
-    DlrFacts, DlrState, ErrorClass, Message, MessageId, PluginVersion, ReceiptEvent, ReceiptVerdict,
-    RecordedReceiptCall, RecordedSubmitCall, SealedContent, SubmitResult, Timestamp,
+    CallRecord, DlrFacts, DlrState, ErrorClass, Message, MessageId, PluginVersion, ReceiptEvent,
+    ReceiptVerdict, RecordedReceiptCall, RecordedSubmitCall, SealedContent, Step, StepKind, SubmitResult,
+    Timestamp,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
 const FORMAT: u8 = 1;
-const SEALED_FORMAT: u8 = 2;
 
 const WAIT: u8 = 1;
 const HOST_CALLS: u8 = 2;
@@ -182,40 +183,29 @@ pub fn decode_submit_call(octets: &[u8]) -> Result<RecordedSubmitCall, RecordErr
     Ok(RecordedSubmitCall { at, peer, leg, attempt, want_dlr, by, policy, result, host_calls })
 }
 
-/// Encrypts a recorded call if the content of its message is to be encrypted: 1: format (2); 8: number of the key; nonce,
-/// encrypted octets and tag. `None` if there is no key: then the call must not be recorded.
+/// Encrypts a recorded call if the content of its message is to be encrypted. `None` if there is no key: then the call must
+/// not be recorded.
 #[must_use]
 pub fn seal_recorded_call(
     cipher: Option<&dyn ContentCipher>,
     message: &Message,
     record: Box<[u8]>,
-) -> Option<Box<[u8]>> {
-    let Some(cipher) = cipher.filter(|cipher| cipher.encrypts(message)) else { return Some(record) };
-    let Some(sealed) = cipher.seal(message, ContentPart::RecordedCall, &record).ok()? else {
-        return Some(record);
-    };
-    let mut out = Vec::with_capacity(9 + sealed.octets.len());
-    out.push(SEALED_FORMAT);
-    out.extend_from_slice(&sealed.key.to_le_bytes());
-    out.extend_from_slice(&sealed.octets);
-    Some(out.into())
+) -> Option<CallRecord> {
+    let Some(cipher) = cipher else { return Some(CallRecord::Plain(record)) };
+    let sealed = cipher.seal(message, ContentPart::RecordedCall, &record).ok()?;
+    Some(sealed.map_or(CallRecord::Plain(record), CallRecord::Sealed))
 }
 
-/// The recorded call that [`seal_recorded_call`] encrypted, or one that was never encrypted, as it is. `None` without the key.
-#[must_use]
-pub fn open_recorded_call(
-    cipher: Option<&dyn ContentCipher>,
-    id: MessageId,
-    record: &[u8],
-) -> Option<Box<[u8]>> {
-    let mut cursor = Cursor::new(record);
-    if cursor.u8().ok() != Some(SEALED_FORMAT) {
-        return Some(record.into());
-    }
-    let key = cursor.u64().ok()?;
-    let octets = Bytes::copy_from_slice(record.get(cursor.at()..)?);
-    let plain = cipher?.open(id, ContentPart::RecordedCall, &SealedContent { key, octets })?;
-    Some(plain.into())
+/// Decrypts the calls that [`seal_recorded_call`] encrypted, of a message's steps. Those whose key is missing are left out.
+pub fn open_recorded_calls(cipher: Option<&dyn ContentCipher>, id: MessageId, steps: &mut Vec<Step>) {
+    steps.retain_mut(|step| {
+        let StepKind::SealedCallRecorded { hook, key, record } = &step.kind else { return true };
+        let sealed = SealedContent { key: *key, octets: Bytes::copy_from_slice(record) };
+        let plain = cipher.and_then(|cipher| cipher.open(id, ContentPart::RecordedCall, &sealed));
+        let Some(plain) = plain else { return false };
+        step.kind = StepKind::CallRecorded { hook: *hook, record: plain.into() };
+        true
+    });
 }
 
 #[cfg(test)]

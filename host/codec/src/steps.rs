@@ -66,6 +66,8 @@ step_kinds! {
     32 LateDlrReceived { peer, state, error },
     33 CallRecorded { hook, record },
     34 ContentErased { by },
+    // Only with an encrypted content.
+    35 SealedCallRecorded { hook, key, record },
 }
 
 /// 1 count, then per step: 8 at, 1 kind, the fields of the kind.

@@ -393,6 +393,7 @@ fn ticket(steps: &[Step], own: SubmitTicket) -> SubmitTicket {
             | StepKind::AwaitingAlert { .. }
             | StepKind::Decided { .. }
             | StepKind::CallRecorded { .. }
+            | StepKind::SealedCallRecorded { .. }
             | StepKind::StatusQueried
             | StepKind::NotSent => {}
             // Another peer than that of the uncertain attempt.

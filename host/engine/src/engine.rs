@@ -21,8 +21,8 @@ use crate::subscriber_lock::SubscriberLocks;
 use crate::timer::{Timer, Timers};
 use crate::{EngineAnswer, EngineCommand, Event, Output, Settings};
 use model::{
-    FinalRecord, FinalState, LinkId, Message, MessageId, Moment, Now, ObservationKind, PeerId, Random, Step,
-    StepKind,
+    CallRecord, FinalRecord, FinalState, LinkId, Message, MessageId, Moment, Now, ObservationKind, PeerId,
+    Random, Step, StepKind,
 };
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, HashMap};
@@ -82,7 +82,7 @@ pub struct Engine {
     pub(crate) receipts: ReceiptState,
     /// Records of submissions by plugins whose outcome comes next. A record does not start a history: without one, a first attempt
     /// is in its link's list only.
-    pub(crate) submit_records: HashMap<MessageId, Box<[u8]>>,
+    pub(crate) submit_records: HashMap<MessageId, CallRecord>,
     pub(crate) subscriber_locks: SubscriberLocks,
     pub(crate) pools: Pools,
     pub(crate) pace_limits: PaceLimits,

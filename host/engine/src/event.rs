@@ -1,6 +1,6 @@
 use crate::settings::{PaceSettings, PeerSettings};
 use model::{
-    Address, AddressBytes, ContentErasure, DeliveryDecision, Dlr, DlrRequest, FinalRecord, Hook,
+    Address, AddressBytes, CallRecord, ContentErasure, DeliveryDecision, Dlr, DlrRequest, FinalRecord, Hook,
     IdempotencyKey, Imsi, LedgerOperation, LinkId, Lookup, LookupNumber, Message, MessageId, Notice, Outcome,
     PeerId, PoolName, PoolRequest, QueueActionId, QueueActionKind, QueueActionScope, ReceiptDecision,
     Resolution, RoutingDecision, Text, Timestamp,
@@ -258,7 +258,7 @@ pub enum Event {
         /// The hook: receipt or peer.
         hook: Hook,
         /// The record, as the trace keeps it.
-        record: Box<[u8]>,
+        record: CallRecord,
     },
     /// An alert by MSISDN: the subscriber is reachable again. Messages that wait for it are retried at once.
     Alert {

@@ -5,10 +5,10 @@
 use crate::engine::Engine;
 use crate::peer::InFlight;
 use crate::slab::{Slot, State, flag};
-use model::{FinalRecord, Hook, MessageId, Now, StepKind};
+use model::{CallRecord, FinalRecord, Hook, MessageId, Now};
 
 impl Engine {
-    pub(crate) fn call_recorded(&mut self, now: Now, id: MessageId, hook: Hook, record: Box<[u8]>) {
+    pub(crate) fn call_recorded(&mut self, now: Now, id: MessageId, hook: Hook, record: CallRecord) {
         let Some(slot) = self.ids.get(&self.slab, id) else { return };
         if hook == Hook::Peer {
             if self.slab[slot].state == State::Submitted {
@@ -20,29 +20,27 @@ impl Engine {
     }
 
     /// The record of the attempt whose outcome is applied, if there is one.
-    pub(crate) fn take_submit_record(&mut self, id: MessageId) -> Option<Box<[u8]>> {
+    pub(crate) fn take_submit_record(&mut self, id: MessageId) -> Option<CallRecord> {
         // Nearly always empty, so that links of other protocols pay nothing.
         if self.submit_records.is_empty() { None } else { self.submit_records.remove(&id) }
     }
 
-    pub(crate) fn keep_submit_record(&mut self, now: Now, slot: Slot, flight: InFlight, record: Box<[u8]>) {
+    pub(crate) fn keep_submit_record(&mut self, now: Now, slot: Slot, flight: InFlight, record: CallRecord) {
         if !self.slab[slot].has(flag::OWN_DLR) {
             self.start_history(slot, flight);
             self.add_record(now, slot, Hook::Peer, record);
         }
     }
 
-    fn add_record(&mut self, now: Now, slot: Slot, hook: Hook, record: Box<[u8]>) {
+    fn add_record(&mut self, now: Now, slot: Slot, hook: Hook, record: CallRecord) {
+        let kind = record.into_step(hook);
         let steps = &self.slab[slot].history_mut().steps;
-        let sizes = steps.iter().filter_map(|step| match &step.kind {
-            StepKind::CallRecorded { record, .. } => Some(record.len()),
-            _ => None,
-        });
+        let sizes = steps.iter().filter_map(|step| step.kind.recorded_octets());
         let (count, octets) = sizes.fold((0, 0), |(count, octets), size| (count + 1, octets + size));
         if count < FinalRecord::MAX_RECORDED_CALLS
-            && octets + record.len() <= FinalRecord::MAX_RECORDED_OCTETS
+            && octets + kind.recorded_octets().unwrap_or(0) <= FinalRecord::MAX_RECORDED_OCTETS
         {
-            self.add_step(now, slot, StepKind::CallRecorded { hook, record });
+            self.add_step(now, slot, kind);
         }
     }
 }

@@ -85,7 +85,7 @@ pub use price_state::PriceState;
 pub use queue_action::{QueueAction, QueueActionId, QueueActionKind, QueueActionScope, QueueActionState};
 pub use random::Random;
 pub use receipt::{AcceptedSubmission, DlrFacts, ReceiptDecision, ReceiptEvent, ReceiptVerdict};
-pub use recorded_call::{RecordedReceiptCall, RecordedSubmitCall, SubmitResult};
+pub use recorded_call::{CallRecord, RecordedReceiptCall, RecordedSubmitCall, SubmitResult};
 pub use resolution::{Imsi, Resolution, Subscriber};
 pub use screening::{ScreenVerdict, Screening};
 pub use sealed_content::SealedContent;

@@ -1,8 +1,34 @@
 //! Calls of plugins after a message's acceptance, as they are recorded for replays.
 
-use crate::{ErrorClass, Outcome, PluginVersion, ReceiptEvent, ReceiptVerdict, Timestamp};
+use crate::{
+    ErrorClass, Hook, Outcome, PluginVersion, ReceiptEvent, ReceiptVerdict, SealedContent, StepKind,
+    Timestamp,
+};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A call of a plugin as the trace of its message keeps it: a [`RecordedReceiptCall`] or a [`RecordedSubmitCall`], as `codec`
+/// writes them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CallRecord {
+    /// The octets of the record.
+    Plain(Box<[u8]>),
+    /// The octets, encrypted with the key of the message's content.
+    Sealed(SealedContent),
+}
+
+impl CallRecord {
+    /// The step that keeps it.
+    #[must_use]
+    pub fn into_step(self, hook: Hook) -> StepKind {
+        match self {
+            Self::Plain(record) => StepKind::CallRecorded { hook, record },
+            Self::Sealed(SealedContent { key, octets }) => {
+                StepKind::SealedCallRecorded { hook, key, record: octets.as_ref().into() }
+            }
+        }
+    }
+}
 
 /// A question to the receipt policies and their answer. Times have the precision that plugins see: milliseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -135,6 +135,15 @@ pub enum StepKind<P = PeerId> {
         /// A [`crate::RecordedReceiptCall`] or a [`crate::RecordedSubmitCall`], as `codec` writes them.
         record: Box<[u8]>,
     },
+    /// As [`StepKind::CallRecorded`], encrypted with the key of the message's content.
+    SealedCallRecorded {
+        /// The hook: receipt or peer.
+        hook: Hook,
+        /// The number of the key.
+        key: u64,
+        /// The record: nonce, encrypted octets and tag.
+        record: Box<[u8]>,
+    },
     /// Waiting for the resolver.
     Resolving,
     /// The subscriber was found.
@@ -223,10 +232,19 @@ macro_rules! without_peer {
 }
 
 impl<P> StepKind<P> {
+    /// The number of octets of the record, if the step is one of a call.
+    #[must_use]
+    pub fn recorded_octets(&self) -> Option<usize> {
+        match self {
+            Self::CallRecorded { record, .. } | Self::SealedCallRecorded { record, .. } => Some(record.len()),
+            _ => None,
+        }
+    }
+
     /// Whether the step is for replays only, and not shown.
     #[must_use]
     pub fn is_record(&self) -> bool {
-        matches!(self, Self::CallRecorded { .. })
+        self.recorded_octets().is_some()
     }
 
     /// The step with other references to peers.
@@ -250,7 +268,7 @@ impl<P> StepKind<P> {
         Accepted, Responded { id }, Refused { code }, NotSent, Unanswered, Deferred { until }, SentAgain,
         StatusQueried, DlrReceived { state, error }, AwaitingDlr { until }, DlrOverdue, DlrSuspected,
         DlrRemapped { state, error }, Replaced, Held { until }, Quarantined, Recovered,
-        Decided { hook, by, note }, CallRecorded { hook, record }, Resolving, UnknownSubscriber { cached }, SubscriberRequeried { imsi },
+        Decided { hook, by, note }, CallRecorded { hook, record }, SealedCallRecorded { hook, key, record }, Resolving, UnknownSubscriber { cached }, SubscriberRequeried { imsi },
         AwaitingAlert { until }, MovedBehindOthers { until }, SenderLeased { pool, number },
         SenderUnavailable { pool }, Charged { amount }, Refunded { amount }, ContentErased { by },)
     }

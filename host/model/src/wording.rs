@@ -113,7 +113,9 @@ impl<P: Display> Display for StepKind<P> {
                 write!(f, "decided by {} {} ({})", by.plugin, by.version, hook.name())?;
                 note.as_deref().map_or(Ok(()), |note| write!(f, ": {note}"))
             }
-            Self::CallRecorded { hook, .. } => write!(f, "call recorded ({})", hook.name()),
+            Self::CallRecorded { hook, .. } | Self::SealedCallRecorded { hook, .. } => {
+                write!(f, "call recorded ({})", hook.name())
+            }
             Self::Resolving => f.write_str("waiting for number resolution"),
             Self::Resolved { peer, cached: was } => write!(f, "subscriber found{}: {peer}", cached(*was)),
             Self::UnknownSubscriber { cached: was } => write!(f, "no such subscriber{}", cached(*was)),

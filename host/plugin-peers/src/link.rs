@@ -8,7 +8,7 @@ use engine::Event;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hooks::{PeerSubmission, Submitted};
-use model::{Hook, LinkId, MessageId, Outcome, Timestamp};
+use model::{CallRecord, Hook, LinkId, MessageId, Outcome, Timestamp};
 use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, LogLimiter, Protocol};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -129,7 +129,7 @@ impl PeerLink {
         Some(PeerSubmission { peer: self.name.clone(), message, leg, ticket, want_dlr })
     }
 
-    async fn submit(&self, submission: PeerSubmission) -> (MessageId, Submitted, Option<Box<[u8]>>) {
+    async fn submit(&self, submission: PeerSubmission) -> (MessageId, Submitted, Option<CallRecord>) {
         let (id, plugins) = (submission.message.id, self.plugins.clone());
         let is_sample = self.options.is_sample(id);
         let (_in_flight, started) = (self.counts.begin(), Instant::now());

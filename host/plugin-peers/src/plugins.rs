@@ -1,5 +1,5 @@
 use hooks::{CallbackAnswer, CallbackRequest, Hooks, PeerSubmission, Submitted};
-use model::Timestamp;
+use model::{CallRecord, Timestamp};
 use std::sync::Arc;
 
 /// The plugins of the hook `peer`. All calls may block.
@@ -8,7 +8,7 @@ pub trait PeerPlugins: Send + Sync + 'static {
     fn serves(&self, peer: &Arc<str>) -> bool;
 
     /// Submits a message. With `record`, returns a record of the call for replays, if it can be recorded.
-    fn submit(&self, submission: &PeerSubmission, record: bool) -> (Submitted, Option<Box<[u8]>>);
+    fn submit(&self, submission: &PeerSubmission, record: bool) -> (Submitted, Option<CallRecord>);
 
     /// Reads a callback.
     ///
@@ -22,7 +22,7 @@ impl PeerPlugins for Hooks {
         self.serves_peer(peer)
     }
 
-    fn submit(&self, submission: &PeerSubmission, record: bool) -> (Submitted, Option<Box<[u8]>>) {
+    fn submit(&self, submission: &PeerSubmission, record: bool) -> (Submitted, Option<CallRecord>) {
         if record {
             self.submit_recorded(submission, Timestamp::now())
         } else {

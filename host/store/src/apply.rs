@@ -1,14 +1,14 @@
 //! Writing pending changes to the tables.
 
 use crate::checked::{self, SmallTable, SumChange};
-use crate::decoding::{damaged, decode_finished, decode_waiting};
+use crate::decoding::{damaged, decode_finished_row, decode_waiting};
 use crate::pending::{MessageChange, MessageState, Pending, StoredIn};
 use crate::tables::{
     FINISHED, GROUP_OF, GROUPS, HANDED, KEYS, LEDGER, MESSAGES, META, META_APPLIED, META_NEXT_HANDED,
     META_NEXT_ID, META_SETTLED, NAMES, OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS, PACE_DAYS, PARKED,
     PROGRESS, SETTLEMENTS,
 };
-use crate::{StoreError, StoredMessage, pool_changes};
+use crate::{StoreError, pool_changes};
 use codec::{ContentCipher, RecordDecoder, put_short};
 use model::{Batch, FinalRecord, Message, MessageId};
 use redb::{ReadableTableMetadata as _, WriteTransaction};
@@ -135,12 +135,11 @@ fn write_messages(
                 // It may be archived, or be no finished message.
                 let Some(row) = finished.remove(id)? else { continue };
                 let mut decoder = RecordDecoder::new();
-                let found = decode_finished(&mut decoder, MessageId(*id), row.value())?;
+                let (mut message, mut ended) =
+                    decode_finished_row(&mut decoder, MessageId(*id), row.value())?;
                 drop(row);
-                if let StoredMessage::Finished(mut message, mut ended) = found {
-                    erasure.apply(&mut message, &mut ended);
-                    insert_message(&mut finished, id, (buffer, encoded), (&message, Some(&ended)), cipher)?;
-                }
+                erasure.apply(&mut message, &mut ended);
+                insert_message(&mut finished, id, (buffer, encoded), (&message, Some(&ended)), cipher)?;
             }
             MessageState::Removed if *stored == StoredIn::Finished => {
                 finished.remove(id)?;

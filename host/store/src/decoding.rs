@@ -34,16 +34,7 @@ const KEY_DESTROYED: &str = "destruction of its key";
 
 /// Decrypts calls that are recorded for replays. Those that cannot be decrypted are left out.
 pub(crate) fn open_recorded_calls(decoder: &RecordDecoder, id: MessageId, steps: &mut Vec<Step>) {
-    steps.retain_mut(|step| match &mut step.kind {
-        StepKind::CallRecorded { record, .. } => {
-            match codec::open_recorded_call(decoder.cipher().map(|cipher| &**cipher), id, record) {
-                Some(plain) => *record = plain,
-                None => return false,
-            }
-            true
-        }
-        _ => true,
-    });
+    codec::open_recorded_calls(decoder.cipher().map(|cipher| &**cipher), id, steps);
 }
 
 pub(crate) fn damaged(table: &'static str, id: u64) -> impl Fn(RecordError) -> StoreError {
@@ -64,15 +55,26 @@ pub(crate) fn decode_progress(id: MessageId, row: &[u8]) -> Result<MessageProgre
     progress.map_err(damaged("progress", id.0))
 }
 
+/// A row of table `finished` as it is written: what is encrypted without a key of the decoder stays encrypted.
+pub(crate) fn decode_finished_row(
+    decoder: &mut RecordDecoder,
+    id: MessageId,
+    row: &[u8],
+) -> Result<(Message, FinalRecord), StoreError> {
+    let octets = checked::record::<u64>(&id.0, row).map_err(damaged("finished", id.0))?;
+    let (message, length) = decoder.message(id, octets).map_err(damaged("finished", id.0))?;
+    let ended =
+        codec::decode_final(octets.get(length..).unwrap_or_default()).map_err(damaged("finished", id.0))?;
+    Ok((message, ended))
+}
+
+/// A row of table `finished` for readers: a content without its key is one that was erased.
 pub(crate) fn decode_finished(
     decoder: &mut RecordDecoder,
     id: MessageId,
     row: &[u8],
 ) -> Result<StoredMessage, StoreError> {
-    let octets = checked::record::<u64>(&id.0, row).map_err(damaged("finished", id.0))?;
-    let (message, length) = decoder.message(id, octets).map_err(damaged("finished", id.0))?;
-    let mut ended =
-        codec::decode_final(octets.get(length..).unwrap_or_default()).map_err(damaged("finished", id.0))?;
+    let (message, mut ended) = decode_finished_row(decoder, id, row)?;
     open_recorded_calls(decoder, id, &mut ended.steps);
     if let Some(sealed) = &message.sealed
         && ended.content_erased_at().is_none()

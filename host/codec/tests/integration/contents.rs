@@ -4,10 +4,13 @@ use crate::generators;
 use bytes::Bytes;
 use codec::{
     CipherError, ContentCipher, ContentPart, RecordDecoder, content_key, decode_batch, decode_batch_with,
-    decode_parties, encode_batch, encode_batch_with, encode_message, encode_message_with, open_recorded_call,
-    read_summary, seal_recorded_call,
+    decode_final, decode_parties, encode_batch, encode_batch_with, encode_final, encode_message,
+    encode_message_with, open_recorded_calls, read_summary, seal_recorded_call,
 };
-use model::{Batch, ContentErasure, Message, MessageId, SealedContent, Timestamp};
+use model::{
+    Batch, CallRecord, ContentErasure, FinalRecord, Hook, Message, MessageId, SealedContent, Step, StepKind,
+    Timestamp,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -151,14 +154,31 @@ proptest! {
     }
 
     #[test]
-    fn a_recorded_call_is_read_with_its_key_only(message in generators::message(), record in vec(any::<u8>(), 1..60)) {
+    fn a_recorded_call_is_read_with_its_key_only(message in generators::message(), record in vec(any::<u8>(), 0..60)) {
         let cipher = cipher();
-        let record: Box<[u8]> = [&[1][..], &record].concat().into();
-        let sealed = seal_recorded_call(Some(&*cipher), &message, record.clone()).unwrap();
-        prop_assert_eq!(sealed == record, !cipher.encrypts(&message));
-        prop_assert_eq!(open_recorded_call(Some(&*cipher), message.id, &sealed), Some(record.clone()));
-        let without = open_recorded_call(None, message.id, &sealed);
-        prop_assert_eq!(without, (!cipher.encrypts(&message)).then_some(record));
+        let record: Box<[u8]> = record.into();
+        let plain = CallRecord::Plain(record.clone()).into_step(Hook::Peer);
+        let kept = seal_recorded_call(Some(&*cipher), &message, record).unwrap();
+        let is_sealed = matches!(kept, CallRecord::Sealed(_));
+        prop_assert_eq!(is_sealed, cipher.encrypts(&message));
+        let others = [StepKind::Accepted, StepKind::Replaced];
+        let steps = |record: Option<StepKind>| -> Vec<Step> {
+            let all = others[..1].iter().cloned().chain(record).chain(others[1..].iter().cloned());
+            all.map(|kind| Step { at: Timestamp(5), kind }).collect()
+        };
+        // As a record has them, whatever their octets are.
+        let ended = FinalRecord { steps: steps(Some(kept.into_step(Hook::Peer))), ..generators::ended_now() };
+        let mut octets = Vec::new();
+        encode_final(&mut octets, &ended);
+        let read = decode_final(&octets).unwrap();
+        prop_assert_eq!(&read, &ended);
+        let opened = |cipher| {
+            let mut steps = read.steps.clone();
+            open_recorded_calls(cipher, message.id, &mut steps);
+            steps
+        };
+        prop_assert_eq!(opened(Some(&*cipher)), steps(Some(plain.clone())));
+        prop_assert_eq!(opened(None), steps((!is_sealed).then_some(plain)));
     }
 }
 

@@ -8,7 +8,7 @@ use crate::peer_calls::{CallbackAnswer, CallbackRequest, PeerSubmission, Submitt
 use crate::recorded_calls;
 use crate::worlds::{PeerAnswer, PeerQuestion, ReceiptQuestion, unsure};
 use model::{
-    AcceptedSubmission, Attempt, DeliveryDecision, ErrorClass, Message, Outcome, ReceiptDecision,
+    AcceptedSubmission, Attempt, CallRecord, DeliveryDecision, ErrorClass, Message, Outcome, ReceiptDecision,
     ReceiptEvent, Resolution, Subscriber, Timestamp,
 };
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Hooks {
         submission: AcceptedSubmission,
         event: ReceiptEvent,
         now: Timestamp,
-    ) -> (Option<ReceiptDecision>, Option<Box<[u8]>>) {
+    ) -> (Option<ReceiptDecision>, Option<CallRecord>) {
         let question = ReceiptQuestion { message, submission, event };
         let mut call_log = self.new_call_log();
         let decision = self.ask_receipt(question, now, &mut call_log);
@@ -78,7 +78,7 @@ impl Hooks {
     }
 
     /// Encrypts a recorded call, if the content of its message is encrypted.
-    fn seal_record(&self, message: &Message, record: Box<[u8]>) -> Option<Box<[u8]>> {
+    fn seal_record(&self, message: &Message, record: Box<[u8]>) -> Option<CallRecord> {
         codec::seal_recorded_call(self.options.cipher.as_deref(), message, record)
     }
 
@@ -116,7 +116,7 @@ impl Hooks {
         &self,
         submission: &PeerSubmission,
         now: Timestamp,
-    ) -> (Submitted, Option<Box<[u8]>>) {
+    ) -> (Submitted, Option<CallRecord>) {
         self.submit_with(submission, now, self.new_call_log())
     }
 
@@ -125,7 +125,7 @@ impl Hooks {
         submission: &PeerSubmission,
         now: Timestamp,
         mut call_log: HostCallLog,
-    ) -> (Submitted, Option<Box<[u8]>>) {
+    ) -> (Submitted, Option<CallRecord>) {
         let question = PeerQuestion::Submit(submission);
         let outcome = self.peer.ask(question, now, &mut call_log, &LazyMessageId::default());
         let fault = match outcome {

@@ -4,8 +4,8 @@ use crate::support::{HooksFixture, NOW, message, options, with_long_deadline};
 use capabilities::{Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants};
 use hooks::{Binding, DryRun, HooksOptions, PeerSubmission};
 use model::{
-    AcceptedSubmission, DlrFacts, DlrState, ErrorClass, Hook, Message, MessageId, Outcome, ReceiptEvent,
-    ReceiptVerdict, SubmitResult, SubmitTicket, Timestamp,
+    AcceptedSubmission, CallRecord, DlrFacts, DlrState, ErrorClass, Hook, Message, MessageId, Outcome,
+    ReceiptEvent, ReceiptVerdict, SubmitResult, SubmitTicket, Timestamp,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -76,6 +76,12 @@ fn dry_run(fixture: &HooksFixture, text: &str, class: &str) -> DryRun {
     fixture.hooks.dry_run(Hook::Peer, &[peer_binding(fixture, text, class)]).unwrap()
 }
 
+/// The octets of a record that is not encrypted.
+fn plain(record: Option<CallRecord>) -> Box<[u8]> {
+    let Some(CallRecord::Plain(octets)) = record else { panic!("{record:?}") };
+    octets
+}
+
 #[test]
 fn a_submission_is_recorded_without_secrets_and_made_again_without_sending() {
     let (fixture, fetch) = peer_fixture(true);
@@ -91,7 +97,7 @@ fn a_submission_is_recorded_without_secrets_and_made_again_without_sending() {
         *fetch.results.lock() = vec![answer];
         let (submitted, record) = fixture.hooks.submit_recorded(&submission(), NOW);
         assert_eq!(SubmitResult::of(&submitted.outcome), Some(result));
-        let record = record.unwrap();
+        let record = plain(record);
         let text = String::from_utf8_lossy(&record);
         for private in ["t0ken", "p4th", "dXM6", "session", GOOD] {
             assert!(!text.contains(private), "{private}: {text}");
@@ -138,7 +144,7 @@ fn whether_a_request_was_sent_is_recorded_too() {
         let (submitted, record) = fixture.hooks.submit_recorded(&submission(), NOW);
         let live = SubmitResult::of(&submitted.outcome).unwrap();
         assert_eq!(std::mem::discriminant(&live), std::mem::discriminant(&result), "{failure}");
-        let record = record.unwrap();
+        let record = plain(record);
         assert!(!String::from_utf8_lossy(&record).contains("p4th"), "{failure}");
         let call = codec::decode_submit_call(&record).unwrap();
         let again = dry_run(&fixture, "text", "permanent").submit_again(&submission(), NOW, &call.host_calls);
@@ -195,7 +201,7 @@ fn a_call_of_receipt_policies_is_recorded_and_asked_again() {
 
     // Without a policy, the call is an accept, and a candidate can be asked about it.
     let (decision, record) = decide(event(8));
-    let call = codec::decode_receipt_call(&record.unwrap()).unwrap();
+    let call = codec::decode_receipt_call(&plain(record)).unwrap();
     assert_eq!((decision, call.verdict, call.wait), (None, ReceiptVerdict::Accept, None));
     let rounded = ReceiptEvent::Dlr(DlrFacts {
         latency: Duration::from_millis(20),
@@ -208,7 +214,7 @@ fn a_call_of_receipt_policies_is_recorded_and_asked_again() {
 
     fixture.hooks.activate(Hook::Receipt, NOW, vec![binding("ok\nnext-leg\nwait 5")], None).unwrap();
     let (decision, record) = decide(event(8));
-    let call = codec::decode_receipt_call(&record.unwrap()).unwrap();
+    let call = codec::decode_receipt_call(&plain(record)).unwrap();
     assert_eq!(call.verdict, decision.as_ref().unwrap().verdict);
     assert_eq!(call.wait, Some(Duration::from_millis(5)));
     let again = |document: &str, at: Timestamp| {

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod damage;
+mod encrypted_contents;
 mod formats;
 mod model;
 mod open;

@@ -1,12 +1,13 @@
 //! The store against ordered maps in memory, with reopening in between.
 
-use crate::support::options;
 use crate::support::reference::{Draft, Reference, draft};
+use crate::support::{options, text_keys};
 use model::{PeerId, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use redb::{Database, TableDefinition};
-use store::{Store, StoreError};
+use std::path::Path;
+use store::{Store, StoreError, StoreOptions};
 
 #[derive(Debug, Clone)]
 enum Action {
@@ -38,54 +39,66 @@ proptest! {
     #[test]
     fn the_store_is_a_set_of_ordered_maps(actions in vec(action(), 1..14)) {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("messages.redb");
-        let mut store = Store::open(&path, options()).unwrap();
-        let mut reference = Reference::default();
-        let mut names: Vec<String> = Vec::new();
-        for action in actions {
-            match action {
-                Action::Commit(draft) => {
-                    let batch = reference.batch(draft);
-                    store.commit(batch.clone()).unwrap();
-                    reference.apply(&batch);
-                    // Changes of several batches are merged.
-                    continue;
-                }
-                Action::Apply => store.apply().unwrap(),
-                Action::Checkpoint => store.checkpoint().unwrap(),
-                Action::Reopen | Action::Close => {
-                    if matches!(action, Action::Close) {
-                        store.close().unwrap();
-                    }
-                    drop(store);
-                    store = Store::open(&path, options()).unwrap();
-                }
-                Action::Trim(before, most) => {
-                    let gone = store.trim_finished(Timestamp(before), most).unwrap();
-                    prop_assert_eq!(gone, reference.trim(Timestamp(before), most));
-                }
-                Action::Names(wanted) => {
-                    for name in &wanted {
-                        if !names.contains(name) {
-                            names.push(name.clone());
-                        }
-                    }
-                    let directory = store.directory(&wanted).unwrap();
-                    let found: Vec<_> = directory.iter().map(|(id, name)| (id.0, name.to_string())).collect();
-                    let expected: Vec<_> = (0..).zip(names.iter().cloned()).collect();
-                    prop_assert_eq!(found, expected);
-                }
-            }
-            prop_assert_eq!(reference.compare(&store), Ok(()));
-        }
-        drop(store);
-        let store = Store::open(&path, options()).unwrap();
-        prop_assert_eq!(reference.compare(&store), Ok(()));
-        let directory = store.directory(&[]).unwrap();
-        for (id, name) in (0..).zip(&names) {
-            prop_assert_eq!(directory.id(name), Some(PeerId(id)));
-        }
+        run(&folder.path().join("messages.redb"), options, actions)?;
     }
+
+    #[test]
+    fn so_is_a_store_that_encrypts(actions in vec(action(), 1..14)) {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = text_keys(folder.path());
+        let encrypting = || StoreOptions { cipher: Some(keys.clone()), ..options() };
+        run(&folder.path().join("messages.redb"), encrypting, actions)?;
+    }
+}
+
+fn run(path: &Path, options: impl Fn() -> StoreOptions, actions: Vec<Action>) -> Result<(), TestCaseError> {
+    let mut store = Store::open(path, options()).unwrap();
+    let mut reference = Reference::default();
+    let mut names: Vec<String> = Vec::new();
+    for action in actions {
+        match action {
+            Action::Commit(draft) => {
+                let batch = reference.batch(draft);
+                store.commit(batch.clone()).unwrap();
+                reference.apply(&batch);
+                // Changes of several batches are merged.
+                continue;
+            }
+            Action::Apply => store.apply().unwrap(),
+            Action::Checkpoint => store.checkpoint().unwrap(),
+            Action::Reopen | Action::Close => {
+                if matches!(action, Action::Close) {
+                    store.close().unwrap();
+                }
+                drop(store);
+                store = Store::open(path, options()).unwrap();
+            }
+            Action::Trim(before, most) => {
+                let gone = store.trim_finished(Timestamp(before), most).unwrap();
+                prop_assert_eq!(gone, reference.trim(Timestamp(before), most));
+            }
+            Action::Names(wanted) => {
+                for name in &wanted {
+                    if !names.contains(name) {
+                        names.push(name.clone());
+                    }
+                }
+                let directory = store.directory(&wanted).unwrap();
+                let found: Vec<_> = directory.iter().map(|(id, name)| (id.0, name.to_string())).collect();
+                let expected: Vec<_> = (0..).zip(names.iter().cloned()).collect();
+                prop_assert_eq!(found, expected);
+            }
+        }
+        prop_assert_eq!(reference.compare(&store), Ok(()));
+    }
+    drop(store);
+    let store = Store::open(path, options()).unwrap();
+    prop_assert_eq!(reference.compare(&store), Ok(()));
+    let directory = store.directory(&[]).unwrap();
+    for (id, name) in (0..).zip(&names) {
+        prop_assert_eq!(directory.id(name), Some(PeerId(id)));
+    }
+    Ok(())
 }
 
 #[test]
@@ -93,8 +106,8 @@ fn a_file_of_a_newer_format_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("messages.redb");
     drop(Store::open(&path, options()).unwrap());
-    // Beyond the format of the file.
-    let newer = 9_u64;
+    // Above the format of files that may have encrypted contents.
+    let newer = 10_u64;
     let set = |format: u64| {
         let database = Database::open(&path).unwrap();
         let transaction = database.begin_write().unwrap();
@@ -114,8 +127,10 @@ fn a_file_of_a_newer_format_is_refused_by_name() {
         "{text}"
     );
     // The refusal leaves the file unchanged.
-    set(newer - 1);
-    Store::open(&path, options()).unwrap();
+    for known in [newer - 1, newer - 2] {
+        set(known);
+        Store::open(&path, options()).unwrap();
+    }
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use crate::scenarios::fixture::{ACCOUNT, EngineFixture, FIRST, REPLY, SECOND, by, message};
 use engine::{EngineAnswer, Event, MessageState, Settings};
 use model::{
-    AddressBytes, Dlr, DlrRequest, DlrState, FinalRecord, FinalState, Hook, Leg, MessageId, MessageKind,
-    Outcome, PeerId, PeerMessageId, ReceiptDecision, ReceiptEvent, ReceiptVerdict,
+    AddressBytes, CallRecord, Dlr, DlrRequest, DlrState, FinalRecord, FinalState, Hook, Leg, MessageId,
+    MessageKind, Outcome, PeerId, PeerMessageId, ReceiptDecision, ReceiptEvent, ReceiptVerdict,
+    SealedContent,
     StepKind::{
         self, AwaitingDlr, Decided, DlrOverdue, DlrReceived, DlrRemapped, DlrSuspected, LateDlrReceived,
     },
@@ -287,13 +288,16 @@ fn unbinding_the_policy_lets_everything_count_as_it_is() {
 fn records_of_calls_are_kept_with_their_message_up_to_a_limit() {
     let mut fixture = fixture();
     let id = submit(&mut fixture);
-    let record = |hook, octets: &[u8]| Event::CallRecorded { id, hook, record: octets.into() };
+    let record =
+        |hook, octets: &[u8]| Event::CallRecorded { id, hook, record: CallRecord::Plain(octets.into()) };
     // The record of a submission comes before its outcome, and does not replace the step of the attempt.
     fixture.run([record(Hook::Peer, b"sent")]);
     accept(&mut fixture, id, "n1");
     // Those of receipt policies come before their decisions.
     fixture.run([record(Hook::Receipt, b"asked"), record(Hook::Receipt, &[0; 9_000])]);
     decide(&mut fixture, None);
+    let sealed = SealedContent { key: 7, octets: bytes::Bytes::from_static(b"secret") };
+    fixture.run([Event::CallRecorded { id, hook: Hook::Receipt, record: CallRecord::Sealed(sealed) }]);
     fixture.run((0..20).map(|_| record(Hook::Receipt, b"more")));
     dlr(&mut fixture, FIRST, "n1", DlrState::Delivered);
     decide(&mut fixture, None);
@@ -304,6 +308,9 @@ fn records_of_calls_are_kept_with_their_message_up_to_a_limit() {
     assert_eq!(kinds[1], sent);
     assert!(matches!(kinds[2], StepKind::Responded { .. }), "{kinds:?}");
     assert_eq!(kinds[3], asked);
+    let sealed =
+        StepKind::SealedCallRecorded { hook: Hook::Receipt, key: 7, record: b"secret".as_slice().into() };
+    assert_eq!(kinds[4], sealed);
     assert_eq!(kinds.iter().filter(|kind| kind.is_record()).count(), FinalRecord::MAX_RECORDED_CALLS);
     assert!(matches!(kinds.last(), Some(DlrReceived { .. })), "{kinds:?}");
     // The message is gone.
