@@ -116,7 +116,7 @@ impl Backups {
             path.strip_prefix(&*archive).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
         });
         let key = path.parent() == Some(&*self.data) && name.starts_with(KEY_FILE)
-            || self.root_key.as_deref() == Some(path);
+            || self.root_key.as_deref().is_some_and(|key| is_same_file(key, path));
         unfinished || archive || key
     }
 
@@ -198,6 +198,11 @@ pub(crate) fn remove_leftovers(data: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether two paths name one file, in whatever way they are written.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
 fn checksum_member(path: String, copy: &Path) -> Result<Member> {

@@ -45,6 +45,9 @@ pub enum TextKeyError {
     /// A newer version wrote the file of keys.
     #[error("{0} was written by a newer switchyard: start that version")]
     TooNew(PathBuf),
+    /// The file of keys was put there after the start, so that its keys are unknown.
+    #[error("{0} appeared after the start, and its keys have not been read: restart the daemon")]
+    NotRead(PathBuf),
     /// The file of keys cannot be read or written.
     #[error(
         "{path} cannot be {doing}: {source}. Check whether the disk is full or failing, and who owns the file"

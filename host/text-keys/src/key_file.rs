@@ -243,6 +243,10 @@ impl KeyFile {
     /// Appends keys, durably.
     pub(crate) fn append(&mut self, keys: &[StoredKey]) -> Result<(), TextKeyError> {
         let Some(open) = &mut self.open else {
+            // Someone has put a copy there since the start: its keys must not be overwritten.
+            if self.path.metadata().is_ok_and(|found| found.len() > 0) {
+                return Err(TextKeyError::NotRead(self.path.clone()));
+            }
             let contents = Contents { keys: keys.to_vec(), destroyed: Vec::new() };
             return self.write_anew(&contents);
         };
@@ -391,6 +395,21 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no other file stays");
         let wrong = KeyFile::open(&path, RootKey::new(&[8; KEY_OCTETS])).err().unwrap().to_string();
         assert!(wrong.contains("another root key"), "{wrong}");
+    }
+
+    #[test]
+    fn a_file_that_appears_after_the_opening_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text.keys");
+        let (mut late, _) = KeyFile::open(&path, root()).unwrap();
+        let (mut file, _) = KeyFile::open(&path, root()).unwrap();
+        file.append(&[key(1)]).unwrap();
+        assert!(matches!(late.append(&[key(2)]), Err(TextKeyError::NotRead(_))));
+        assert_eq!(numbers(&path), [1]);
+        // An empty one has no keys.
+        std::fs::write(&path, b"").unwrap();
+        late.append(&[key(2)]).unwrap();
+        assert_eq!(numbers(&path), [2]);
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(crate) struct Account {
     /// Whether its texts are encrypted, with keys that are destroyed after their retention. It needs `root-key-file` of `[privacy]`.
     #[key(
         default_as = "`encrypt-texts` of `[privacy]`",
-        live = "applies to messages that are accepted from then on"
+        live = "applies to texts that are written from then on"
     )]
     pub(crate) encrypt_texts: Option<bool>,
     /// What plugins are told about the account's messages: names of a-z, 0-9, dot, hyphen and underscore with their

@@ -14,7 +14,7 @@ pub(crate) struct PrivacyKeys {
     #[key(default_as = "none")]
     pub(crate) root_key_file: Option<PathBuf>,
     /// Whether the texts of accounts are encrypted that do not say so themselves, and those of messages of no account.
-    #[key(default = false, live = "applies to messages that are accepted from then on")]
+    #[key(default = false, live = "applies to texts that are written from then on")]
     pub(crate) encrypt_texts: bool,
     /// How much time of an account's messages shares a key, at most a day. A key is destroyed as a whole, so that a text is kept
     /// for up to this time longer than `text-retention`. Each key is an entry in `text.keys`.
