@@ -5,6 +5,8 @@ use behaviour_tests::load::{Sink, SinkOptions, Tally};
 use behaviour_tests::test_daemon::{TestDaemon, TestDaemonConfig};
 use behaviour_tests::{Fixture, TIMEOUT, until};
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -55,18 +57,74 @@ fn files_below(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-fn has(octets: &[u8], text: &str) -> bool {
-    encodings(text).iter().any(|needle| octets.windows(needle.len()).any(|part| part == needle))
+/// Finds texts in files, all of them in one pass.
+struct TextSearch {
+    /// The encodings of each text.
+    texts: Vec<(&'static str, Vec<Vec<u8>>)>,
+    /// Whether an encoding begins with these two octets.
+    begins: Vec<bool>,
+    longest: usize,
 }
 
-/// The files below some folders that have a text.
-fn files_with(folders: &[&Path], text: &str) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for folder in folders {
-        files_below(folder, &mut files)?;
+/// Octets that are read and searched at a time.
+const PART: usize = 1 << 20;
+
+impl TextSearch {
+    fn new(texts: &[&'static str]) -> Self {
+        let texts: Vec<_> = texts.iter().map(|text| (*text, encodings(text))).collect();
+        let mut begins = vec![false; 1 << 16];
+        let all = texts.iter().flat_map(|(_, encodings)| encodings);
+        all.clone()
+            .for_each(|encoding| begins[usize::from(encoding[0]) << 8 | usize::from(encoding[1])] = true);
+        let longest = all.map(Vec::len).max().unwrap_or(0);
+        Self { texts, begins, longest }
     }
-    files.retain(|file| std::fs::read(file).is_ok_and(|octets| has(&octets, text)));
-    Ok(files)
+
+    fn search(&self, octets: &[u8], found: &mut BTreeSet<&'static str>) {
+        let mut begin = 0;
+        for at in 0..octets.len() {
+            begin = (begin << 8 | usize::from(octets[at])) & 0xffff;
+            if at == 0 || !self.begins[begin] {
+                continue;
+            }
+            let rest = &octets[at - 1..];
+            let here = self.texts.iter().filter(|(_, all)| all.iter().any(|one| rest.starts_with(one)));
+            found.extend(here.map(|(text, _)| *text));
+        }
+    }
+
+    /// The texts that a file has.
+    fn of_file(&self, path: &Path) -> Result<BTreeSet<&'static str>> {
+        let (mut file, mut found) = (std::fs::File::open(path)?, BTreeSet::new());
+        // Nothing but zeros is skipped: a disk has a lot of them.
+        let zeros = vec![0; PART + self.longest];
+        let mut octets = Vec::with_capacity(zeros.len());
+        while (&mut file).take(PART as u64).read_to_end(&mut octets)? > 0 {
+            if octets != zeros[..octets.len()] {
+                self.search(&octets, &mut found);
+            }
+            // A text may begin here and end in the next part.
+            octets.drain(..octets.len().saturating_sub(self.longest));
+        }
+        Ok(found)
+    }
+
+    /// The texts that the files below a folder have, and one of the files of each.
+    fn below(&self, folder: &Path) -> Result<BTreeMap<&'static str, PathBuf>> {
+        let mut files = Vec::new();
+        files_below(folder, &mut files)?;
+        let mut found = BTreeMap::new();
+        for file in files {
+            found.extend(self.of_file(&file)?.into_iter().map(|text| (text, file.clone())));
+        }
+        Ok(found)
+    }
+}
+
+/// Ensures that only the text that is not encrypted is found.
+fn ensure_encrypted(found: &BTreeSet<&str>, place: &dyn std::fmt::Debug) -> Result<()> {
+    ensure!(*found == BTreeSet::from([CLEAR]), "{found:?} in {place:?}");
+    Ok(())
 }
 
 fn refuse() -> SinkOptions {
@@ -96,7 +154,7 @@ impl Setup {
     fn config(&self, folder: &Path, privacy: &str) -> Result<TestDaemonConfig> {
         let mut config = TestDaemonConfig::new(self.fixture.binary(), folder)?;
         config.native("upstream").account("acme", "").account("clear", "encrypt-texts = false");
-        let peer = "dlrs = false\nretry = [\"50ms\"]\nmax-attempts = 100000";
+        let peer = "dlrs = false\nuncertain = \"send-again\"\nretry = [\"200ms\"]\nmax-attempts = 10000";
         config.peer("upstream", self.sink.address(), peer);
         config.archive(&format!("sqlite:{}", config.data().join("archive.db").display()));
         let root = self.root_key();
@@ -154,8 +212,8 @@ fn ensure_erased(appliance: &TestDaemon, id: &str, state: &str) -> Result<()> {
 }
 
 /// Messages are accepted, archived and kept waiting, over a crash; their files are searched; then their keys are destroyed.
-/// `search` finds a text on the disk of `folder`.
-fn texts_are_encrypted_in(folder: &Path, search: &dyn Fn(&str) -> Result<bool>) -> Result<()> {
+/// `disk`: the folder is there, and the raw disk is searched, too.
+fn texts_are_encrypted_in(folder: &Path, disk: Option<&MountedImage>) -> Result<()> {
     let setup = Setup::new()?;
     let config = setup.config(&folder.join("appliance"), "")?;
     let appliance = config.start()?;
@@ -186,10 +244,11 @@ fn texts_are_encrypted_in(folder: &Path, search: &dyn Fn(&str) -> Result<bool>) 
 
     // All files: the journal, the tables, the archive and its log, the backup.
     let config = appliance.kill()?;
-    ensure!(!files_with(&[folder], CLEAR)?.is_empty() && search(CLEAR)?, "the search finds texts");
-    for text in [SECRET, CYRILLIC_SECRET] {
-        ensure!(files_with(&[folder], text)?.is_empty(), "{text}: {:?}", files_with(&[folder], text)?);
-        ensure!(!search(text)?, "{text} is on the disk");
+    let all = TextSearch::new(&[SECRET, CYRILLIC_SECRET, CLEAR]);
+    let found = all.below(folder)?;
+    ensure_encrypted(&found.keys().copied().collect(), &found)?;
+    if let Some(disk) = disk {
+        ensure_encrypted(&disk.texts(&all)?, &disk.image)?;
     }
 
     setup.destroy_all_keys(&config)?;
@@ -229,7 +288,7 @@ fn texts_are_encrypted_in(folder: &Path, search: &dyn Fn(&str) -> Result<bool>) 
 #[test]
 fn no_file_has_an_encrypted_text_and_nothing_reads_it_after_the_destruction_of_its_key() -> Result<()> {
     let fixture = Fixture::new()?;
-    texts_are_encrypted_in(fixture.folder(), &|text| Ok(text == CLEAR))
+    texts_are_encrypted_in(fixture.folder(), None)
 }
 
 /// An ext4 file system in a file.
@@ -251,10 +310,10 @@ impl MountedImage {
         Ok(is_mounted.then_some(mounted))
     }
 
-    /// Whether the raw disk has a text, in files or anywhere else.
-    fn has(&self, text: &str) -> Result<bool> {
+    /// The texts that the raw disk has, in files or anywhere else.
+    fn texts(&self, search: &TextSearch) -> Result<BTreeSet<&'static str>> {
         ensure!(Command::new("sync").arg("-f").arg(&self.folder).status()?.success(), "sync");
-        Ok(has(&std::fs::read(&self.image)?, text))
+        search.of_file(&self.image)
     }
 }
 
@@ -272,7 +331,7 @@ fn a_raw_disk_has_no_encrypted_text() -> Result<()> {
         eprintln!("NOT TESTED: this machine does not let the test mount an ext4 image");
         return Ok(());
     };
-    texts_are_encrypted_in(&disk.folder, &|text| disk.has(text))
+    texts_are_encrypted_in(&disk.folder, Some(&disk))
 }
 
 #[test]
