@@ -327,7 +327,8 @@ fn a_tenant_sees_and_operates_what_is_its_own() -> Result<()> {
         ensure!(reply.status == 200, "{path}: {} {}", reply.status, reply.text);
         reply.json()
     };
-    assert_eq!(get("/v1/accounts")?, json!([{ "name": "alpha", "tenant": "northern-shop" }]));
+    let alpha = json!({ "name": "alpha", "tenant": "northern-shop", "messages_per_day": null });
+    assert_eq!(get("/v1/accounts")?, json!([alpha]));
     let names: Vec<_> =
         get("/v1/tenants")?.as_array().context("no list")?.iter().map(|one| one["name"].clone()).collect();
     assert_eq!(names, ["northern", "northern-shop"]);
