@@ -25,8 +25,10 @@ fn quotas(quotas: &[(&str, u64)]) -> PaceSettings {
 fn fixture(settings: &[(&str, u64)], submitters: &[(PeerId, &[&str])]) -> EngineFixture {
     let mut fixture = EngineFixture::new(Settings::default());
     fixture.pace = quotas(settings);
-    let limits =
-        |owners: &[&str]| BranchLimits { day_quotas: owners.iter().map(|owner| (*owner).into()).collect() };
+    let limits = |owners: &[&str]| BranchLimits {
+        day_quotas: owners.iter().map(|owner| (*owner).into()).collect(),
+        ..BranchLimits::default()
+    };
     fixture.branches = submitters.iter().map(|(submitter, owners)| (*submitter, limits(owners))).collect();
     fixture.crash();
     fixture
