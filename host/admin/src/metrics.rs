@@ -193,6 +193,12 @@ metrics! {
     Counter HOOK_HOST_CALLS = "switchyard_hook_host_calls_total" ["hook", "plugin", "version", "interface"];
     /// The most linear memory that an instance of a plugin version has had, in octets. Alert if it nears the binding's limit.
     Gauge HOOK_MEMORY = "switchyard_hook_memory_bytes" ["hook", "plugin", "version"];
+    /// Calls of the plugins that are bound for a tenant. Only tenants with such a binding have it.
+    Counter TENANT_PLUGIN_CALLS = "switchyard_tenant_plugin_calls_total" ["tenant"];
+    /// Calls of a tenant's plugins that failed.
+    Counter TENANT_PLUGIN_FAULTS = "switchyard_tenant_plugin_faults_total" ["tenant"];
+    /// Total duration of the calls of a tenant's plugins, in seconds.
+    Counter TENANT_PLUGIN_SECONDS = "switchyard_tenant_plugin_seconds_total" ["tenant"];
     /// Keys of a plugin's durable counters.
     Gauge DURABLE_COUNTER_KEYS = "switchyard_durable_count_keys" ["plugin"];
     /// Counter calls refused because the plugin has reached its limit of keys. Alert on any increase: quotas refuse messages

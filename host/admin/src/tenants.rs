@@ -3,10 +3,10 @@
 use crate::authz::Scope;
 use crate::problem::Problem;
 use crate::service::{Provides, Service, call};
-use api::{AccountInfo, DayQuotaView, TenantView};
+use api::{AccountInfo, CallSumView, DayQuotaView, TenantView};
 use axum::Json;
 use model::TenantTree;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -21,6 +21,9 @@ pub trait Tenants: Send + Sync + 'static {
     /// # Errors
     /// If the appliance is shutting down.
     fn day_quotas(&self) -> Result<HashMap<Arc<str>, DayQuotaView>, Problem>;
+
+    /// What the plugins of each tenant cost since its first binding on this node. Does not block.
+    fn plugin_calls(&self) -> BTreeMap<Arc<str>, CallSumView>;
 }
 
 /// A node without a configuration of tenants: callers who belong to one see nothing.
@@ -33,6 +36,10 @@ impl Tenants for NoTenants {
 
     fn day_quotas(&self) -> Result<HashMap<Arc<str>, DayQuotaView>, Problem> {
         Ok(HashMap::new())
+    }
+
+    fn plugin_calls(&self) -> BTreeMap<Arc<str>, CallSumView> {
+        BTreeMap::new()
     }
 }
 
@@ -50,7 +57,8 @@ async fn list_tenants(
     backend: Service<dyn Tenants>,
     Scope(scope): Scope,
 ) -> Result<Json<Vec<TenantView>>, Problem> {
-    let (tree, quotas) = (backend.tree(), call(backend, Tenants::day_quotas).await?);
+    let (tree, calls) = (backend.tree(), backend.plugin_calls());
+    let quotas = call(backend, Tenants::day_quotas).await?;
     let shown = tree.tenants().filter(|(name, _)| scope.has_tenant(Some(name)));
     let view = |(name, parent): (&Arc<str>, Option<&Arc<str>>)| TenantView {
         name: name.to_string(),
@@ -59,6 +67,7 @@ async fn list_tenants(
         max_price: tree.limits(name).max_price,
         charged: tree.limits(name).is_charged,
         messages_per_day: quotas.get(name).copied(),
+        plugins: calls.get(name).copied(),
         accounts: tree.branch(name).accounts.iter().map(ToString::to_string).collect(),
     };
     Ok(Json(shown.map(view).collect()))

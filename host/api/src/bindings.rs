@@ -237,7 +237,14 @@ pub struct Binding {
     #[serde(default)]
     #[schema(required)]
     pub policy: String,
-    /// The peers that it serves, by name: each `[[plugin-peer]]` has one binding. For the hook `peer` only.
+    /// The tenant that it serves, by name: it is asked only about messages that accounts of the tenant's branch submit. Omitted: it
+    /// serves all. For the hook `router` only.
+    // Not written if there is none, so that a release without this field can read the stored bindings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub tenant: Option<String>,
+    /// By name: in the hook `peer`, the peers that it serves, where each `[[plugin-peer]]` has one binding; for a router of a tenant,
+    /// the peers to which it may forward.
     // Not written if empty, so that a release without this field can read the stored bindings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<String>,
@@ -281,6 +288,7 @@ impl Binding {
             version: version.to_owned(),
             sha256: String::new(),
             policy: policy.to_owned(),
+            tenant: None,
             peers: Vec::new(),
             on_fault: OnFault::default(),
             memory: default_memory(),
@@ -410,7 +418,7 @@ pub struct CandidateRecordView {
     pub chain: Vec<Binding>,
 }
 
-/// A requested binding. Omitted fields are taken from the live binding of the same plugin, or get their defaults.
+/// A requested binding. Omitted fields are taken from the live binding of the same plugin for the same tenant, or get their defaults.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct BindingRequest {
@@ -424,7 +432,11 @@ pub struct BindingRequest {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// The peers that it serves, for the hook `peer`.
+    /// The tenant that it serves, for the hook `router`.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// The peers that it serves, for the hook `peer`, or to which it may forward, for a router of a tenant.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peers: Option<Vec<String>>,
@@ -465,7 +477,7 @@ pub struct ActivationRequest {
     /// The complete chain, in calling order. Only `expected`, `force` and `why` may be given with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chain: Option<Vec<BindingRequest>>,
-    /// The position of the one binding in the live chain. If omitted, the binding replaces the chain.
+    /// The position of the one binding in the live chain. If omitted, the binding replaces the chain, except for bindings of tenants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u64>,
     /// The serial of the last change that the client has seen. If the hook was changed since, the request is refused (409).
@@ -492,7 +504,13 @@ pub struct ActivationRequest {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// The peers that it serves, for the hook `peer`: the binding takes them over, and the other peers keep theirs.
+    /// The tenant that it serves, for the hook `router`. The binding takes the place of the same plugin for the same tenant,
+    /// or comes first; the others stay.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// The peers that it serves, for the hook `peer`: the binding takes them over, and the other peers keep theirs. For a router of a
+    /// tenant, the peers to which it may forward.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peers: Option<Vec<String>>,

@@ -45,6 +45,10 @@ pub struct PluginCountsView {
     pub plugin: String,
     /// The plugin's version.
     pub version: String,
+    /// The tenant that the binding serves; omitted if it serves all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub tenant: Option<String>,
     /// Whether the version is live.
     pub live: bool,
     /// Number of calls.

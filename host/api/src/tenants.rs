@@ -1,5 +1,6 @@
 //! Views of tenants and accounts.
 
+use crate::CallSumView;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -37,6 +38,10 @@ pub struct TenantView {
     pub charged: bool,
     /// The accounts of its branch: its own, and those of all tenants below it.
     pub accounts: Vec<String>,
+    /// Calls of the plugins that are bound for the tenant, on this node since its first binding; omitted if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub plugins: Option<CallSumView>,
 }
 
 /// An account in `GET /v1/accounts`.

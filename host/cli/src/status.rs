@@ -122,13 +122,18 @@ fn screen(snapshot: &Snapshot, now: u64, output: &Output) -> String {
     if !learnt.is_empty() {
         line("learnt", &format!("{}   (learnt from throttling errors)", learnt.join("   ")));
     }
-    let plugins: Vec<String> = snapshot
+    let mut plugins: Vec<String> = snapshot
         .plugins()
-        .filter(|(_, plugin)| plugin.live)
+        .filter(|(_, plugin)| plugin.live && plugin.tenant.is_none())
         .map(|(hook, plugin)| {
             format!("{hook} {} {}", value_text(&plugin.plugin), value_text(&plugin.version))
         })
         .collect();
+    match snapshot.plugins().filter(|(_, plugin)| plugin.live && plugin.tenant.is_some()).count() {
+        0 => {}
+        1 => plugins.push("1 binding of a tenant".to_owned()),
+        count => plugins.push(format!("{count} bindings of tenants")),
+    }
     line("plugins", &if plugins.is_empty() { "none".to_owned() } else { plugins.join("   ") });
     for peer in &snapshot.plugin_peers {
         line("peer", &plugin_peer(peer, now));

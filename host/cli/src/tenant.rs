@@ -54,11 +54,16 @@ fn print_tenants(output: &Output, tenants: &[TenantView]) -> Result<(), Failure>
     let rows = tenants.iter().map(|tenant| {
         let accounts = if tenant.accounts.is_empty() { "-".to_owned() } else { tenant.accounts.join(", ") };
         let rate = tenant.rate.map_or_else(|| "-".to_owned(), |rate| rate.to_string());
+        let calls = tenant.plugins;
+        let time = calls.map(|calls| format!("{:.1} ms", calls.nanoseconds as f64 / 1e6));
         vec![
             value_text(&tenant.name),
             value_text(&tenant.parent),
             rate,
             today(tenant.messages_per_day),
+            value_text(&calls.map(|calls| calls.calls)),
+            value_text(&calls.map(|calls| calls.faults)),
+            value_text(&time),
             value_text(&accounts),
         ]
     });
@@ -66,7 +71,7 @@ fn print_tenants(output: &Output, tenants: &[TenantView]) -> Result<(), Failure>
     if rows.is_empty() {
         return output.line("no tenants");
     }
-    output.table(&["TENANT", "PARENT", "RATE", "TODAY", "ACCOUNTS"], &rows)
+    output.table(&["TENANT", "PARENT", "RATE", "TODAY", "PLUGIN CALLS", "FAULTS", "TIME", "ACCOUNTS"], &rows)
 }
 
 /// The messages of the day, and how many there may be.
@@ -93,13 +98,16 @@ mod tests {
                 day_ends: 0,
             }),
             accounts: accounts.iter().map(|account| (*account).to_owned()).collect(),
+            plugins: None,
         };
-        let tenants = [tenant("north", None, &["bank", "shop"]), tenant("north-shop", Some("north"), &[])];
+        let calls = api::CallSumView { calls: 2_000, faults: 1, nanoseconds: 5_400_000 };
+        let north = TenantView { plugins: Some(calls), ..tenant("north", None, &["bank", "shop"]) };
+        let tenants = [north, tenant("north-shop", Some("north"), &[])];
         let api = FakeApi::default().with("GET /v1/tenants", 200, &tenants);
         let done = run(&api.start(), &["tenant", "list"]);
-        let shown = "TENANT      PARENT  RATE  TODAY        ACCOUNTS\n\
-                     north       -       12.5  998 of 1000  bank, shop\n\
-                     north-shop  north   -     -            -\n";
+        let shown = "TENANT      PARENT  RATE  TODAY        PLUGIN CALLS  FAULTS  TIME    ACCOUNTS\n\
+             north       -       12.5  998 of 1000  2000          1       5.4 ms  bank, shop\n\
+             north-shop  north   -     -            -             -       -       -\n";
         assert_eq!((done.code, done.out.as_str()), (0, shown), "{}", done.error);
     }
 }

@@ -177,7 +177,7 @@ async fn of_appliance(context: &RequestContext, query: &str) -> Vec<ResultGroup>
         matching.filter_map(result).collect()
     };
     let hook_results = hooks.iter().flatten().filter_map(|hook| {
-        let note = html! { @for one in &hook.live.chain { (one.plugin) " " } };
+        let note = html! { @for one in hook.live.chain.iter().filter(|one| one.tenant.is_none()) { (one.plugin) " " } };
         named(query, hook.hook.name(), format!("/plugins/{}", hook.hook.name()), note)
     });
     let mut names: Vec<String> = plugins.into_iter().flatten().map(|plugin| plugin.plugin).collect();

@@ -6,13 +6,13 @@
 
 use crate::Fault;
 use crate::chain::{Chain, ChainOutcome, Evaluation};
+use crate::chain_places::BatchPlaces;
 use crate::fault_examples::LazyMessageId;
 use crate::fault_reporter::FaultReporter;
 use crate::generation::Generation;
 use crate::host_call_log::HostCallLog;
 use crate::worlds::World;
 use model::Timestamp;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Maximum number of questions that an instance is given at a time: it bounds their memory in the instance.
@@ -36,15 +36,6 @@ struct OpenQuestion<'a, 'q, W: World> {
 }
 
 impl<W: World> Chain<W> {
-    /// Whether questions asked one plugin after the other have the outcomes of questions asked one after the other. A plugin
-    /// that is twice in the chain shares its counters with itself, so that their order would show.
-    fn takes_batches(&self) -> bool {
-        let repeated = |(n, one): (usize, &Arc<Generation<W>>)| {
-            self.0.iter().take(n).any(|other| other.by.plugin == one.by.plugin)
-        };
-        self.0.iter().any(|one| one.takes_batches) && !self.0.iter().enumerate().any(repeated)
-    }
-
     /// Like [`Chain::ask`] for each question, in order.
     pub(crate) fn ask_many(
         &self,
@@ -52,7 +43,7 @@ impl<W: World> Chain<W> {
         now: Timestamp,
         reporter: &FaultReporter,
     ) -> Vec<ChainOutcome<W>> {
-        if asked.len() < MIN_BATCH || !self.takes_batches() {
+        if asked.len() < MIN_BATCH || !self.places.takes_batches() {
             let each = |one: &mut BatchQuestion<'_, W>| {
                 self.ask(one.question, now, &mut one.call_log, reporter, one.message_id)
             };
@@ -60,11 +51,16 @@ impl<W: World> Chain<W> {
         }
         let mut all: Vec<OpenQuestion<'_, '_, W>> =
             asked.iter_mut().map(|asked| OpenQuestion::new(asked, now)).collect();
-        for generation in &self.0 {
+        let questions: Vec<W::Question<'_>> = all.iter().map(|one| one.evaluation.question).collect();
+        let places = BatchPlaces::of(self, &questions);
+        for (place, generation) in places.generations(self) {
+            let is_open = |(n, one): &(usize, &mut OpenQuestion<'_, '_, W>)| {
+                one.outcome.is_none() && places.is_asked(*n, place)
+            };
             let mut open: Vec<&mut OpenQuestion<'_, '_, W>> =
-                all.iter_mut().filter(|one| one.outcome.is_none()).collect();
+                all.iter_mut().enumerate().filter(is_open).map(|(_, one)| one).collect();
             if open.is_empty() {
-                break;
+                continue;
             }
             generation.ask_many(&mut open, now, reporter, |one, answer| {
                 let OpenQuestion { asked, evaluation, outcome } = one;
@@ -150,7 +146,7 @@ impl<W: World> Generation<W> {
                 Ok(answer) => (answer, false),
                 Err(fault) => (Err(fault), true),
             };
-            self.counts.call(ended - begun, answer.as_ref().err());
+            self.count_call(ended - begun, answer.as_ref().err());
             begun = ended;
             each(one, answer);
             if lost {

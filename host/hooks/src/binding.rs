@@ -1,6 +1,7 @@
 //! Bindings: which plugin version serves a hook, with which policy, limits and grants.
 
 use crate::HookError;
+use crate::worlds::World;
 use api::{Binding, Grants};
 use model::{Hook, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -22,14 +23,21 @@ pub(crate) fn missing_grants(grants: &Grants, imports: &[String]) -> Vec<&'stati
     granted.into_iter().filter(|(name, granted)| !granted && imported(name)).map(|(name, _)| name).collect()
 }
 
-/// Checks the peers that the bindings of a chain serve: in the hook `peer`, each binding has some, and no peer has two bindings.
-pub(crate) fn check_peers(hook: Hook, bindings: &[Binding]) -> Result<(), HookError> {
+/// Checks the tenants and peers of a chain: only routers serve tenants. In the hook `peer`, each binding has some peers, and no peer
+/// has two bindings; a router of a tenant has those to which it may forward.
+pub(crate) fn check_tenants_and_peers<W: World>(bindings: &[Binding]) -> Result<(), HookError> {
     let mut known = BTreeSet::new();
     for binding in bindings {
-        if hook != Hook::Peer && !binding.peers.is_empty() {
-            return Err(HookError::ServesNoPeers(hook.name()));
+        if binding.tenant.is_some() {
+            if !W::HAS_TENANTS {
+                return Err(HookError::ServesNoTenants(W::HOOK.name()));
+            }
+            continue;
         }
-        if hook == Hook::Peer && binding.peers.is_empty() {
+        if W::HOOK != Hook::Peer && !binding.peers.is_empty() {
+            return Err(HookError::ServesNoPeers(W::HOOK.name()));
+        }
+        if W::HOOK == Hook::Peer && binding.peers.is_empty() {
             return Err(HookError::WithoutPeers(binding.plugin.clone()));
         }
         if let Some(twice) = binding.peers.iter().find(|peer| !known.insert(peer.as_str())) {

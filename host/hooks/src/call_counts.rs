@@ -25,6 +25,20 @@ pub struct CallCounts {
     pub lines_left_out: u64,
 }
 
+impl CallCounts {
+    /// Adds the counts of another generation; of its memory the most counts.
+    pub fn add(&mut self, other: &Self) {
+        let add = |to: &mut [u64], from: &[u64]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        self.calls += other.calls;
+        self.nanoseconds += other.nanoseconds;
+        self.lines_left_out += other.lines_left_out;
+        self.memory = self.memory.max(other.memory);
+        add(&mut self.faults, &other.faults);
+        add(&mut self.buckets, &other.buckets);
+        add(&mut self.host_calls, &other.host_calls);
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct AtomicCallCounts {
     calls: AtomicU64,

@@ -2,6 +2,7 @@
 
 use crate::Fault;
 use crate::call_observer::CallStart;
+use crate::chain_places::ChainPlaces;
 use crate::fault_examples::{LazyMessageId, NewFault};
 use crate::fault_reporter::FaultReporter;
 use crate::generation::Generation;
@@ -14,11 +15,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The plugins of a hook, in the order of evaluation.
-pub(crate) struct Chain<W: World>(pub(crate) Vec<Arc<Generation<W>>>);
+pub(crate) struct Chain<W: World> {
+    pub(crate) generations: Vec<Arc<Generation<W>>>,
+    pub(crate) places: Arc<ChainPlaces>,
+}
 
 impl<W: World> Clone for Chain<W> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self { generations: self.generations.clone(), places: self.places.clone() }
     }
 }
 
@@ -30,7 +34,7 @@ pub(crate) enum ChainOutcome<W: World> {
     Fault(Fault, Arc<Generation<W>>),
     /// No plugin decided.
     Undecided {
-        /// The last plugin that was asked.
+        /// The last plugin that the question concerns.
         last: Option<Arc<Generation<W>>>,
         /// The last fault of a plugin that passed the question on.
         fault: Option<Fault>,
@@ -103,6 +107,24 @@ impl<W: World> Evaluation<'_, '_, W> {
 }
 
 impl<W: World> Chain<W> {
+    pub(crate) fn new(generations: Vec<Arc<Generation<W>>>) -> Self {
+        let places = Arc::new(ChainPlaces::of(&generations));
+        Self { generations, places }
+    }
+
+    /// The plugins that a question concerns, in order.
+    pub(crate) fn concerned<'c>(
+        &'c self,
+        question: W::Question<'_>,
+    ) -> impl DoubleEndedIterator<Item = &'c Arc<Generation<W>>> {
+        let (all, some) = match self.places.concerned(W::account(question)) {
+            None => (&self.generations[..], Vec::new()),
+            Some(places) => (&[][..], places),
+        };
+        let some = some.into_iter().filter_map(|place| self.generations.get(place));
+        all.iter().chain(some).filter(move |one| W::serves(&one.binding, question))
+    }
+
     /// References of its policies to names that do not exist at present.
     pub(crate) fn unknown(&self) -> Vec<UnknownReference> {
         let of = |one: &Arc<Generation<W>>| {
@@ -113,7 +135,7 @@ impl<W: World> Chain<W> {
                 name: one.name,
             })
         };
-        self.0.iter().flat_map(of).collect()
+        self.generations.iter().flat_map(of).collect()
     }
 
     /// Asks each plugin until one decides. A fault ends the evaluation unless the binding says `pass`.
@@ -138,7 +160,7 @@ impl<W: World> Chain<W> {
         strict: impl Fn(&Arc<Generation<W>>) -> bool,
     ) -> ChainOutcome<W> {
         let mut evaluation = Evaluation { question, now, message_id, earlier: None, fault: None, call: None };
-        for generation in self.0.iter().filter(|one| W::serves(&one.binding, question)) {
+        for generation in self.concerned(question) {
             evaluation.call = reporter.begin_call();
             let answer = generation.ask(question, evaluation.earlier.as_ref(), now, call_log);
             if let Some(outcome) = evaluation.next(generation, answer, call_log, reporter, strict(generation))
@@ -151,9 +173,13 @@ impl<W: World> Chain<W> {
 
     pub(crate) fn undecided(
         &self,
-        Evaluation { earlier, fault, .. }: Evaluation<'_, '_, W>,
+        Evaluation { question, earlier, fault, .. }: Evaluation<'_, '_, W>,
     ) -> ChainOutcome<W> {
-        ChainOutcome::Undecided { last: self.0.last().cloned(), fault, answer: earlier }
+        ChainOutcome::Undecided {
+            last: self.concerned(question).next_back().cloned(),
+            fault,
+            answer: earlier,
+        }
     }
 
     /// Asks each plugin until one decides, without effects: counts nothing and reports no faults. Calls `each` with
@@ -165,7 +191,7 @@ impl<W: World> Chain<W> {
         mut each: impl FnMut(&Arc<PluginVersion>, &Result<W::Answer, Fault>),
     ) -> ChainOutcome<W> {
         let (mut earlier, mut last_fault) = (None, None);
-        for generation in self.0.iter().filter(|one| W::serves(&one.binding, question)) {
+        for generation in self.concerned(question) {
             let outcome = generation.ask(question, earlier.as_ref(), now, &mut HostCallLog::Preview);
             each(&generation.by, &outcome);
             match outcome {
@@ -181,28 +207,30 @@ impl<W: World> Chain<W> {
                 Err(fault) => return ChainOutcome::Fault(fault, generation.clone()),
             }
         }
-        ChainOutcome::Undecided { last: self.0.last().cloned(), fault: last_fault, answer: earlier }
+        let last = self.concerned(question).next_back().cloned();
+        ChainOutcome::Undecided { last, fault: last_fault, answer: earlier }
     }
 
     /// Prepares as many warm instances as another chain had.
     pub(crate) fn warm_like(&self, other: &Self) {
-        let most = other.0.iter().map(|one| one.peak_concurrency()).max().unwrap_or_default();
-        self.0.iter().for_each(|one| one.warm(most));
+        let most = other.generations.iter().map(|one| one.peak_concurrency()).max().unwrap_or_default();
+        self.generations.iter().for_each(|one| one.warm(most));
     }
 
     /// Whether a binding of the chain is asked the question.
     pub(crate) fn serves(&self, question: W::Question<'_>) -> bool {
-        self.0.iter().any(|one| W::serves(&one.binding, question))
+        self.concerned(question).next().is_some()
     }
 
     /// The generation that is asked the question first.
     pub(crate) fn serving(&self, question: W::Question<'_>) -> Option<&Arc<Generation<W>>> {
-        self.0.iter().find(|one| W::serves(&one.binding, question))
+        self.concerned(question).next()
     }
 
     /// Whether a generation is part of the chain.
     pub(crate) fn contains(&self, generation: &Arc<Generation<W>>) -> bool {
-        self.0.iter().any(|one| Arc::ptr_eq(one, generation))
+        let is_member = || self.generations.iter().any(|one| Arc::ptr_eq(one, generation));
+        self.places.contains(generation).unwrap_or_else(is_member)
     }
 }
 

@@ -431,7 +431,7 @@ impl DryRun {
     /// The plugin's fault.
     pub fn settle(&self, settlements: &[Settlement], now: Timestamp) -> Result<Result<(), String>, Fault> {
         match &self.chain {
-            DryRunChain::Biller(chain) => match chain.0.first() {
+            DryRunChain::Biller(chain) => match chain.generations.first() {
                 Some(biller) => biller.settle(settlements, now),
                 None => Err(wrong_hook_fault()),
             },

@@ -146,14 +146,38 @@ pub enum HookError {
     #[error("the binding of {0} serves no peer: name its [[plugin-peer]] in `peers`")]
     WithoutPeers(String),
     /// A binding of another hook with peers.
-    #[error("bindings of the {0} hook have no `peers`: only those of the hook peer have them")]
+    #[error(
+        "this binding of the {0} hook has no `peers`: only those of the hook peer and routers of tenants have them"
+    )]
     ServesNoPeers(&'static str),
+    /// A binding of another hook than `router` with a tenant.
+    #[error("bindings of the {0} hook serve no `tenant`: only routers do")]
+    ServesNoTenants(&'static str),
+    /// A binding serves an unknown tenant.
+    #[error(
+        "`tenant` names {0:?}, which is not a [[tenant]] of the configuration. Add the tenant first, or force it (`\"force\": true`, \
+         `--force`): the plugin is asked nothing until the tenant exists"
+    )]
+    UnknownTenant(String),
+    /// The policy document of a tenant's router names peers to which it may not forward.
+    #[error(
+        "the policy of {plugin} for tenant {tenant} names {names}, to which its binding does not let it forward. Add them to `peers`, \
+         or force it (`\"force\": true`, `--force`)"
+    )]
+    PeersNotAllowed {
+        /// The plugin.
+        plugin: String,
+        /// The tenant.
+        tenant: String,
+        /// The peers.
+        names: String,
+    },
     /// A peer with two bindings.
     #[error("peer {0:?} is served by two bindings: leave it in one of them")]
     PeerTwice(String),
     /// A binding serves an unknown peer.
     #[error(
-        "`peers` names {0:?}, which is not in the configuration. Add the [[plugin-peer]] first, or force it (`\"force\": true`, \
+        "`peers` names {0:?}, which is not in the configuration. Add the peer first, or force it (`\"force\": true`, \
          `--force`)"
     )]
     ServesUnknownPeer(String),

@@ -1,7 +1,6 @@
 //! A generation: one plugin version running with one policy document, its warm instances, limits and counts.
 
 use crate::call_counts::{AtomicCallCounts, CallCounts};
-use crate::contract::WitVersion;
 use crate::fault::{Fault, FaultKind, FaultWatch, INSTANCE_LIMIT_REACHED};
 use crate::fault_examples::{FailedQuestion, FaultDetails};
 use crate::guest_function::{Configure, Exports, GuestFunction};
@@ -11,12 +10,14 @@ use crate::host_calls::{
     CurrentMessage, GenerationContext, HostCallCounts, HostServices, InstanceState, Purpose, log,
     tables::Digits, tables::PluginTables,
 };
-use crate::library::StoredComponent;
+use crate::linked_component::LinkedComponent;
 use crate::memory_limits::MemoryLimits;
 use crate::policy_reference::PolicyReference;
 use crate::profile::{self, Profiler};
 use crate::runtime::{Runtime, TICK};
+use crate::tenant_costs::{TenantCost, TenantCosts};
 use crate::text_limits::{MAX_REASON_OCTETS, truncate};
+use crate::warm_instances::WarmInstances;
 use crate::worlds::World;
 use crate::{HookError, deadline};
 use api::{Binding, InstanceUse, PolicyReferenceKind};
@@ -24,9 +25,7 @@ use arc_swap::ArcSwap;
 use model::{Directory, PeerId, PluginVersion, Timestamp};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use wasmtime::component::InstancePre;
 use wasmtime::{PoolConcurrencyLimitError, Store, StoreLimitsBuilder, UpdateDeadline};
 
 /// Host memory of one table row while it is copied, in octets: the record and a key of 30 digits.
@@ -55,20 +54,8 @@ pub(crate) struct HostEnvironment {
     pub(crate) directory: Arc<ArcSwap<Directory>>,
     /// The default peer for messages to our own subscribers.
     pub(crate) home: Option<PeerId>,
-}
-
-/// Idle instances, ready for calls.
-struct IdlePool<W: World> {
-    waiting: Vec<Instance<W>>,
-    /// Maximum number of idle instances so far, which is the peak number of concurrent calls.
-    peak: usize,
-}
-
-impl<W: World> IdlePool<W> {
-    fn push(&mut self, instance: Instance<W>) {
-        self.waiting.push(instance);
-        self.peak = self.peak.max(self.waiting.len());
-    }
+    /// What the plugins of each tenant cost.
+    pub(crate) tenant_costs: Arc<TenantCosts>,
 }
 
 pub(crate) struct Generation<W: World> {
@@ -77,8 +64,7 @@ pub(crate) struct Generation<W: World> {
     pub(crate) environment: HostEnvironment,
     pub(crate) watch: FaultWatch,
     context: Arc<GenerationContext>,
-    pre: InstancePre<InstanceState>,
-    version: WitVersion,
+    component: Arc<LinkedComponent>,
     /// The plugin takes many questions at a time.
     pub(crate) takes_batches: bool,
     engine: wasmtime::Engine,
@@ -89,10 +75,10 @@ pub(crate) struct Generation<W: World> {
     tables: Arc<PluginTables>,
     /// Names of the appliance's objects in the policy document.
     references: Vec<PolicyReference>,
-    idle: Mutex<IdlePool<W>>,
-    /// Replaced, and kept for a quick rollback: one instance is enough.
-    retired: AtomicBool,
+    warm: Arc<WarmInstances<W>>,
     pub(crate) counts: AtomicCallCounts,
+    /// What its calls cost the tenant that it serves.
+    tenant_cost: Option<Arc<TenantCost>>,
     /// Why it exceeded its fault tolerance.
     fault_reason: Mutex<Option<String>>,
 }
@@ -101,18 +87,21 @@ impl<W: World> Generation<W> {
     /// Starts a binding: instantiates, configures and self-checks the plugin. It serves no traffic yet.
     pub(crate) fn start(
         runtime: &Runtime,
-        stored: &StoredComponent,
+        component: Arc<LinkedComponent>,
         binding: Binding,
         environment: HostEnvironment,
         purpose: Purpose,
     ) -> Result<Self, HookError> {
-        let pre = runtime.link(&stored.component).map_err(|error| HookError::Broken(format!("{error:#}")))?;
         let by = Arc::new(PluginVersion { plugin: binding.plugin.clone(), version: binding.version.clone() });
         let context = Arc::new(GenerationContext::new(&binding, purpose, &environment.services)?);
         let call_ticks = match runtime.profiler {
             Some(_) => profile::NEXT_TICK,
             None => ticks(binding.deadline / 2),
         };
+        let share = binding.tenant.is_some().then(|| runtime.tenant_instances.clone());
+        let serves = matches!(purpose, Purpose::Serve | Purpose::ServeUnchecked);
+        let tenant = binding.tenant.as_deref().filter(|_| serves);
+        let tenant_cost = tenant.map(|tenant| environment.tenant_costs.of(tenant));
         let mut generation = Self {
             tables: Arc::new(PluginTables::new(binding.table_rows)),
             binding: Arc::new(binding),
@@ -120,15 +109,14 @@ impl<W: World> Generation<W> {
             environment,
             watch: FaultWatch::default(),
             context,
-            pre,
-            version: stored.wit,
+            component,
             takes_batches: false,
             engine: runtime.engine.clone(),
             call_ticks,
             profiler: runtime.profiler.clone(),
             references: Vec::new(),
-            idle: Mutex::new(IdlePool { waiting: Vec::new(), peak: 0 }),
-            retired: AtomicBool::new(false),
+            warm: WarmInstances::new(share),
+            tenant_cost,
             counts: AtomicCallCounts::default(),
             fault_reason: Mutex::default(),
         };
@@ -155,7 +143,7 @@ impl<W: World> Generation<W> {
             generation.binding.instance == InstanceUse::Warm && W::takes_batches(&first.guest);
         generation.references = std::mem::take(&mut first.store.data_mut().references).into_iter().collect();
         if generation.binding.instance == InstanceUse::Warm {
-            generation.idle.lock().push(first);
+            generation.warm.add(first);
         }
         Ok(generation)
     }
@@ -221,9 +209,13 @@ impl<W: World> Generation<W> {
         if let Some(profiler) = &self.profiler {
             profiler.attach(&mut store, call, configuration);
         }
-        let instantiated = self.pre.instantiate(&mut store).and_then(|instance| {
-            let exports =
-                &mut Exports { store: &mut store, instance, interface: W::INTERFACE, version: self.version };
+        let instantiated = self.component.pre.instantiate(&mut store).and_then(|instance| {
+            let exports = &mut Exports {
+                store: &mut store,
+                instance,
+                interface: W::INTERFACE,
+                version: self.component.wit,
+            };
             Ok((GuestFunction::<Configure>::find(exports)?, W::guest(exports)?))
         });
         let (configure, guest) = instantiated.map_err(|error| {
@@ -274,7 +266,7 @@ impl<W: World> Generation<W> {
         let started = Instant::now();
         let answer = self.work(now, call_log, work);
         if !matches!(call_log, HostCallLog::Preview) {
-            self.counts.call(started.elapsed(), answer.as_ref().err());
+            self.count_call(started.elapsed(), answer.as_ref().err());
         }
         answer
     }
@@ -294,7 +286,7 @@ impl<W: World> Generation<W> {
     /// An instance for one call, or for one batch of calls.
     pub(crate) fn take_instance(&self) -> Result<Instance<W>, Fault> {
         let warm = match self.binding.instance {
-            InstanceUse::Warm => self.idle.lock().waiting.pop(),
+            InstanceUse::Warm => self.warm.take(),
             InstanceUse::PerCall => None,
         };
         match warm {
@@ -346,10 +338,7 @@ impl<W: World> Generation<W> {
             state.message = CurrentMessage::default();
             state.destination = Digits::NONE;
             state.peer = None;
-            let mut idle = self.idle.lock();
-            if idle.waiting.is_empty() || !self.retired.load(Relaxed) {
-                idle.push(instance);
-            }
+            self.warm.put_back(instance);
         }
     }
 
@@ -364,33 +353,45 @@ impl<W: World> Generation<W> {
         FaultDetails { by: self.by.clone(), binding: self.binding.clone(), at, fault, question, host_answers }
     }
 
-    /// Retires the generation after its replacement: keeps one instance for a rollback and frees the others.
+    /// Retires the generation after its replacement: see [`WarmInstances::retire`].
     pub(crate) fn retire(&self) {
-        self.retired.store(true, Relaxed);
-        self.idle.lock().waiting.truncate(1);
+        self.warm.retire();
+    }
+
+    /// Counts a call and its time.
+    pub(crate) fn count_call(&self, taken: Duration, fault: Option<&Fault>) {
+        self.counts.call(taken, fault);
+        if let Some(cost) = &self.tenant_cost {
+            cost.call(taken, fault);
+        }
+    }
+
+    /// Its component.
+    pub(crate) fn component(&self) -> &LinkedComponent {
+        &self.component
     }
 
     /// Peak number of concurrent calls.
     pub(crate) fn peak_concurrency(&self) -> usize {
-        self.idle.lock().peak
+        self.warm.peak()
     }
 
     /// Makes instances until `target` are idle, within the instance limit and [`MAX_WARM_TIME`], so that the first
     /// calls do not wait for `configure`.
     pub(crate) fn warm(&self, target: usize) {
-        if self.binding.instance == InstanceUse::PerCall {
+        if self.binding.instance == InstanceUse::PerCall || self.warm.are_on_demand() {
             return;
         }
         let started = Instant::now();
-        while self.idle.lock().waiting.len() < target && started.elapsed() < MAX_WARM_TIME {
+        while self.warm.len() < target && started.elapsed() < MAX_WARM_TIME {
             let Ok(instance) = self.instance() else { return };
-            self.idle.lock().push(instance);
+            self.warm.add(instance);
         }
     }
 
     /// Puts a retired generation back into service.
     pub(crate) fn reactivate(&self) {
-        self.retired.store(false, Relaxed);
+        self.warm.reactivate();
     }
 
     /// Whether a log line about this plugin is within its budget. Faults and the plugin's own lines share the budget.
@@ -400,6 +401,13 @@ impl<W: World> Generation<W> {
 
     pub(crate) fn counts(&self) -> CallCounts {
         CallCounts { lines_left_out: self.context.log_budget.dropped(), ..self.counts.read() }
+    }
+
+    /// Names of peers in the policy document of a tenant's binding, to which it may not forward.
+    pub(crate) fn peers_not_allowed(&self) -> Vec<&str> {
+        let peers = self.references.iter().filter(|one| one.kind == PolicyReferenceKind::Peer);
+        let names = peers.map(|one| one.name.as_str());
+        names.filter(|peer| !self.context.may_use_peer(peer)).collect()
     }
 
     /// Records why the generation exceeded its fault tolerance.

@@ -4,24 +4,28 @@ mod calls;
 mod rollback;
 mod trial;
 
-use crate::binding::{check_peers, missing_grants};
+use crate::binding::{check_tenants_and_peers, missing_grants};
 use crate::chain::Chain;
 use crate::fault_reporter::FaultReporter;
 use crate::generation::{Generation, HostEnvironment};
-use crate::hook_state::{HookState, MAX_HISTORY, add_event, store_state};
+use crate::hook_state::{HookState, add_event, store_state};
 use crate::hook_status::{CandidateState, HookStatus, PluginCounts};
 use crate::host_calls::Purpose;
 use crate::library::Library;
+use crate::linked_component::{LinkedComponents, VerifiedComponents};
 use crate::policy_reference::ActivationConditions;
+use crate::running_generations::RunningGenerations;
 use crate::runtime::Runtime;
 use crate::shadow::Shadow;
+use crate::tenant_bindings::describe_chain;
 use crate::worlds::World;
-use crate::{HookError, contract, policy_reference, used_grants};
+use crate::{HookError, policy_reference, used_grants};
 use api::{Binding, BindingChange, BindingRecord, OnFault};
 use arc_swap::ArcSwap;
 use model::Timestamp;
 use parking_lot::Mutex;
 use rollback::log_rollback;
+use rustc_hash::FxHashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,6 +37,7 @@ pub(crate) struct HookDeps {
     pub(crate) library: Arc<Library>,
     pub(crate) environment: HostEnvironment,
     pub(crate) reporter: FaultReporter,
+    pub(crate) components: LinkedComponents,
 }
 
 struct LiveChain<W: World> {
@@ -86,7 +91,7 @@ impl<W: World> HookSlot<W> {
             path,
             live: ArcSwap::from_pointee(LiveChain {
                 record: state.records.last().cloned().unwrap_or(unbound),
-                chain: Chain(Vec::new()),
+                chain: Chain::new(Vec::new()),
                 candidate: None,
             }),
             state: Mutex::new(state),
@@ -115,7 +120,8 @@ impl<W: World> HookSlot<W> {
         Ok(slot)
     }
 
-    /// Starts a generation for each binding. Reuses generations of `running` that have the same binding.
+    /// Starts a generation for each binding. Reuses generations of `running` that have the same binding, and those of tenants in the
+    /// live chain: there may be a thousand, and a change concerns few of them.
     fn start(
         &self,
         bindings: &[Binding],
@@ -143,43 +149,47 @@ impl<W: World> HookSlot<W> {
                 return Err(HookError::PluginTwice(twice.plugin.clone()));
             }
         }
+        check_tenants_and_peers::<W>(bindings)?;
         let deps = &self.deps;
+        let live = self.live.load();
+        let serves = matches!(purpose, Purpose::Serve | Purpose::ServeUnchecked);
+        let is_kept =
+            |one: &&Arc<Generation<W>>| serves && one.binding.tenant.is_some() && !one.watch.tripped();
+        let kept = live.chain.generations.iter().filter(is_kept);
+        let running = RunningGenerations::of(running.iter().chain(kept));
+        let mut verified = VerifiedComponents::default();
         let generations = bindings.iter().map(|binding| {
             if let OnFault::Peer(peer) = &binding.on_fault
                 && deps.environment.directory.load().id(peer).is_none()
             {
                 return Err(HookError::UnknownPeer(peer.clone()));
             }
-            if let Some(running) = running.iter().find(|generation| generation.has_binding(binding)) {
+            if let Some(running) = running.find(binding) {
                 return Ok(running.clone());
             }
-            let compiled = deps.library.compiled(
-                &deps.runtime.engine,
-                &binding.plugin,
-                &binding.version,
-                &binding.sha256,
-            )?;
-            if compiled.hook != W::HOOK {
+            let component = deps.components.get((&deps.library, &deps.runtime), binding, &mut verified)?;
+            if component.hook != W::HOOK {
                 return Err(HookError::WrongHook {
                     plugin: binding.plugin.clone(),
                     version: binding.version.clone(),
-                    serves: compiled.hook.name(),
+                    serves: component.hook.name(),
                     wanted: W::HOOK.name(),
                 });
             }
             let environment = deps.environment.clone();
-            Generation::start(&deps.runtime, &compiled, binding.clone(), environment, purpose).map(Arc::new)
+            Generation::start(&deps.runtime, component, binding.clone(), environment, purpose).map(Arc::new)
         });
-        let chain = Chain(generations.collect::<Result<Vec<_>, _>>()?);
-        check_peers(W::HOOK, bindings)?;
-        Ok(chain)
+        Ok(Chain::new(generations.collect::<Result<Vec<_>, _>>()?))
     }
 
     /// Refuses plugins that would only fail: a policy names something unknown, or a component imports something that is
-    /// not granted.
+    /// not granted. What is wrong with the live binding of one tenant does not hinder a change of another's.
     fn check_names_and_grants(&self, chain: &Chain<W>) -> Result<(), HookError> {
         let directory = self.deps.environment.directory.load();
-        for one in &chain.0 {
+        let live = self.live.load();
+        let is_checked =
+            |one: &&Arc<Generation<W>>| one.binding.tenant.is_none() || !live.chain.contains(one);
+        for one in chain.generations.iter().filter(is_checked) {
             if let Some(peer) = one.binding.peers.iter().find(|peer| directory.id(peer).is_none()) {
                 return Err(HookError::ServesUnknownPeer(peer.clone()));
             }
@@ -191,10 +201,10 @@ impl<W: World> HookSlot<W> {
                     names: policy_reference::format_references(&unknown),
                 });
             }
-            let engine = &self.deps.runtime.engine;
-            let compiled = self.deps.library.compiled(engine, &plugin, &version, &one.binding.sha256)?;
-            let mut imports =
-                missing_grants(&one.binding.grants, &contract::imports(engine, &compiled.component));
+            if let Some(tenant) = &one.binding.tenant {
+                self.check_tenant(tenant, one)?;
+            }
+            let mut imports = missing_grants(&one.binding.grants, &one.component().imports);
             if !imports.is_empty()
                 && let Ok(schema) = self.deps.library.policy_schema(&plugin, &version)
             {
@@ -207,9 +217,34 @@ impl<W: World> HookSlot<W> {
         Ok(())
     }
 
+    fn check_tenant(&self, tenant: &str, generation: &Generation<W>) -> Result<(), HookError> {
+        if !self.deps.environment.services.tenant_lines.has(tenant) {
+            return Err(HookError::UnknownTenant(tenant.to_owned()));
+        }
+        match generation.peers_not_allowed() {
+            peers if peers.is_empty() => Ok(()),
+            peers => Err(HookError::PeersNotAllowed {
+                plugin: generation.by.plugin.clone(),
+                tenant: tenant.to_owned(),
+                names: peers.join(", "),
+            }),
+        }
+    }
+
     /// Sets the full SHA-256 of the component in each binding that has none.
     fn pin_digests(&self, mut bindings: Vec<Binding>) -> Result<Vec<Binding>, HookError> {
-        bindings.iter_mut().try_for_each(|binding| self.deps.library.pin(binding))?;
+        // Each component is read once.
+        let mut pinned: FxHashMap<(String, String), (String, String)> = FxHashMap::default();
+        for binding in bindings.iter_mut().filter(|binding| binding.sha256.is_empty()) {
+            let named = (binding.plugin.clone(), binding.version.clone());
+            match pinned.get(&named) {
+                Some(known) => (binding.version, binding.sha256) = known.clone(),
+                None => {
+                    self.deps.library.pin(binding)?;
+                    pinned.insert(named, (binding.version.clone(), binding.sha256.clone()));
+                }
+            }
+        }
         Ok(bindings)
     }
 
@@ -274,7 +309,7 @@ impl<W: World> HookSlot<W> {
     /// Removes all plugins from the hook.
     pub(crate) fn unbind(&self, now: Timestamp) -> Result<BindingRecord, HookError> {
         let _lock = self.change_lock.lock();
-        self.replace_live(now, Vec::new(), Chain(Vec::new()), BindingChange::Unbound, None)
+        self.replace_live(now, Vec::new(), Chain::new(Vec::new()), BindingChange::Unbound, None)
     }
 
     /// Stores the change and replaces the live chain. `rollback_reason` is set for an automatic rollback and is stored
@@ -295,15 +330,14 @@ impl<W: World> HookSlot<W> {
             change,
             rollback_reason: None,
         };
-        let names: Vec<String> =
-            record.chain.iter().map(|binding| format!("{} {}", binding.plugin, binding.version)).collect();
+        let names = describe_chain(&record.chain);
         let (kind, what) = match change {
-            BindingChange::Activated => ("activated", names.join(", ")),
-            BindingChange::Promoted => ("promoted", names.join(", ")),
-            BindingChange::RolledBack => ("rolled-back", names.join(", ")),
+            BindingChange::Activated => ("activated", names),
+            BindingChange::Promoted => ("promoted", names),
+            BindingChange::RolledBack => ("rolled-back", names),
             BindingChange::RolledBackAutomatically => (
                 "rolled-back-by-itself",
-                format!("to {}: {}", names.join(", "), rollback_reason.as_deref().unwrap_or_default()),
+                format!("to {names}: {}", rollback_reason.as_deref().unwrap_or_default()),
             ),
             BindingChange::Unbound => ("unbound", String::new()),
         };
@@ -313,22 +347,20 @@ impl<W: World> HookSlot<W> {
             if let (Some(last), Some(why)) = (state.records.last_mut(), rollback_reason) {
                 last.rollback_reason = Some(why);
             }
-            state.records.push(record.clone());
-            let surplus = state.records.len().saturating_sub(MAX_HISTORY);
-            state.records.drain(..surplus);
+            state.add_record(record.clone());
             state.candidate = candidate.as_ref().map(|candidate| candidate.record.clone());
             add_event(state, now, kind, what);
         })?;
         if let Some(ended_trial) = ended_trial {
             self.drop_shadow_counters(&ended_trial.record);
         }
-        chain.0.iter().for_each(|one| one.reactivate());
+        chain.generations.iter().for_each(|one| one.reactivate());
         let new = Arc::new(LiveChain { record: record.clone(), chain, candidate });
         let old = self.live.swap(new.clone());
         let in_candidate =
             |one| new.candidate.as_ref().is_some_and(|candidate| candidate.chain.contains(one));
         old.chain
-            .0
+            .generations
             .iter()
             .filter(|one| !new.chain.contains(one) && !in_candidate(one))
             .for_each(|one| one.retire());
@@ -353,7 +385,7 @@ impl<W: World> HookSlot<W> {
 
     /// Whether the hook has a live plugin.
     pub(crate) fn is_bound(&self) -> bool {
-        !self.live.load().chain.0.is_empty()
+        !self.live.load().chain.generations.is_empty()
     }
 
     pub(crate) fn history(&self) -> Vec<BindingRecord> {
@@ -392,6 +424,11 @@ impl<W: World> HookSlot<W> {
 }
 
 fn counts<W: World>(chain: &Chain<W>, live: bool) -> Vec<PluginCounts> {
-    let one = |one: &Arc<Generation<W>>| PluginCounts { by: one.by.clone(), live, counts: one.counts() };
-    chain.0.iter().map(one).collect()
+    let one = |one: &Arc<Generation<W>>| PluginCounts {
+        by: one.by.clone(),
+        tenant: one.binding.tenant.as_deref().map(Into::into),
+        live,
+        counts: one.counts(),
+    };
+    chain.generations.iter().map(one).collect()
 }

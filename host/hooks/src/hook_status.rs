@@ -28,6 +28,8 @@ pub struct CandidateState {
 pub struct PluginCounts {
     /// The plugin version.
     pub by: Arc<PluginVersion>,
+    /// The tenant that it serves; `None`: all.
+    pub tenant: Option<Arc<str>>,
     /// Whether it is in the live chain.
     pub live: bool,
     /// The counts.

@@ -18,10 +18,12 @@ use crate::hook_status::{HookStatus, PluginCounts};
 use crate::host_call_log::HostCallLog;
 use crate::host_calls::HostServices;
 use crate::library::{Library, VersionInfo};
+use crate::linked_component::LinkedComponents;
 use crate::policy_reference::ActivationConditions;
 use crate::profile::Profiler;
 use crate::runtime::Runtime;
 use crate::signature::Trust;
+use crate::tenant_costs::TenantCalls;
 use crate::worlds::{
     Biller, Decision, DeliveryPolicy, FrontEnd, Lookup as LookupWorld, NumberAnswer, Peer, Receipt, Resolver,
     Router, Screen, ScreenDecision,
@@ -31,6 +33,7 @@ use api::{Binding, BindingRecord, FaultyVersion};
 use arc_swap::ArcSwap;
 use codec::ContentCipher;
 use model::{Directory, Hook, PeerId, PluginVersion, Timestamp};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -182,8 +185,14 @@ impl Hooks {
         let deps = Arc::new(HookDeps {
             runtime: Arc::new(runtime),
             library: Arc::new(library),
-            environment: HostEnvironment { services: Arc::new(services), directory, home: options.home },
+            environment: HostEnvironment {
+                services: Arc::new(services),
+                directory,
+                home: options.home,
+                tenant_costs: Arc::default(),
+            },
             reporter,
+            components: LinkedComponents::default(),
         });
         let hooks = Arc::new(Self {
             screen: HookSlot::open(deps.clone())?,
@@ -411,6 +420,12 @@ impl Hooks {
     #[must_use]
     pub fn counts(&self, hook: Hook) -> Vec<PluginCounts> {
         with_slot!(self, hook, slot => slot.counts())
+    }
+
+    /// What the plugins of each tenant cost, for tenants with bindings.
+    #[must_use]
+    pub fn tenant_calls(&self) -> BTreeMap<Arc<str>, TenantCalls> {
+        self.deps.environment.tenant_costs.read()
     }
 
     /// All stored plugin versions.

@@ -322,14 +322,8 @@ impl Library {
         std::fs::read(self.component(plugin, version).with_extension("debug")).ok()
     }
 
-    /// The compiled component of a version. If the binding has a digest (`sha256`), the component must match it.
-    pub(crate) fn compiled(
-        &self,
-        engine: &Engine,
-        plugin: &str,
-        version: &str,
-        sha256: &str,
-    ) -> Result<StoredComponent, HookError> {
+    /// The octets of a version that may serve. If the binding has a digest (`sha256`), the component must match it.
+    pub(crate) fn verified(&self, plugin: &str, version: &str, sha256: &str) -> Result<Vec<u8>, HookError> {
         let path = self.component(plugin, version);
         let octets = self.octets(plugin, version, sha256)?;
         // If signatures are required, a version that was stored without one may not serve. If not, a live version
@@ -338,8 +332,29 @@ impl Library {
             let signature = std::fs::read_to_string(path.with_extension("sig")).ok();
             self.trust.verify(&octets, signature.as_deref())?;
         }
+        Ok(octets)
+    }
+
+    /// The compiled component of a version. If the binding has a digest (`sha256`), the component must match it.
+    pub(crate) fn compiled(
+        &self,
+        engine: &Engine,
+        plugin: &str,
+        version: &str,
+        sha256: &str,
+    ) -> Result<StoredComponent, HookError> {
+        self.compile_stored(engine, version, &self.verified(plugin, version, sha256)?)
+    }
+
+    /// The compiled component of verified octets.
+    pub(crate) fn compile_stored(
+        &self,
+        engine: &Engine,
+        version: &str,
+        octets: &[u8],
+    ) -> Result<StoredComponent, HookError> {
         let (folder, priority) = (self.artefact_folder(), self.priority());
-        let component = crate::artefact::load_or_compile(&folder, engine, version, &octets, priority)?;
+        let component = crate::artefact::load_or_compile(&folder, engine, version, octets, priority)?;
         let (hook, wit) = contract::identify(engine, &component)?;
         Ok(StoredComponent { component, hook, wit })
     }

@@ -5,6 +5,7 @@ use crate::bindings::host::All;
 use crate::contract::WitVersion;
 use crate::host_calls::{InstanceState, previous};
 use crate::profile::{self, Profiler};
+use crate::tenant_instances::TenantInstances;
 use crate::wasi;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub(crate) struct Runtime {
     linker: Linker<InstanceState>,
     /// Samples the calls of all instances.
     pub(crate) profiler: Option<Arc<Profiler>>,
+    /// The idle instances of tenants' bindings: at most half of all instances.
+    pub(crate) tenant_instances: Arc<TenantInstances>,
     _alive: Arc<()>,
 }
 
@@ -84,7 +87,9 @@ impl Runtime {
             profile::link(&mut linker, profiler).map_err(|error| failed(&error))?;
             profiler.watch(&engine);
         }
-        Ok(Self { linker, profiler, engine, _alive: alive })
+        let limit = usize::try_from(instances / 2).unwrap_or(usize::MAX);
+        let tenant_instances = Arc::new(TenantInstances::new(limit));
+        Ok(Self { linker, profiler, tenant_instances, engine, _alive: alive })
     }
 
     /// Links a component.

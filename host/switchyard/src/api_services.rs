@@ -209,7 +209,11 @@ impl DaemonServices {
             cluster: Arc::new(ClusterService(parts.leading)),
             metrics_folder: parts.backups.data.join(METRICS_FOLDER),
             backups: Arc::new(parts.backups),
-            tenants: Arc::new(TenantService { tree: parts.tenants.clone(), core: parts.core.clone() }),
+            tenants: Arc::new(TenantService {
+                tree: parts.tenants.clone(),
+                core: parts.core.clone(),
+                hooks: parts.routing.hooks.clone(),
+            }),
             tuning: parts.tuning,
             operate_client: Arc::new(socket.map(|socket| OperateClient::at(Path::new(&socket)))),
             core,

@@ -7,8 +7,9 @@ use model::Hook;
 use std::time::Duration;
 
 /// The chain described by a request: `chain`, or a single binding. With `position`, the binding is inserted into the
-/// live chain, replacing one of the same plugin. A binding with peers takes them over, and the others keep theirs. Missing fields
-/// come from the live binding of the plugin.
+/// live chain, replacing one of the same plugin for the same tenant. Without it, a tenant's binding takes the place of the one that it
+/// replaces, or comes first, and a binding of the carrier replaces all others of the carrier. A binding of the hook `peer` takes its
+/// peers over, and the others keep theirs. Missing fields come from the live binding of the plugin for the same tenant.
 pub(crate) fn chain(
     request: api::ActivationRequest,
     live_chain: &[Binding],
@@ -18,6 +19,7 @@ pub(crate) fn chain(
         plugin: plugin.unwrap_or_default(),
         version: request.version,
         policy: request.policy,
+        tenant: request.tenant,
         peers: request.peers,
         on_fault: request.on_fault,
         memory: request.memory,
@@ -34,17 +36,20 @@ pub(crate) fn chain(
         return chain.into_iter().map(|one| binding(one, live_chain)).collect();
     }
     let binding = binding(single, live_chain)?;
-    if !binding.peers.is_empty() {
+    if !binding.peers.is_empty() && binding.tenant.is_none() {
         return match position {
             Some(_) => Err(unprocessable("`position` is for chains; bindings of peers have no order")),
             None => Ok(take_over(binding, live_chain)),
         };
     }
-    let Some(position) = position else { return Ok(vec![binding]) };
-    let mut all: Vec<Binding> =
-        live_chain.iter().filter(|other| other.plugin != binding.plugin).cloned().collect();
-    let position = usize::try_from(position).unwrap_or(usize::MAX).min(all.len());
-    all.insert(position, binding);
+    let is_same = |other: &Binding| other.plugin == binding.plugin && other.tenant == binding.tenant;
+    let position = match (position, &binding.tenant) {
+        (Some(position), _) => usize::try_from(position).unwrap_or(usize::MAX),
+        (None, Some(_)) => live_chain.iter().position(is_same).unwrap_or(0),
+        (None, None) => return Ok(hooks::with_tenants_of(live_chain, vec![binding])),
+    };
+    let mut all: Vec<Binding> = live_chain.iter().filter(|other| !is_same(other)).cloned().collect();
+    all.insert(position.min(all.len()), binding);
     Ok(all)
 }
 
@@ -67,8 +72,11 @@ pub(crate) fn for_hook(request: api::ActivationRequest, hook: Hook) -> api::Acti
 
 fn binding(request: api::BindingRequest, live_chain: &[Binding]) -> Result<Binding, Problem> {
     let serves = |live: &&Binding, peers: &[String]| live.peers.iter().any(|peer| peers.contains(peer));
-    let mut same_plugin = live_chain.iter().filter(|binding| binding.plugin == request.plugin);
+    let mut same_plugin = live_chain
+        .iter()
+        .filter(|binding| binding.plugin == request.plugin && binding.tenant == request.tenant);
     let live = match &request.peers {
+        _ if request.tenant.is_some() => same_plugin.next(),
         Some(peers) => same_plugin.clone().find(|live| serves(live, peers)).or_else(|| same_plugin.next()),
         None => {
             let live = same_plugin.next();
@@ -100,6 +108,7 @@ fn binding(request: api::BindingRequest, live_chain: &[Binding]) -> Result<Bindi
         version,
         sha256,
         policy: request.policy.unwrap_or(base.policy),
+        tenant: request.tenant,
         peers: request.peers.unwrap_or(base.peers),
         on_fault: request.on_fault.unwrap_or(base.on_fault),
         memory: size(request.memory, base.memory),
@@ -138,6 +147,36 @@ mod tests {
         assert_eq!(chain(request.clone(), &live_chain).unwrap(), [expected]);
         request.chain = Some(Vec::new());
         assert!(chain(request, &live_chain).is_err(), "a chain and a binding");
+    }
+
+    #[test]
+    fn tenants_and_carrier_keep_their_bindings_beside_each_other() {
+        let of = |plugin: &str, tenant: Option<&str>, policy: &str| Binding {
+            tenant: tenant.map(str::to_owned),
+            ..Binding::new(plugin, "96fced7a19c6", policy)
+        };
+        let (guard, router) = (of("guard", None, ""), of("router", None, "carrier"));
+        let north = Binding { peers: vec!["smsc".to_owned()], ..of("router", Some("north"), "north") };
+        let live = [guard.clone(), north.clone(), router.clone()];
+        let request = |tenant: Option<&str>, policy: Option<&str>| api::ActivationRequest {
+            plugin: Some("router".to_owned()),
+            version: Some("96fced7a19c6".to_owned()),
+            tenant: tenant.map(str::to_owned),
+            policy: policy.map(str::to_owned),
+            ..api::ActivationRequest::default()
+        };
+        // In its place, with its peers.
+        let changed = Binding { policy: "new".to_owned(), ..north.clone() };
+        let expected = [guard.clone(), changed, router.clone()];
+        assert_eq!(chain(request(Some("north"), Some("new")), &live).unwrap(), expected);
+        // Another tenant inherits nothing, and comes first.
+        let south = of("router", Some("south"), "");
+        let expected = [south.clone(), guard.clone(), north.clone(), router.clone()];
+        assert_eq!(chain(request(Some("south"), None), &live).unwrap(), expected);
+        let last = api::ActivationRequest { position: Some(9), ..request(Some("south"), None) };
+        assert_eq!(chain(last, &live).unwrap(), [guard, north.clone(), router.clone(), south]);
+        // The carrier's replaces those of the carrier.
+        assert_eq!(chain(request(None, None), &live).unwrap(), [router, north]);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use crate::hook_service::HookService;
 use admin::metrics::{self, MetricsPage};
 use hooks::{CallCounts, FaultKind, HostInterface, PluginCounts};
-use model::Hook;
-use std::collections::BTreeMap;
+use model::{Hook, PluginVersion};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// The host calls of a plugin, by interface; those that it has made.
 pub(crate) fn host_calls(counts: &CallCounts) -> impl Iterator<Item = (&'static str, u64)> {
@@ -12,9 +13,25 @@ pub(crate) fn host_calls(counts: &CallCounts) -> impl Iterator<Item = (&'static 
     named.filter(|(_, count)| *count > 0).map(|(interface, count)| (interface.name(), count))
 }
 
+/// The counts of each version: there may be a thousand bindings of one.
+fn by_version(counts: Vec<PluginCounts>) -> Vec<PluginCounts> {
+    let mut sums: Vec<PluginCounts> = Vec::new();
+    let mut places: HashMap<Arc<PluginVersion>, usize> = HashMap::new();
+    for one in counts {
+        match places.get(&one.by).and_then(|place| sums.get_mut(*place)) {
+            Some(sum) => sum.counts.add(&one.counts),
+            None => {
+                places.insert(one.by.clone(), sums.len());
+                sums.push(one);
+            }
+        }
+    }
+    sums
+}
+
 impl HookService {
     pub(crate) fn write_hook_metrics(&self, page: &mut MetricsPage) {
-        let all = Hook::ALL.map(|hook| (hook.name(), self.routing.hooks.counts(hook)));
+        let all = Hook::ALL.map(|hook| (hook.name(), by_version(self.routing.hooks.counts(hook))));
         let bounds: Vec<f64> = (0..19).map(|power| f64::from(1_u32 << power) / 1e6).collect();
         for (hook, counts) in &all {
             for PluginCounts { by, counts, .. } in counts {
@@ -44,6 +61,16 @@ impl HookService {
                 let labels = [hook, by.plugin.as_str(), by.version.as_str()];
                 page.put(&metrics::HOOK_MEMORY, &labels, counts.memory as f64);
             }
+        }
+        let tenants = self.routing.hooks.tenant_calls();
+        for (tenant, calls) in &tenants {
+            page.put(&metrics::TENANT_PLUGIN_CALLS, &[tenant], calls.calls as f64);
+        }
+        for (tenant, calls) in &tenants {
+            page.put(&metrics::TENANT_PLUGIN_FAULTS, &[tenant], calls.faults as f64);
+        }
+        for (tenant, calls) in &tenants {
+            page.put(&metrics::TENANT_PLUGIN_SECONDS, &[tenant], calls.nanoseconds as f64 / 1e9);
         }
         for hook in Hook::ALL {
             let Some(candidate) = self.routing.hooks.status(hook).candidate else { continue };

@@ -51,6 +51,7 @@ pub(crate) fn host_services(
         quality: Arc::default(),
         account_attributes: Arc::default(),
         peer_secrets: Arc::default(),
+        tenant_lines: Arc::default(),
         decode_text: ports::text::characters,
         replace_text: ports::text::replace,
         counters: Arc::new(Counters::default()),
@@ -93,6 +94,8 @@ pub(crate) fn routing(
     account_attributes.publish(config.account_attributes());
     let peer_secrets = host_services.peer_secrets.clone();
     peer_secrets.publish(config.peer_secrets());
+    let tenant_lines = host_services.tenant_lines.clone();
+    tenant_lines.publish(&config.tenant_tree(), |account| names.id(account));
     let options = HooksOptions { cipher, call_observer, ..hooks_options(config, home) };
     let folder = config.appliance.data.join("plugins");
     let hooks = Hooks::open(&folder, options, directory.clone(), host_services)?;
@@ -123,6 +126,7 @@ pub(crate) fn routing(
         peer_roles,
         account_attributes,
         peer_secrets,
+        tenant_lines,
         plan,
         home,
         directory,

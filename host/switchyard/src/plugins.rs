@@ -37,12 +37,13 @@ pub(crate) fn plugin_version(info: VersionInfo) -> api::PluginVersionView {
 }
 
 fn plugin_counts(counts: &[PluginCounts]) -> Vec<api::PluginCountsView> {
-    let one = |PluginCounts { by, live, counts }: &PluginCounts| {
+    let one = |PluginCounts { by, tenant, live, counts }: &PluginCounts| {
         // In the order of [`FaultKind::ALL`].
         let [trap, deadline, memory, verdict, instance] = counts.faults;
         api::PluginCountsView {
             plugin: by.plugin.clone(),
             version: by.version.clone(),
+            tenant: tenant.as_deref().map(str::to_owned),
             live: *live,
             calls: counts.calls,
             faults: api::PluginFaultCounts { trap, deadline, memory, verdict, instance },

@@ -3,7 +3,7 @@
 use crate::lookups::AppliedLookups;
 use crate::peer_roles::PeerRoles;
 use arc_swap::ArcSwap;
-use hooks::{AccountAttributes, Hooks, LookupStep, PeerSecrets, RoutingStep, ScreeningStep};
+use hooks::{AccountAttributes, Hooks, LookupStep, PeerSecrets, RoutingStep, ScreeningStep, TenantLines};
 use model::{
     Address, Directory, Leg, Message, PeerId, PluginVersion, RejectReason, RoutingDecision, Screening,
     Timestamp, Verdict,
@@ -40,6 +40,8 @@ pub(crate) struct ApplianceRouting {
     /// What plugins are told about accounts; replaced when the configuration changes.
     pub(crate) account_attributes: Arc<AccountAttributes>,
     pub(crate) peer_secrets: Arc<PeerSecrets>,
+    /// The tenants of accounts, for bindings of tenants; replaced when the configuration changes.
+    pub(crate) tenant_lines: Arc<TenantLines>,
     /// The number plan. A number that it assigns to the home network or to a peer is routed there without calling a
     /// router.
     pub(crate) plan: Option<NumberPlan>,

@@ -258,6 +258,7 @@ impl Daemon {
             account_attributes: routing.account_attributes.clone(),
             peer_roles: routing.peer_roles.clone(),
             tenants: tenants.clone(),
+            tenant_lines: routing.tenant_lines.clone(),
             keywords,
             tuning: tuning.clone(),
             access,

@@ -5,14 +5,16 @@ use crate::problems::shutting_down_problem;
 use admin::Problem;
 use api::DayQuotaView;
 use arc_swap::ArcSwap;
+use hooks::Hooks;
 use model::TenantTree;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The tenants of the configuration.
 pub(crate) struct TenantService {
     pub(crate) tree: Arc<ArcSwap<TenantTree>>,
     pub(crate) core: CoreHandle,
+    pub(crate) hooks: Arc<Hooks>,
 }
 
 impl admin::Tenants for TenantService {
@@ -28,5 +30,13 @@ impl admin::Tenants for TenantService {
             day_ends: quota.day_ends.0,
         };
         Ok(quotas.iter().map(|quota| (quota.owner.clone(), view(quota))).collect())
+    }
+
+    fn plugin_calls(&self) -> BTreeMap<Arc<str>, api::CallSumView> {
+        let view = |(tenant, calls): (Arc<str>, hooks::TenantCalls)| {
+            let hooks::TenantCalls { calls, faults, nanoseconds } = calls;
+            (tenant, api::CallSumView { calls, faults, nanoseconds })
+        };
+        self.hooks.tenant_calls().into_iter().map(view).collect()
     }
 }

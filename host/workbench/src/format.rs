@@ -24,8 +24,15 @@ fn plugin_label(plugin: &str, version: &str) -> String {
 }
 
 fn chain_label(chain: &[Binding]) -> String {
-    let labels: Vec<_> =
-        chain.iter().map(|binding| plugin_label(&binding.plugin, &binding.version)).collect();
+    let carriers = chain.iter().filter(|binding| binding.tenant.is_none());
+    let mut labels: Vec<_> =
+        carriers.map(|binding| plugin_label(&binding.plugin, &binding.version)).collect();
+    // There may be a thousand.
+    match chain.len() - labels.len() {
+        0 => {}
+        1 => labels.push("1 binding of a tenant".to_owned()),
+        count => labels.push(format!("{count} bindings of tenants")),
+    }
     if labels.is_empty() { "-".to_owned() } else { labels.join(", ") }
 }
 
@@ -120,7 +127,7 @@ pub(crate) fn hooks(hooks: &[HookStateView]) -> String {
             ));
         }
     }
-    let head = ["HOOK", "ROLE", "PLUGIN", "VERSION", "SINCE", "CALLS", "FAULTS", "MEAN"];
+    let head = ["HOOK", "ROLE", "PLUGIN", "VERSION", "TENANT", "SINCE", "CALLS", "FAULTS", "MEAN"];
     let format = table(&head, &rows);
     if remarks.is_empty() { format } else { format!("{format}\n{remarks}") }
 }
@@ -133,14 +140,18 @@ fn plugins(
     counts: &[PluginCountsView],
 ) -> Vec<Vec<String>> {
     let row = |binding: &Binding| {
-        let counts =
-            counts.iter().find(|counts| counts.plugin == binding.plugin && counts.version == binding.version);
+        let is_of = |counts: &&PluginCountsView| {
+            (&counts.plugin, &counts.version, &counts.tenant)
+                == (&binding.plugin, &binding.version, &binding.tenant)
+        };
+        let counts = counts.iter().find(is_of);
         let mean = counts.and_then(|counts| counts.nanoseconds.checked_div(counts.calls));
         vec![
             hook.to_owned(),
             role.to_owned(),
             value_text(&binding.plugin),
             value_text(&binding.version),
+            value_text(&binding.tenant),
             timestamp(&since),
             number(counts.map_or(0, |counts| counts.calls)),
             number(counts.map_or(0, |counts| counts.faults.total())),
@@ -190,15 +201,20 @@ fn grants(grants: &Grants) -> String {
 pub(crate) fn hook(hook: &HookStateView) -> String {
     let mut format = String::new();
     for binding in &hook.live.chain {
-        format.push_str(&list(&[
-            ("plugin", plugin_label(&binding.plugin, &binding.version)),
+        let mut settings = vec![("plugin", plugin_label(&binding.plugin, &binding.version))];
+        if let Some(tenant) = &binding.tenant {
+            settings.push(("tenant", value_text(tenant)));
+            settings.push(("peers", value_text(&binding.peers)));
+        }
+        settings.extend([
             ("on fault", value_text(&binding.on_fault)),
             ("memory", octets(binding.memory as u64)),
             ("deadline", format!("{} ms", binding.deadline.as_millis())),
             ("instance", value_text(&binding.instance)),
             ("granted", grants(&binding.grants)),
             ("policy", octets(binding.policy.len() as u64)),
-        ]));
+        ]);
+        format.push_str(&list(&settings));
         format.push('\n');
     }
     format.push_str(&hooks(std::slice::from_ref(hook)));
@@ -367,6 +383,7 @@ mod tests {
             counts: vec![PluginCountsView {
                 plugin: "first".to_owned(),
                 version: "96fced7a19c6".to_owned(),
+                tenant: None,
                 live: true,
                 calls: 1_200,
                 faults: PluginFaultCounts { trap: 2, memory: 1, ..PluginFaultCounts::default() },
@@ -427,9 +444,9 @@ mod tests {
     fn hooks_are_shown_with_counts_candidates_and_unknown_names() {
         assert_eq!(
             hooks(&[state(), unused(Hook::Biller, record(0, Vec::new()))]),
-            "HOOK    ROLE          PLUGIN  VERSION       SINCE                 CALLS  FAULTS  MEAN\n\
-             router  live          first   96fced7a19c6  2026-11-21 16:03:02Z  1,200  3       10 us\n\
-             router  canary 2.5 %  second  58cd962459f1  2026-11-21 16:03:02Z  0      0       -\n\
+            "HOOK    ROLE          PLUGIN  VERSION       TENANT  SINCE                 CALLS  FAULTS  MEAN\n\
+             router  live          first   96fced7a19c6  -       2026-11-21 16:03:02Z  1,200  3       10 us\n\
+             router  canary 2.5 %  second  58cd962459f1  -       2026-11-21 16:03:02Z  0      0       -\n\
              biller  live          -\n\
              \nrouter: the policy of first names peer \"west\", unknown to the appliance\n"
         );

@@ -32,6 +32,10 @@ pub struct BindingArgs {
     /// plugin is the only one.
     #[arg(long)]
     position: Option<u64>,
+    /// The tenant that the router serves: it is asked only about messages of the tenant's accounts. Its peers are in
+    /// --set 'peers=["smsc"]'. Default: all messages.
+    #[arg(long)]
+    tenant: Option<String>,
     /// Other settings of the binding, as KEY=VALUE: on-fault=reject, deadline-ms=50, grants.kv=4096,
     /// grants.tables=["subscribers"] …
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -77,7 +81,15 @@ pub(crate) struct HooksApi(ApiClient);
 impl BindingArgs {
     /// The binding of NAME@VERSION with these settings.
     pub(crate) fn of(plugin: String, settings: &[String], force: bool) -> Self {
-        Self { plugin, policy: None, position: None, settings: settings.to_vec(), force, why: None }
+        Self {
+            plugin,
+            policy: None,
+            position: None,
+            tenant: None,
+            settings: settings.to_vec(),
+            force,
+            why: None,
+        }
     }
 
     /// The request to activate the binding.
@@ -86,6 +98,7 @@ impl BindingArgs {
         let settings = binding_request(plugin, Some(version), self.policy.as_deref(), &self.settings)?;
         Ok(ActivationRequest {
             position: settings.position.or(self.position),
+            tenant: settings.tenant.or_else(|| self.tenant.clone()),
             force: if self.force { Some(true) } else { settings.force },
             why: self.why.clone().or(settings.why),
             ..settings
@@ -314,7 +327,11 @@ impl HooksApi {
     /// Cases of the archived message with this id, as the live chain decides it.
     pub(crate) fn cases_of_message(&self, hook: Hook, id: &str) -> Result<Vec<MessageCase>, WorkbenchError> {
         // What a binding does not say is taken from the live one of the plugin.
-        let binding = |live: Binding| BindingRequest { plugin: live.plugin, ..BindingRequest::default() };
+        let binding = |live: Binding| BindingRequest {
+            plugin: live.plugin,
+            tenant: live.tenant,
+            ..BindingRequest::default()
+        };
         let chain = self.hook(hook)?.live.chain.into_iter().map(binding).collect();
         let activation = ActivationRequest { chain: Some(chain), ..ActivationRequest::default() };
         let message = Some(id.to_owned());

@@ -270,6 +270,7 @@ fn services(
         quality: Arc::default(),
         account_attributes: attributes,
         peer_secrets: Arc::default(),
+        tenant_lines: Arc::default(),
         decode_text: ports::text::characters,
         replace_text: ports::text::replace,
         counters: Arc::new(counters),

@@ -23,3 +23,4 @@ mod replays;
 mod resolver;
 mod route_by_network;
 mod sources;
+mod tenants;

@@ -1,10 +1,10 @@
 //! Rates, computed from two snapshots.
 
 use crate::snapshot::Snapshot;
-use api::{LinkView, PluginPeerView, QueueView, StatusTotals};
+use api::{LinkView, PluginCountsView, PluginPeerView, QueueView, StatusTotals};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 /// The number of samples of the curve.
@@ -110,20 +110,30 @@ fn plugin_peers(before: &Snapshot, after: &Snapshot, seconds: f64) -> Vec<(Strin
 
 fn plugins(before: &Snapshot, after: &Snapshot, seconds: f64) -> Vec<(&'static str, f64, f64)> {
     let mut found = Vec::new();
+    // Bindings of tenants are counted together: there may be a thousand.
+    let mut of_tenants: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
+    let known: HashMap<_, &PluginCountsView> = before
+        .plugins()
+        .filter(|(_, plugin)| plugin.live)
+        .map(|(hook, plugin)| ((hook, &plugin.plugin, &plugin.version, &plugin.tenant), plugin))
+        .collect();
     for (hook, plugin) in after.plugins().filter(|(_, plugin)| plugin.live) {
-        let earlier = before.plugins().find(|(other, earlier)| {
-            *other == hook
-                && earlier.live
-                && (&earlier.plugin, &earlier.version) == (&plugin.plugin, &plugin.version)
-        });
-        let Some((_, earlier)) = earlier else { continue };
+        let earlier = known.get(&(hook, &plugin.plugin, &plugin.version, &plugin.tenant));
+        let Some(earlier) = earlier else { continue };
         let calls = plugin.calls.saturating_sub(earlier.calls);
-        if calls > 0 {
-            let spent = plugin.nanoseconds.saturating_sub(earlier.nanoseconds);
-            found.push((hook, calls as f64 / seconds, spent as f64 / 1_000.0 / calls as f64));
+        let spent = plugin.nanoseconds.saturating_sub(earlier.nanoseconds);
+        if plugin.tenant.is_some() {
+            let sum = of_tenants.entry(hook).or_default();
+            *sum = (sum.0 + calls, sum.1 + spent);
+        } else {
+            found.push((hook, calls, spent));
         }
     }
-    found
+    found.extend(of_tenants.into_iter().map(|(hook, (calls, spent))| (hook, calls, spent)));
+    let rate = |(hook, calls, spent): (&'static str, u64, u64)| {
+        (hook, calls as f64 / seconds, spent as f64 / 1_000.0 / calls as f64)
+    };
+    found.into_iter().filter(|(_, calls, _)| *calls > 0).map(rate).collect()
 }
 
 /// The queues, the worst first: messages without a link, then uncertain messages, then by the age of the oldest message.

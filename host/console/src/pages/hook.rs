@@ -88,14 +88,41 @@ async fn page_body(
     })
 }
 
+/// The plugins of a chain, in a line; those of tenants are counted.
+pub(crate) fn chain_tags(chain: &[Binding]) -> Markup {
+    let tenants = chain.iter().filter(|one| one.tenant.is_some()).count() as u64;
+    html! {
+        @if chain.is_empty() { "nothing" }
+        @for one in chain.iter().filter(|one| one.tenant.is_none()) { span.plugin { (one.plugin) " " (version_tag(&one.version)) } }
+        @if tenants > 0 { span.plugin { (plural(tenants, "binding of a tenant", "bindings of tenants")) } }
+    }
+}
+
 /// The bindings of a chain, each with its document, limits and grants.
 fn bindings(chain: &[Binding]) -> Markup {
+    let numbered = || (1..).zip(chain);
+    let tenants = chain.iter().filter(|one| one.tenant.is_some()).count() as u64;
+    html! {
+        (binding_list(numbered().filter(|(_, one)| one.tenant.is_none())))
+        @if tenants > 0 {
+            details {
+                summary { (plural(tenants, "binding of a tenant", "bindings of tenants")) }
+                (binding_list(numbered().filter(|(_, one)| one.tenant.is_some())))
+            }
+        }
+    }
+}
+
+/// Bindings with their places in the chain, from 1.
+fn binding_list<'a>(bindings: impl Iterator<Item = (u64, &'a Binding)>) -> Markup {
     html! {
         ol.chain {
-            @for one in chain {
-                li {
+            @for (place, one) in bindings {
+                li value=(place) {
                     strong { (one.plugin) } " " (version_tag(&one.version))
-                    @if !one.peers.is_empty() { " for " (one.peers.join(", ")) }
+                    @if let Some(tenant) = &one.tenant {
+                        " for tenant " (tenant) ", to " (if one.peers.is_empty() { "no peer".to_owned() } else { one.peers.join(", ") })
+                    } @else if !one.peers.is_empty() { " for " (one.peers.join(", ")) }
                     dl.facts.small {
                         div { dt { "Policy" } dd {
                             @match one.policy.lines().count() as u64 {
@@ -383,7 +410,7 @@ fn history(found: &HookStateView) -> Markup {
                 html! { (record.serial) },
                 time_tag(record.since.0),
                 html! { (record.change.name()) },
-                html! { @if record.chain.is_empty() { "nothing" } @for one in &record.chain { span.plugin { (one.plugin) " " (version_tag(&one.version)) } } },
+                chain_tags(&record.chain),
                 html! { (record.rollback_reason.as_deref().unwrap_or("—")) },
             ]
         })
@@ -463,7 +490,7 @@ fn version_list(found: &HookStateView, versions: &[&PluginVersionView], manages:
 
 /// The request for a binding, at the plugin's position in the live chain if it has one.
 pub(crate) fn binding(found: &HookStateView, plugin: &str, version: &str) -> ActivationRequest {
-    let position = found.live.chain.iter().position(|one| one.plugin == plugin);
+    let position = found.live.chain.iter().position(|one| one.plugin == plugin && one.tenant.is_none());
     ActivationRequest {
         plugin: Some(plugin.to_owned()),
         version: Some(version.to_owned()),

@@ -203,8 +203,12 @@ async fn request(
 async fn live_request(context: &RequestContext, id: &str, hook: &str) -> Result<PolicyTryRequest, ApiError> {
     let found: HookStateView = context.get(&format!("/v1/hooks/{}", encode_segment(hook))).await?;
     // What a binding does not say is taken from the live one of the plugin.
-    let binding = |plugin: &str| BindingRequest { plugin: plugin.to_owned(), ..BindingRequest::default() };
-    let chain = found.live.chain.iter().map(|live| binding(&live.plugin)).collect();
+    let binding = |live: &api::Binding| BindingRequest {
+        plugin: live.plugin.clone(),
+        tenant: live.tenant.clone(),
+        ..BindingRequest::default()
+    };
+    let chain = found.live.chain.iter().map(binding).collect();
     Ok(PolicyTryRequest {
         message: Some(id.to_owned()),
         activation: ActivationRequest { chain: Some(chain), ..ActivationRequest::default() },

@@ -5,11 +5,12 @@ mod charts;
 use crate::api_caller::ApiError;
 use crate::chart::bar;
 use crate::form::Form;
-use crate::format::{count, duration_text, figure, octets, state_badge, version_tag, with_times};
+use crate::format::{count, duration_text, figure, octets, state_badge, with_times};
 use crate::layout::live_page;
 use crate::live::Region;
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
+use crate::pages::hook::chain_tags;
 use crate::request_context::RequestContext;
 use crate::table::{Column, numeric_table};
 use crate::traffic_map::{MapInput, traffic_map};
@@ -218,8 +219,7 @@ fn plugins_summary(hooks: &[HookStateView]) -> Markup {
             vec![
                 html! { a href=(format!("/plugins/{name}")) { (name) } },
                 html! {
-                    @if chain.is_empty() { span.muted { "none" } }
-                    @for one in chain { span.plugin { (one.plugin) " " (version_tag(&one.version)) } }
+                    @if chain.is_empty() { span.muted { "none" } } @else { (chain_tags(chain)) }
                 },
                 html! { @match &hook.candidate { Some(candidate) => { (state_badge(candidate.record.mode.name())) } None => { span.muted { "none" } } } },
                 html! { (count(faults)) },

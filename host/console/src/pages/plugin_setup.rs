@@ -10,6 +10,7 @@ use crate::format::{octets, short_version, version_tag};
 use crate::layout::{csrf_field, error_notice, page, problem_list};
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
+use crate::pages::hook::chain_tags;
 use crate::request_context::RequestContext;
 use crate::table::detail_list;
 use api::{
@@ -29,6 +30,13 @@ use serde_json::{Value, json};
 pub(crate) fn path(hook: &str, plugin: &str, version: &str) -> String {
     let path = format!("/plugins/{}/set-up", encode_segment(hook));
     with_query(&path, &[("plugin", plugin), ("version", version)])
+}
+
+/// The path of the page for the binding of a tenant.
+pub(crate) fn tenant_path(hook: &str, binding: &Binding, tenant: &str) -> String {
+    let path = format!("/plugins/{}/set-up", encode_segment(hook));
+    let query = [("plugin", &*binding.plugin), ("version", &*binding.version), ("tenant", tenant)];
+    with_query(&path, &query)
 }
 
 /// What the page is about.
@@ -64,16 +72,20 @@ impl Setup {
         Ok(Self { found, version, tables: tables.unwrap_or_default(), schema })
     }
 
-    /// The binding whose values fill the form: that of the plugin which is live, on trial, or was live last.
-    fn known_binding(&self) -> Option<&Binding> {
+    /// The binding whose values fill the form: that of the plugin for this tenant, or for all, which is live, on trial, or was live last.
+    fn known_binding(&self, tenant: &str) -> Option<&Binding> {
         let candidate = self.found.candidate.iter().flat_map(|candidate| &candidate.record.chain);
         let history = self.found.history.iter().flatten().flat_map(|record| &record.chain);
         let mut all = self.found.live.chain.iter().chain(candidate).chain(history);
-        all.find(|one| one.plugin == self.version.plugin)
+        all.find(|one| self.is_of(one, tenant))
     }
 
-    fn is_live(&self) -> bool {
-        self.found.live.chain.iter().any(|one| one.plugin == self.version.plugin)
+    fn is_of(&self, binding: &Binding, tenant: &str) -> bool {
+        binding.plugin == self.version.plugin && binding.tenant.as_deref().unwrap_or_default() == tenant
+    }
+
+    fn is_live(&self, tenant: &str) -> bool {
+        self.found.live.chain.iter().any(|one| self.is_of(one, tenant))
     }
 }
 
@@ -93,8 +105,12 @@ pub(crate) async fn show(
     let query = Form::of(query);
     match Setup::read(&context, &hook, &query).await {
         Ok(setup) => {
-            let new = Binding::new(&setup.version.plugin, &setup.version.version, "");
-            let values = binding_values(setup.known_binding().unwrap_or(&new), &setup.found);
+            let tenant = query.text("tenant");
+            let new = Binding {
+                tenant: Some(tenant.to_owned()).filter(|tenant| !tenant.is_empty()),
+                ..Binding::new(&setup.version.plugin, &setup.version.version, "")
+            };
+            let values = binding_values(setup.known_binding(tenant).unwrap_or(&new), &setup.found);
             render(&context, &setup, &values, None, None)
         }
         Err(error) => page(&context, "Set up a plugin", NavItem::Plugins, Err(error)),
@@ -126,8 +142,7 @@ fn render(
                 ("Contract", html! { (version.wit) }),
                 ("Signed by", html! { (version.signed_by.as_deref().unwrap_or("not signed")) }),
                 ("Now live", html! {
-                    @if found.live.chain.is_empty() { "no plugin" }
-                    @for one in &found.live.chain { span.plugin { (one.plugin) " " (version_tag(&one.version)) } }
+                    (chain_tags(&found.live.chain))
                 }),
             ]))
         }
@@ -155,6 +170,7 @@ fn render(
 
 fn policy_field(context: &RequestContext, setup: &Setup, values: &Form, error: Option<&ApiError>) -> Markup {
     let hook = setup.found.hook.name();
+    let tenant = values.text("tenant");
     let invalid = error.is_some_and(|error| error.problems.is_empty());
     let schema = setup.schema.as_ref().map(|_| schema_path(&setup.version));
     let check = context
@@ -167,7 +183,7 @@ fn policy_field(context: &RequestContext, setup: &Setup, values: &Form, error: O
                 textarea.code #policy name="policy" rows="18" spellcheck="false" data-schema=[schema] data-form-check=[check] aria-describedby="policy-hint" aria-invalid=[invalid.then_some("true")] { "\n" (values.multiline("policy")) }
                 small #policy-hint {
                     "The plugin reads it when it starts. "
-                    @if setup.is_live() { "This is the live document. " } @else if setup.known_binding().is_some() { "This is the plugin's last document. " }
+                    @if setup.is_live(tenant) { "This is the live document. " } @else if setup.known_binding(tenant).is_some() { "This is the plugin's last document. " }
                     @if setup.schema.is_some() { "Ctrl+Space completes keys and names." } @else { "This version describes no format; see the plugin's manual." }
                 }
             }

@@ -4,6 +4,7 @@ use crate::api_caller::{ApiError, ApiRequest, encode_segment};
 use crate::format::{count, octets, state_badge, version_tag};
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;
+use crate::pages::hook::chain_tags;
 use crate::pages::plugin_pull::{self, origin_cell};
 use crate::pages::{outdated_plugins, plugin_setup};
 use crate::request_context::RequestContext;
@@ -67,8 +68,7 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
             vec![
                 html! { a href=(format!("/plugins/{name}")) { (name) } },
                 html! {
-                    @if chain.is_empty() { span.muted { "nothing" } }
-                    @for one in chain { span.plugin { (one.plugin) " " (version_tag(&one.version)) } }
+                    @if chain.is_empty() { span.muted { "nothing" } } @else { (chain_tags(chain)) }
                 },
                 html! { @match &hook.candidate { Some(candidate) => { (state_badge(candidate.record.mode.name())) } None => { span.muted { "nothing" } } } },
                 html! { (count(calls)) },

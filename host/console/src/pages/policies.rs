@@ -5,7 +5,7 @@ use crate::form::Form;
 use crate::format::{count, plural, version_tag};
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;
-use crate::pages::{QueryParams, hook, playground};
+use crate::pages::{QueryParams, hook, playground, plugin_setup};
 use crate::problem_lines::{excerpt, line_in_message};
 use crate::request_context::RequestContext;
 use crate::table::table;
@@ -38,9 +38,13 @@ fn list(hooks: &[HookStateView]) -> Markup {
             let name = found.hook.name();
             found.live.chain.iter().map(move |one| {
                 let policy = &one.policy;
-                let path = with_query(&format!("/policies/{name}"), &[("plugin", one.plugin.as_str())]);
+                // Those of tenants are set up with their peers.
+                let path = match &one.tenant {
+                    None => with_query(&format!("/policies/{name}"), &[("plugin", one.plugin.as_str())]),
+                    Some(tenant) => plugin_setup::tenant_path(name, one, tenant),
+                };
                 vec![
-                    html! { a href=(path) { (name) ": " (one.plugin) } },
+                    html! { a href=(path) { (name) ": " (one.plugin) @if let Some(tenant) = &one.tenant { " for " (tenant) } } },
                     version_tag(&one.version),
                     html! { @if policy.is_empty() { span.muted { "none" } } @else { (plural(policy.lines().count() as u64, "line", "lines")) } },
                 ]
@@ -86,7 +90,8 @@ pub(crate) async fn edit(
 
 /// The binding of a plugin in the live chain; the first binding if `plugin` is empty.
 fn live_binding<'a>(found: &'a HookStateView, plugin: &str) -> Option<&'a Binding> {
-    found.live.chain.iter().find(|one| plugin.is_empty() || one.plugin == plugin)
+    let mut carriers = found.live.chain.iter().filter(|one| one.tenant.is_none());
+    carriers.find(|one| plugin.is_empty() || one.plugin == plugin)
 }
 
 async fn render(

@@ -6,10 +6,10 @@ use capabilities::{
     CounterOptions, Counters, DnsClient, Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants,
     LogBudgets, MemoryKvStore, TableHlr, TableKind, TableStore, TableStoreOptions,
 };
-use hooks::{Binding, Hooks, HooksOptions, HostServices, PeerSnapshots};
+use hooks::{Binding, Hooks, HooksOptions, HostServices, PeerSnapshots, TenantLines};
 use model::{
     Address, Attempt, Directory, ErrorClass, Hook, Leg, LookupNumber, LookupResult, Message, PeerId,
-    PluginVersion, RoutingDecision, Text, Timestamp, Verdict,
+    PluginVersion, RoutingDecision, TenantTree, Text, Timestamp, Verdict,
 };
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -36,6 +36,8 @@ pub(crate) struct BenchFixture {
     pub(crate) messages: Vec<Message>,
     pub(crate) numbers: Vec<String>,
     pub(crate) attempt: Attempt,
+    /// The account of each tenant.
+    pub(crate) tenant_accounts: Vec<PeerId>,
 }
 
 struct OfflineFetch;
@@ -44,6 +46,11 @@ impl Fetch for OfflineFetch {
     fn fetch(&self, _: &str, _: &HttpGrants, _: FetchRequest) -> Result<FetchResponse, FetchFailure> {
         Err(FetchFailure::Unreachable("offline".to_owned()))
     }
+}
+
+/// The name of a tenant.
+pub(crate) fn tenant_name(n: usize) -> String {
+    format!("tenant-{n}")
 }
 
 fn number(n: u64) -> String {
@@ -57,10 +64,31 @@ impl BenchFixture {
 
     /// With the tables of a folder beside its own, which are put there.
     pub(crate) fn open_with_tables(folder: &Path, tables: &Path) -> Outcome<Self> {
+        Self::open_with_tenants(folder, tables, 0, HooksOptions::default().instances)
+    }
+
+    /// With so many tenants, each with an account, and so many instances of plugins.
+    pub(crate) fn open_with_tenants(
+        folder: &Path,
+        tables: &Path,
+        tenants: usize,
+        instances: u32,
+    ) -> Outcome<Self> {
         let mut directory = Directory::new();
         let mut peer = |name: &str| directory.intern(name).map(|(id, _)| id);
         let (acme, home, north, south, bulk) =
             (peer("acme")?, peer("home")?, peer("north")?, peer("south")?, peer("bulk")?);
+        let names: Vec<Arc<str>> = (0..tenants).map(|n| tenant_name(n).into()).collect();
+        let accounts: Vec<Arc<str>> = (0..tenants).map(|n| format!("account-{n}").into()).collect();
+        let tenant_accounts = accounts.iter().map(|name| directory.intern(name).map(|(id, _)| id));
+        let tenant_accounts = tenant_accounts.collect::<Result<Vec<_>, _>>()?;
+        let tree = TenantTree::new(
+            names.iter().map(|name| (name.clone(), None)),
+            accounts.iter().cloned().zip(names.iter().cloned().map(Some)),
+            [],
+        );
+        let tenant_lines = TenantLines::default();
+        tenant_lines.publish(&tree, |account| directory.id(account));
         let tables = Arc::new(TableStore::open(tables, TableStoreOptions::default())?);
         let rows: String = (0..SUBSCRIBERS).map(|n| format!("{},26201{n:010}\n", number(n))).collect();
         for name in ["hlr", "subscribers"] {
@@ -73,6 +101,7 @@ impl BenchFixture {
             pool_snapshots: Arc::default(),
             account_attributes: Arc::default(),
             peer_secrets: Arc::default(),
+            tenant_lines: Arc::new(tenant_lines),
             decode_text: |text| Some(String::from_utf8_lossy(&text.octets).into_owned()),
             replace_text: |text, _| Ok(text.clone()),
             counters: Arc::new(Counters::new(CounterOptions::default())),
@@ -86,7 +115,7 @@ impl BenchFixture {
             log_budgets: LogBudgets::default(),
         };
         // As on an appliance.
-        let options = HooksOptions { home: Some(home), record: true, ..HooksOptions::default() };
+        let options = HooksOptions { home: Some(home), record: true, instances, ..HooksOptions::default() };
         let hooks = Hooks::open(
             &folder.join("plugins"),
             options,
@@ -104,7 +133,7 @@ impl BenchFixture {
         };
         let messages = (0..DISTINCT).map(|n| message(acme, north, &number(n))).collect();
         let numbers = (0..DISTINCT).map(number).collect();
-        Ok(Self { hooks, north, south, bulk, messages, numbers, attempt })
+        Ok(Self { hooks, north, south, bulk, messages, numbers, attempt, tenant_accounts })
     }
 
     /// Uploads a plugin unless it is stored already; returns its binding.

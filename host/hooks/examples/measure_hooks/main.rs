@@ -8,6 +8,7 @@ mod calls;
 mod exchange;
 mod native;
 mod table;
+mod tenants;
 
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -26,6 +27,8 @@ enum Task {
     Exchange(exchange::Task),
     /// The cost of lookups in a large table.
     Table(table::Task),
+    /// A router for each of many tenants, compared with one router.
+    Tenants(tenants::Task),
 }
 
 /// A plugin to be measured.
@@ -53,6 +56,7 @@ fn main() -> Outcome<()> {
     let measured = match task {
         Task::Calls(task) => serde_json::to_value(calls::measure(&open()?, &task)?)?,
         Task::Exchange(task) => serde_json::to_value(exchange::measure(&open()?, &task)?)?,
+        Task::Tenants(task) => serde_json::to_value(tenants::measure(&folder, &task)?)?,
         Task::Table(task) => serde_json::to_value(table::measure(&folder, task)?)?,
     };
     println!("{measured}");

@@ -30,7 +30,7 @@ impl<W: World> HookSlot<W> {
         };
         if let TrialMode::Canary { share } = candidate.record.mode {
             let is_fit = candidate.chain.serves(question)
-                && !candidate.chain.0.iter().any(|generation| generation.watch.tripped());
+                && !candidate.chain.concerned(question).any(|generation| generation.watch.tripped());
             if is_fit && W::canary_bucket(question) < share {
                 candidate.asked.fetch_add(1, Relaxed);
                 // A canary's `on-fault` does not apply during the trial. A fault in a plugin that it shares with the
@@ -65,7 +65,7 @@ impl<W: World> HookSlot<W> {
         now: Timestamp,
     ) -> ChainOutcome<W> {
         let (call_log, message_id) = (&mut HostCallLog::Off, &LazyMessageId::default());
-        let chain = Chain(vec![generation.clone()]);
+        let chain = Chain::new(vec![generation.clone()]);
         let outcome = chain.ask(question, now, call_log, &self.deps.reporter, message_id);
         let live = self.live.load();
         if let Some(shadow) = live.candidate.as_ref().and_then(|candidate| candidate.shadow.as_ref()) {

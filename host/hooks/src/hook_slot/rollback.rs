@@ -35,12 +35,14 @@ impl<W: World> HookSlot<W> {
 
     fn reuse_or_start(&self, bindings: &[Binding]) -> Result<Chain<W>, HookError> {
         if bindings.is_empty() {
-            return Ok(Chain(Vec::new()));
+            return Ok(Chain::new(Vec::new()));
         }
         // The generations of the previous chain may still be warm.
         let previous = self.previous.lock().clone();
         match previous {
-            Some((warm, chain)) if warm == bindings && chain.0.iter().all(|one| !one.watch.tripped()) => {
+            Some((warm, chain))
+                if warm == bindings && chain.generations.iter().all(|one| !one.watch.tripped()) =>
+            {
                 Ok(chain)
             }
             _ => self.start(bindings, &[], Purpose::ServeUnchecked),
@@ -57,11 +59,14 @@ impl<W: World> HookSlot<W> {
 
     fn roll_back_live(&self, now: Timestamp) {
         let live = self.live.load_full();
-        let Some(faulty) = live.chain.0.iter().find(|generation| generation.watch.tripped()) else { return };
+        let Some(faulty) = live.chain.generations.iter().find(|generation| generation.watch.tripped()) else {
+            return;
+        };
         let why = rollback_reason(faulty);
         let targets = {
             let (state, chain) = (self.state.lock(), &live.record.chain);
-            match W::BY_PLUGIN {
+            // A tenant's plugin must not take back what others have bound since.
+            match W::BY_PLUGIN || faulty.binding.tenant.is_some() {
                 true => state.rollback_targets_of_plugin(chain, &faulty.binding),
                 false => state.rollback_targets(chain, &faulty.binding),
             }

@@ -10,6 +10,7 @@ use crate::hook_status::PluginCounts;
 use crate::host_calls::{Purpose, shadow_counter_space};
 use crate::policy_reference::ActivationConditions;
 use crate::shadow::Shadow;
+use crate::tenant_bindings::{describe_chain, plugin_space};
 use crate::worlds::World;
 use api::{Binding, BindingChange, BindingRecord};
 use model::Timestamp;
@@ -30,8 +31,8 @@ pub(super) struct Candidate<W: World> {
 impl<W: World> Candidate<W> {
     /// Call counts of the plugins that are not shared with the live chain.
     pub(super) fn counts(&self, live: &Chain<W>) -> Vec<PluginCounts> {
-        let own = self.chain.0.iter().filter(|one| !live.contains(one));
-        counts(&Chain(own.cloned().collect()), false)
+        let own = self.chain.generations.iter().filter(|one| !live.contains(one));
+        counts(&Chain::new(own.cloned().collect()), false)
     }
 }
 
@@ -60,15 +61,14 @@ impl<W: World> HookSlot<W> {
         if !conditions.force {
             self.check_names_and_grants(&candidate.chain)?;
         }
-        let names: Vec<String> =
-            record.chain.iter().map(|binding| format!("{} {}", binding.plugin, binding.version)).collect();
+        let names = describe_chain(&record.chain);
         let change = match mode {
             TrialMode::Shadow => "in shadow".to_owned(),
             TrialMode::Canary { share } => format!("canary, {} percent", f64::from(share) / 100.0),
         };
         self.write(|state| {
             state.candidate = Some(record.clone());
-            add_event(state, now, "candidate", format!("{}, {change}", names.join(", ")));
+            add_event(state, now, "candidate", format!("{names}, {change}"));
         })?;
         self.install_candidate(candidate);
         Ok(record)
@@ -84,7 +84,7 @@ impl<W: World> HookSlot<W> {
         let is_shadow = record.mode == TrialMode::Shadow;
         // A canary shares unchanged plugins with the live chain. A shadow shares none, because its counters are
         // separate.
-        let running = if is_shadow { &[][..] } else { &live.chain.0[..] };
+        let running = if is_shadow { &[][..] } else { &live.chain.generations[..] };
         let purpose = if is_shadow { Purpose::Isolated } else { purpose };
         let chain = self.start(&record.chain, running, purpose)?;
         if is_shadow && !W::HAS_SHADOW {
@@ -154,7 +154,7 @@ impl<W: World> HookSlot<W> {
     pub(super) fn end_faulty_trial(&self, now: Timestamp) {
         let live = self.live.load_full();
         let Some(candidate) = &live.candidate else { return };
-        let Some(faulty) = candidate.chain.0.iter().find(|one| one.watch.tripped()) else { return };
+        let Some(faulty) = candidate.chain.generations.iter().find(|one| one.watch.tripped()) else { return };
         let why = rollback_reason(faulty);
         let result = self.end_trial_locked(now, "candidate-faulty", &why);
         log_rollback::<W>("candidate ended automatically", &why, result);
@@ -164,7 +164,7 @@ impl<W: World> HookSlot<W> {
     pub(super) fn drop_shadow_counters(&self, candidate: &CandidateRecord) {
         if candidate.mode == TrialMode::Shadow {
             for binding in &candidate.chain {
-                self.deps.environment.services.counters.forget(&shadow_counter_space(&binding.plugin));
+                self.deps.environment.services.counters.forget(&shadow_counter_space(&plugin_space(binding)));
             }
         }
     }

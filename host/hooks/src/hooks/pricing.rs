@@ -86,7 +86,7 @@ impl Hooks {
     /// The reason why the biller failed or refused; the caller reports the settlements again later.
     pub fn settle(&self, settlements: &[Settlement], now: Timestamp) -> Result<(), String> {
         let chain = self.biller.chain();
-        let Some(biller) = chain.0.first() else { return Err("no biller is bound".to_owned()) };
+        let Some(biller) = chain.generations.first() else { return Err("no biller is bound".to_owned()) };
         match biller.settle(settlements, now) {
             Ok(result) => result,
             Err(fault) => {

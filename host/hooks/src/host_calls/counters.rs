@@ -10,7 +10,7 @@ impl InstanceState {
     fn count(&mut self, name: &str, key: &str, amount: Option<u32>, window: u64) -> u64 {
         let window_octets = window.to_le_bytes();
         let added = amount.unwrap_or(0).to_le_bytes();
-        let plugin = self.context.plugin.clone();
+        let plugin = self.context.space.clone();
         let key_parts = [plugin.as_bytes(), name.as_bytes(), key.as_bytes(), &window_octets[..], &added[..]];
         if let Some(recorded) =
             self.call_log.recall(HostCallKind::Counter, &key_parts).as_deref().and_then(decode_u64)

@@ -38,7 +38,7 @@ impl Host for InstanceState {
         if self.call_log.is_replay() {
             return Err(Failure::NotNow);
         }
-        let result = self.services.fetch.fetch(&self.context.plugin, &self.context.http_grants, request);
+        let result = self.services.fetch.fetch(&self.context.space, &self.context.http_grants, request);
         if is_for_peer {
             self.record_answer_of_peer(&result);
         } else {

@@ -86,7 +86,7 @@ impl Host for InstanceState {
         // A replay counts the message, and goes on with the value that the plugin has now.
         self.call_log.recall(HostCallKind::Value, &[key.as_bytes()]);
         let store = self.kv_store();
-        let plugin = self.context.plugin.clone();
+        let plugin = self.context.space.clone();
         match self.measure_disk_wait(|| store.get(&plugin, &key)) {
             Ok(value) => value,
             Err(error) => {
@@ -115,7 +115,7 @@ impl Host for InstanceState {
         }
         let (quota, may_wait) = (self.context.grants.kv, self.may_wait());
         let store = self.kv_store();
-        let plugin = self.context.plugin.clone();
+        let plugin = self.context.space.clone();
         let set = self.measure_disk_wait(|| match may_wait {
             true => store.set(&plugin, &key, &value, quota),
             false => store.set_soon(&plugin, &key, &value, quota),
@@ -130,7 +130,7 @@ impl Host for InstanceState {
         }
         let may_wait = self.may_wait();
         let store = self.kv_store();
-        let plugin = self.context.plugin.clone();
+        let plugin = self.context.space.clone();
         let deleted = self.measure_disk_wait(|| match may_wait {
             true => store.delete(&plugin, &key),
             false => store.delete_soon(&plugin, &key),

@@ -30,6 +30,8 @@ use crate::HookError;
 use crate::host_call_log::HostCallLog;
 use crate::memory_limits::MemoryLimits;
 use crate::policy_reference::{self, PolicyReference};
+use crate::tenant_bindings::plugin_space;
+use crate::tenant_lines::TenantLines;
 use api::{Binding, PolicyReferenceKind};
 use capabilities::{
     CounterSpace, Counters, Dns, DurableCounter, DurableCounters, Fetch, FetchLimits, Hlr, HttpGrant,
@@ -48,6 +50,8 @@ pub struct HostServices {
     pub account_attributes: Arc<AccountAttributes>,
     /// The secrets of peers that plugins serve.
     pub peer_secrets: Arc<PeerSecrets>,
+    /// The tenants of accounts.
+    pub tenant_lines: Arc<TenantLines>,
     /// The characters of a text without its header; `None` for 8-bit data.
     pub decode_text: fn(&model::Text) -> Option<String>,
     /// A text with other characters and the same header. The error is a predicate: "has characters that …".
@@ -93,6 +97,10 @@ pub(crate) enum Purpose {
 pub(crate) struct GenerationContext {
     pub(crate) plugin: Arc<str>,
     pub(crate) version: Arc<str>,
+    /// The name of its counters, values and requests: see [`plugin_space`].
+    pub(crate) space: Arc<str>,
+    /// The peers that a tenant's binding may use; `None`: all.
+    peers: Option<BTreeSet<String>>,
     /// The counters of the plugin; a candidate in shadow has its own.
     pub(crate) counter_space: Arc<CounterSpace>,
     /// The durable counters of the binding; on trial, with an overlay that discards increments.
@@ -132,10 +140,11 @@ impl GenerationContext {
             response: grants.http_answer,
             ..FetchLimits::default()
         };
+        let space = plugin_space(binding);
         let bad_counter = |error: capabilities::Error| HookError::BadCounter(error.to_string());
         capabilities::check_counter_grants(&grants.counters).map_err(bad_counter)?;
         let durable_counters = grants.counters.iter().map(|grant| {
-            let counter = services.durable_counters.counter(&binding.plugin, grant)?;
+            let counter = services.durable_counters.counter(&space, grant)?;
             Ok(if is_isolated { counter.overlay() } else { counter })
         });
         let durable_counters = durable_counters.collect::<Result<Vec<_>, _>>().map_err(bad_counter)?;
@@ -148,26 +157,39 @@ impl GenerationContext {
         }
         let counter_space = match purpose {
             Purpose::Tried => services.counters.private_space(),
-            Purpose::Isolated => services.counters.space(&shadow_counter_space(&binding.plugin)),
-            Purpose::Serve | Purpose::ServeUnchecked => services.counters.space(&binding.plugin),
+            Purpose::Isolated => services.counters.space(&shadow_counter_space(&space)),
+            Purpose::Serve | Purpose::ServeUnchecked => services.counters.space(&space),
         };
         let kv_store: Arc<dyn KvStore> = if is_isolated {
             Arc::new(kv::KvOverlay::new(services.kv_store.clone()))
         } else {
             services.kv_store.clone()
         };
+        let log_budget = services.log_budgets.of(&space);
         Ok(Self {
             plugin: binding.plugin.as_str().into(),
             version: binding.version.as_str().into(),
+            space: space.into(),
+            peers: binding.tenant.as_ref().map(|_| binding.peers.iter().cloned().collect()),
             counter_space,
             durable_counters,
             quality: services.quality.access(grants.quality.as_ref()),
             grants: grants.clone(),
             http_grants: capabilities::HttpGrants { prefixes: http_grants, limits },
             kv_store,
-            log_budget: services.log_budgets.of(&binding.plugin),
+            log_budget,
             allow_missing_tables: purpose == Purpose::ServeUnchecked,
         })
+    }
+
+    /// Whether the binding serves one tenant.
+    pub(crate) fn is_tenants(&self) -> bool {
+        self.peers.is_some()
+    }
+
+    /// Whether the plugin may forward to a peer, and ask about it. A tenant's may use those of its binding.
+    pub(crate) fn may_use_peer(&self, peer: &str) -> bool {
+        self.peers.as_ref().is_none_or(|peers| peers.contains(peer))
     }
 
     /// Whether the log budget admits another line of this plugin.

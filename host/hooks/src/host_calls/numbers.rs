@@ -55,6 +55,9 @@ impl PoolState {
 impl InstanceState {
     fn pool_state(&mut self, pool: &str) -> Option<PoolState> {
         self.add_reference(PolicyReferenceKind::Pool, pool);
+        if self.context.is_tenants() {
+            return None;
+        }
         if let Some(recorded) = self.call_log.recall(HostCallKind::Pool, &[pool.as_bytes()]) {
             return PoolState::read(&recorded);
         }
@@ -108,6 +111,9 @@ impl wit::Host for InstanceState {
         self.count_call(HostInterface::Numbers);
         if self.configuring {
             return Err("there is no message: call this while a message is routed".to_owned());
+        }
+        if self.context.is_tenants() {
+            return Err("number pools are not for plugins of tenants".to_owned());
         }
         self.sender = Some(Box::new(parse_request(request)?));
         Ok(())

@@ -36,6 +36,9 @@ impl PeerState {
 impl InstanceState {
     pub(super) fn peer_state(&mut self, peer: &str) -> Option<PeerState> {
         self.add_reference(PolicyReferenceKind::Peer, peer);
+        if !self.context.may_use_peer(peer) {
+            return None;
+        }
         if let Some(recorded) = self.call_log.recall(HostCallKind::Peer, &[peer.as_bytes()]) {
             return PeerState::read(&recorded);
         }

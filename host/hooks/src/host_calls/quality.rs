@@ -91,6 +91,9 @@ impl InstanceState {
         dimension: &QualityDimension,
     ) -> Result<PeerFigures, wit::Unavailable> {
         let context = self.context.clone();
+        if !context.may_use_peer(peer) {
+            return Err(wit::Unavailable::NotGranted);
+        }
         let windows = context.quality.windows(dimension).ok_or(wit::Unavailable::NotGranted)?;
         let value = self.scope_value(dimension).ok_or(wit::Unavailable::NoValue)?;
         // A candidate with another window does not get the figures of the live chain.

@@ -36,7 +36,7 @@ use crate::generation::{Generation, Instance};
 use crate::guest_function::Exports;
 use crate::host_calls::InstanceState;
 use api::Binding;
-use model::{Address, Directory, Hook, Message, MessageId};
+use model::{Address, Directory, Hook, Message, MessageId, PeerId};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -49,6 +49,8 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
     const PASSING_IS_AN_ANSWER: bool = false;
     /// Whether a candidate can be in shadow. Not if a question has effects that the host cannot withhold.
     const HAS_SHADOW: bool = true;
+    /// Whether a binding may serve one tenant: [`World::account`] tells whose message a question is about.
+    const HAS_TENANTS: bool = false;
     /// Whether a question names the plugin that is asked, so that a chain has each plugin once.
     const BY_PLUGIN: bool = false;
     /// The functions of an instance, except `configure`.
@@ -68,6 +70,11 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
     fn serves(binding: &Binding, question: Self::Question<'_>) -> bool {
         let _ = (binding, question);
         true
+    }
+    /// The account whose message the question is about, if bindings of this hook may serve a tenant.
+    fn account(question: Self::Question<'_>) -> Option<PeerId> {
+        let _ = question;
+        None
     }
     /// Whether the live chain may be asked after this fault of a canary.
     fn may_ask_again(fault: &Fault) -> bool {

@@ -16,9 +16,11 @@ use crate::generation::{Generation, Instance};
 use crate::guest_function::{Exports, GuestFunction, Procedure, Signature};
 use crate::host_calls::InstanceState;
 use crate::host_calls::tables::Digits;
+use crate::tenant_bindings::TENANT_ATTRIBUTE_PREFIX;
 use crate::text_limits::truncate_note;
 use model::{
-    Address, Directory, Hook, Leg, Message, MessageChanges, MessageId, SenderRequest, Timestamp, Verdict,
+    Address, Directory, Hook, Leg, Message, MessageChanges, MessageId, PeerId, SenderRequest, Timestamp,
+    Verdict,
 };
 use std::time::Duration;
 
@@ -139,6 +141,7 @@ fn finish_answer(
 impl World for Router {
     const HOOK: Hook = Hook::Router;
     const INTERFACE: &'static str = "routing";
+    const HAS_TENANTS: bool = true;
     type Guest = RouterGuest;
     type Question<'a> = &'a Message;
     type Owned = Message;
@@ -211,6 +214,10 @@ impl World for Router {
 
     fn borrow_question(message: &Message) -> &Message {
         message
+    }
+
+    fn account(message: &Message) -> Option<PeerId> {
+        Some(message.origin)
     }
 
     fn canary_bucket(message: &Message) -> u16 {
@@ -288,6 +295,7 @@ fn decode_answer(
     directory: &Directory,
     decision: wit::Decision,
 ) -> Result<Decision, Fault> {
+    check_tenant_limits(generation, directory, &decision)?;
     let verdict = match decision.verdict {
         wit::Verdict::Pass => None,
         wit::Verdict::Forward(legs) => Some(Verdict::Forward(convert_legs(legs, directory)?)),
@@ -302,6 +310,49 @@ fn decode_answer(
     };
     let changes = convert_changes(decision.changes, directory)?;
     Ok(Decision { verdict, sender: None, changes, note: truncate_note(decision.note) })
+}
+
+/// Refuses what a router of a tenant may not decide: other peers than those of its binding, attributes that other plugins may
+/// understand, and pace limits of the appliance.
+fn check_tenant_limits(
+    generation: &Generation<Router>,
+    directory: &Directory,
+    decision: &wit::Decision,
+) -> Result<(), Fault> {
+    let Some(tenant) = &generation.binding.tenant else { return Ok(()) };
+    let shown = |name: &str| name.chars().take(64).collect::<String>();
+    let check_peer = |peer: &str| match generation.binding.peers.iter().any(|allowed| allowed == peer) {
+        true => Ok(()),
+        false => Err(Fault::verdict(format!(
+            "forwarded to peer {:?}, which is not among the `peers` of its binding for tenant {tenant}",
+            shown(peer)
+        ))),
+    };
+    match &decision.verdict {
+        wit::Verdict::Forward(legs) => legs.iter().try_for_each(|leg| check_peer(&leg.peer))?,
+        wit::Verdict::Home => {
+            generation.environment.home.map_or(Ok(()), |home| check_peer(&directory.name(home)))?;
+        }
+        wit::Verdict::Pass | wit::Verdict::Hold(_) | wit::Verdict::Reject(_) => {}
+    }
+    for change in &decision.changes {
+        match change {
+            types::Change::SetTlv(_) | types::Change::RemoveTlv(_) => {}
+            types::Change::SetAttribute(attribute) => {
+                if !attribute.name.starts_with(TENANT_ATTRIBUTE_PREFIX) {
+                    return Err(Fault::verdict(format!(
+                        "attribute {:?} set: those that a tenant's router sets begin with {TENANT_ATTRIBUTE_PREFIX:?}",
+                        shown(&attribute.name)
+                    )));
+                }
+            }
+            types::Change::UsePaceBucket(_) | types::Change::UseSendWindow(_) => {
+                let what = "a pace bucket or send window: a tenant's router may use neither";
+                return Err(Fault::verdict(what.to_owned()));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn convert_address(address: &AddressResult) -> Result<Address, Fault> {

@@ -25,5 +25,6 @@ mod refusals;
 mod screening;
 mod sender_requests;
 mod support;
+mod tenants;
 mod versions;
 mod wasi_pollables;

@@ -8,7 +8,7 @@ use capabilities::{
 };
 use hooks::{
     AccountAttributes, ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSecrets,
-    PeerSnapshots, PoolSnapshots,
+    PeerSnapshots, PoolSnapshots, TenantLines,
 };
 use model::{Address, Directory, Message, PeerId, PluginVersion};
 use model::{RoutingDecision, Text, Timestamp, Verdict};
@@ -51,6 +51,7 @@ pub(crate) fn services(folder: &Path) -> HostServices {
         pool_snapshots: Arc::default(),
         account_attributes: Arc::default(),
         peer_secrets: Arc::default(),
+        tenant_lines: Arc::default(),
         decode_text: |text| String::from_utf8(text.octets.to_vec()).ok(),
         replace_text: |text, characters| {
             if characters.len() > 160 {
@@ -79,6 +80,7 @@ pub(crate) struct HooksFixture {
     pub(crate) quality: Arc<PeerQuality>,
     pub(crate) account_attributes: Arc<AccountAttributes>,
     pub(crate) secrets: Arc<PeerSecrets>,
+    pub(crate) tenant_lines: Arc<TenantLines>,
     pub(crate) tables: Arc<TableStore>,
     pub(crate) values: Arc<MemoryKvStore>,
     fetch: Arc<dyn Fetch>,
@@ -158,6 +160,7 @@ impl HooksFixture {
         let (pool_snapshots, account_attributes) =
             (own.pool_snapshots.clone(), own.account_attributes.clone());
         let (quality, secrets) = (own.quality.clone(), own.peer_secrets.clone());
+        let tenant_lines = own.tenant_lines.clone();
         let hooks = Hooks::open(folder.path(), options.clone(), directory(), own).unwrap();
         let directory = directory();
         Self {
@@ -169,6 +172,7 @@ impl HooksFixture {
             quality,
             account_attributes,
             secrets,
+            tenant_lines,
             tables,
             values,
             fetch,

@@ -101,6 +101,7 @@ pub(crate) struct RuntimeComponents {
     pub(crate) peer_secrets: Arc<hooks::PeerSecrets>,
     pub(crate) peer_roles: Arc<ArcSwap<PeerRoles>>,
     pub(crate) tenants: Arc<ArcSwap<TenantTree>>,
+    pub(crate) tenant_lines: Arc<hooks::TenantLines>,
     pub(crate) account_attributes: Arc<hooks::AccountAttributes>,
     pub(crate) keywords: Arc<ArcSwap<KeywordRules>>,
     pub(crate) tuning: Arc<TunableSettings>,
@@ -256,6 +257,8 @@ impl RuntimeComponents {
         self.peer_roles.store(Arc::new(to.peer_roles(&self.directory.load())));
         let tenants = Arc::new(to.tenant_tree());
         to.set_tenant_rates(&tenants, self.registry().accounts());
+        let directory = self.directory.load();
+        self.tenant_lines.publish(&tenants, |account| directory.id(account));
         self.tenants.store(tenants);
         self.account_attributes.publish(to.account_attributes());
         self.peer_secrets.publish(to.peer_secrets());

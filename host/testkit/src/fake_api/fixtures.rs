@@ -72,6 +72,7 @@ pub fn router(calls: u64, nanoseconds: u64) -> HookStateView {
         counts: vec![PluginCountsView {
             plugin: "prefix-router".to_owned(),
             version: "58cd962459f1".to_owned(),
+            tenant: None,
             live: true,
             calls,
             faults: PluginFaultCounts::default(),

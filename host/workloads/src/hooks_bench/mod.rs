@@ -1,5 +1,5 @@
 //! `cargo xtask bench hooks`: the cost of plugins. A call by language, all four default plugins end to end, an activation
-//! under traffic, a replay, a large lookup table, a peer by HTTP.
+//! under traffic, a replay, a large lookup table, a peer by HTTP, a router for each of many tenants.
 
 mod calls;
 mod exchange;
@@ -8,6 +8,7 @@ mod http_peer;
 mod programs;
 mod replay;
 mod table;
+mod tenants;
 mod traffic;
 
 use super::tool_run::{ToolRun, daemon};
@@ -19,7 +20,7 @@ use std::time::Instant;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Run only this part: calls, traffic, exchange, replay, table or peer.
+    /// Run only this part: calls, traffic, exchange, replay, table, peer or tenants.
     #[arg(long)]
     only: Option<String>,
     /// Measurements per call; the median counts.
@@ -46,6 +47,12 @@ pub(crate) struct Options {
     /// Messages in each run to a peer, over HTTP and over SMPP.
     #[arg(long, default_value_t = 10_000)]
     submissions: u64,
+    /// Tenants with a router each.
+    #[arg(long, default_value_t = 1_000)]
+    tenants: usize,
+    /// Calls of the routers of tenants in each round.
+    #[arg(long, default_value_t = 20_000)]
+    tenant_calls: usize,
 }
 
 impl Options {
@@ -83,6 +90,9 @@ fn measure(programs: &BenchPrograms, guests: &Guests, tool_run: &ToolRun, option
     }
     if options.wants("peer") {
         http_peer::measure(tool_run, guests, options)?;
+    }
+    if options.wants("tenants") {
+        tenants::measure(programs, tool_run, guests, options)?;
     }
     println!("bench hooks: {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())

@@ -31,6 +31,7 @@ const RUNS: &[&[&str]] = &[
     &["bench", "hooks", "--only", "traffic", "--pairs", "1", "--seconds", "0.5"],
     &["bench", "hooks", "--only", "replay", "--messages", "1000"],
     &["bench", "hooks", "--only", "table", "--rows", "20000", "--rounds", "1"],
+    &["bench", "hooks", "--only", "tenants", "--tenants", "20", "--tenant-calls", "200", "--rounds", "1"],
     &["bench", "hooks", "--only", "peer", "--pairs", "1", "--submissions", "500"],
     &["bench", "--seconds", "1", "--window", "40", "outage"],
     &[

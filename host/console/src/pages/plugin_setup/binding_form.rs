@@ -28,14 +28,26 @@ fn size_text(octets: u64) -> String {
 /// The values of a binding's form.
 pub(super) fn binding_values(binding: &Binding, found: &HookStateView) -> Form {
     let Binding {
-        policy, peers, on_fault, memory, deadline, table_rows, instance, grants, tolerance, ..
+        policy,
+        tenant,
+        peers,
+        on_fault,
+        memory,
+        deadline,
+        table_rows,
+        instance,
+        grants,
+        tolerance,
+        ..
     } = binding;
-    let position = found.live.chain.iter().position(|one| one.plugin == binding.plugin);
+    let is_it = |one: &Binding| one.plugin == binding.plugin && one.tenant == binding.tenant;
+    let position = found.live.chain.iter().position(is_it);
     let mut all: Vec<(String, String)> = Vec::new();
     let mut put = |name: &str, value: String| all.push((name.to_owned(), value));
     put("expected", found.live.serial.to_string());
     put("policy", policy.clone());
     put("position", position.map_or_else(|| ALONE.to_owned(), |position| position.to_string()));
+    put("tenant", tenant.clone().unwrap_or_default());
     put("peers", peers.join(", "));
     let (fault, peer) = match on_fault {
         OnFault::Hold => ("hold", ""),
@@ -206,12 +218,19 @@ pub(super) fn requested_binding(hook: Hook, form: &Form) -> Result<ActivationReq
         "" | ALONE => None,
         _ => Some(reader.number("position")),
     };
+    let tenant = Some(form.text("tenant").trim().to_owned());
+    let tenant = tenant.filter(|tenant| hook == Hook::Router && !tenant.is_empty());
+    let peers = items(form.text("peers"));
+    if hook == Hook::Router && tenant.is_none() && !peers.is_empty() {
+        reader.refuse("peers", "only a router of a tenant has peers");
+    }
     let request = ActivationRequest {
         plugin: Some(form.text("plugin").to_owned()),
         version: Some(form.text("version").to_owned()),
         policy: Some(form.multiline("policy")),
         position: position.filter(|_| has_order(hook)),
-        peers: (hook == Hook::Peer).then(|| items(form.text("peers"))),
+        peers: (hook == Hook::Peer || tenant.is_some()).then_some(peers),
+        tenant,
         on_fault: Some(reader.on_fault()),
         memory: Some(reader.size("memory")),
         deadline_ms: Some(reader.number("deadline-ms")),
@@ -306,10 +325,17 @@ mod tests {
 
     #[test]
     fn a_binding_survives_its_form() {
-        for binding in [full(), Binding::new("router", "aaaa", "")] {
+        let of_tenant = Binding {
+            tenant: Some("north".to_owned()),
+            peers: vec!["smsc".to_owned(), "home".to_owned()],
+            ..full()
+        };
+        for binding in [full(), of_tenant, Binding::new("router", "aaaa", "")] {
             let request = requested(&binding);
             assert_eq!(request.policy.as_deref(), Some(&*binding.policy));
             assert_eq!(request.position, Some(0));
+            assert_eq!(request.tenant, binding.tenant);
+            assert_eq!(request.peers, binding.tenant.as_ref().map(|_| binding.peers.clone()));
             assert_eq!(request.on_fault, Some(binding.on_fault.clone()));
             assert_eq!(request.memory, Some(binding.memory as u64));
             assert_eq!(request.deadline_ms, Some(binding.deadline.as_millis() as u64));

@@ -4,9 +4,12 @@ use super::binding_form::{ALONE, has_order};
 use crate::api_caller::ApiError;
 use crate::form::Form;
 use crate::settings::labelled_input;
-use api::{HookStateView, PluginVersionView, TableView};
+use api::{Binding, HookStateView, PluginVersionView, TableView};
 use maud::{Markup, html};
 use model::Hook;
+
+/// Maximum number of other plugins of a chain for which each place is listed.
+const MAX_PLACES: usize = 50;
 
 /// What the fields show.
 pub(super) struct SetupFields<'a> {
@@ -140,26 +143,50 @@ pub(super) fn place_fields(fields: &SetupFields<'_>) -> Markup {
     if found.hook == Hook::Peer {
         return html! { div.fields { (fields.line("peers", "Peers that it serves", "Names of plugin peers, separated by commas. It takes them over from other bindings.")) } };
     }
-    let others: Vec<&str> = found
-        .live
-        .chain
-        .iter()
-        .map(|one| one.plugin.as_str())
-        .filter(|plugin| *plugin != version.plugin)
-        .collect();
+    let tenant = fields.values.text("tenant");
+    let is_it =
+        |one: &&Binding| one.plugin == version.plugin && one.tenant.as_deref().unwrap_or_default() == tenant;
+    let others: Vec<&Binding> = found.live.chain.iter().filter(|one| !is_it(one)).collect();
+    let tenant_fields = html! {
+        @if found.hook == Hook::Router {
+            div.fields {
+                (fields.line("tenant", "Tenant", "It is asked only about messages of the tenant's accounts. Empty: about all."))
+                (fields.line("peers", "Peers of the tenant's router", "Names of peers to which it may forward, separated by commas. Only with a tenant."))
+            }
+        }
+    };
     if !has_order(found.hook) || others.is_empty() {
-        return html! { input type="hidden" name="position" value=(fields.values.text("position")); };
+        return html! {
+            (tenant_fields)
+            input type="hidden" name="position" value=(fields.values.text("position"));
+        };
     }
-    let mut options = vec![(ALONE.to_owned(), format!("alone: it replaces {}", others.join(", ")))];
+    if others.len() > MAX_PLACES {
+        return html! {
+            (tenant_fields)
+            div.fields { (fields.line("position", "Place in the chain", &format!("A number from 0 to {}, or {ALONE}.", others.len()))) }
+        };
+    }
+    let name = |one: &Binding| match &one.tenant {
+        Some(tenant) => format!("{} for {tenant}", one.plugin),
+        None => one.plugin.clone(),
+    };
+    let carriers = others.iter().filter(|one| one.tenant.is_none()).map(|one| name(one));
+    let alone = match carriers.collect::<Vec<_>>() {
+        _ if !tenant.is_empty() => "first".to_owned(),
+        none if none.is_empty() => "last".to_owned(),
+        carriers => format!("alone: it replaces {}", carriers.join(", ")),
+    };
+    let mut options = vec![(ALONE.to_owned(), alone)];
     for position in 0..=others.len() {
         let text = match position {
-            0 => format!("first, before {}", others.first().unwrap_or(&"")),
-            at => format!("after {}", others.get(at - 1).unwrap_or(&"")),
+            0 => format!("first, before {}", others.first().map(|one| name(one)).unwrap_or_default()),
+            at => format!("after {}", others.get(at - 1).map(|one| name(one)).unwrap_or_default()),
         };
         options.push((position.to_string(), text));
     }
     let options: Vec<(&str, &str)> = options.iter().map(|(value, text)| (&**value, &**text)).collect();
-    html! { div.fields { (fields.choice("position", "Place in the chain", "Plugins of a chain are asked one after the other.", &options)) } }
+    html! { (tenant_fields) div.fields { (fields.choice("position", "Place in the chain", "Plugins of a chain are asked one after the other.", &options)) } }
 }
 
 /// The limits, with their defaults folded away.

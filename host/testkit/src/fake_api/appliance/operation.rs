@@ -550,6 +550,7 @@ pub(super) fn tenants() -> Vec<api::TenantView> {
             day_ends: 1_795_046_400_000,
         }),
         accounts: vec!["acme".to_owned()],
+        plugins: None,
     };
     vec![tenant("northern", None), tenant("northern-shop", Some("northern"))]
 }

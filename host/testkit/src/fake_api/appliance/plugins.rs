@@ -63,6 +63,7 @@ fn counts(version: &str, live: bool, calls: u64, trap: u64) -> Vec<PluginCountsV
     vec![PluginCountsView {
         plugin: "router".to_owned(),
         version: version.to_owned(),
+        tenant: None,
         live,
         calls,
         faults: PluginFaultCounts { trap, verdict: 1, ..PluginFaultCounts::default() },

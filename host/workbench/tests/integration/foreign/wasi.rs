@@ -54,6 +54,7 @@ impl WasiGuest {
             pool_snapshots: Arc::default(),
             account_attributes: Arc::default(),
             peer_secrets: Arc::default(),
+            tenant_lines: Arc::default(),
             decode_text: |_| None,
             replace_text: |text, _| Ok(text.clone()),
             counters: Arc::new(Counters::default()),

@@ -1,0 +1,80 @@
+//! Bindings of tenants in a chain.
+
+use api::Binding;
+
+/// What a tenant's router may call the attributes that it sets. So a carrier's plugins know them from their own.
+pub(crate) const TENANT_ATTRIBUTE_PREFIX: &str = "tenant.";
+
+/// The plugin's name for its counters, values, log lines and requests: tenants share none of them with others. No plugin's name has
+/// an `@`.
+pub(crate) fn plugin_space(binding: &Binding) -> String {
+    match &binding.tenant {
+        Some(tenant) => format!("{}@{tenant}", binding.plugin),
+        None => binding.plugin.clone(),
+    }
+}
+
+/// A chain with other bindings of the carrier in it, and the bindings of tenants of a live chain: each stays before the same number
+/// of the carrier's bindings, as far as there are as many.
+#[must_use]
+pub fn with_tenants_of(live: &[Binding], carriers: Vec<Binding>) -> Vec<Binding> {
+    let mut all = Vec::with_capacity(live.len() + carriers.len());
+    let mut carriers = carriers.into_iter().filter(|one| one.tenant.is_none());
+    for binding in live {
+        match binding.tenant {
+            Some(_) => all.push(binding.clone()),
+            None => all.extend(carriers.next()),
+        }
+    }
+    all.extend(carriers);
+    all
+}
+
+/// The plugins of a chain, for people: those of tenants are counted.
+pub(crate) fn describe_chain(chain: &[Binding]) -> String {
+    let carriers = chain.iter().filter(|binding| binding.tenant.is_none());
+    let mut words: Vec<String> =
+        carriers.map(|binding| format!("{} {}", binding.plugin, binding.version)).collect();
+    match chain.len() - words.len() {
+        0 => {}
+        1 => words.push("1 binding of a tenant".to_owned()),
+        count => words.push(format!("{count} bindings of tenants")),
+    }
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding(plugin: &str, tenant: Option<&str>) -> Binding {
+        Binding { tenant: tenant.map(str::to_owned), ..Binding::new(plugin, "1d9e", "") }
+    }
+
+    #[test]
+    fn tenants_keep_their_places_among_the_carriers_bindings() {
+        let live = [
+            binding("guard", None),
+            binding("router", Some("north")),
+            binding("router", None),
+            binding("router", Some("south")),
+        ];
+        let of = |carriers: &[&str]| {
+            let carriers = carriers.iter().map(|plugin| binding(plugin, None)).collect();
+            let shown = |one: &Binding| one.tenant.clone().unwrap_or_else(|| one.plugin.clone());
+            with_tenants_of(&live, carriers).iter().map(shown).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(of(&["a", "b"]), "a north b south");
+        assert_eq!(of(&["a"]), "a north south");
+        assert_eq!(of(&["a", "b", "c"]), "a north b south c");
+        assert_eq!(of(&[]), "north south");
+        assert_eq!(describe_chain(&live), "guard 1d9e, router 1d9e, 2 bindings of tenants");
+        assert_eq!(describe_chain(&live[1..2]), "1 binding of a tenant");
+    }
+
+    #[test]
+    fn a_tenant_has_a_space_of_its_own() {
+        assert_eq!(plugin_space(&binding("router", None)), "router");
+        assert_eq!(plugin_space(&binding("router", Some("north"))), "router@north");
+    }
+}
