@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(
             parsed("[[tenant]]\nname = \"north\"\nmessages-per-day = 0\nzone = \"Mars\"\n").unwrap_err(),
             [
-                "line 5: tenant[0].messages-per-day: is 0; allowed: at least 1",
+                "line 5: tenant[0].messages-per-day: is 0, and must be 1 to 9223372036854775807",
                 "line 6: tenant[0].zone: the time zone \"Mars\" is unknown; a zone is a name of the IANA database, such as \
                  Europe/Berlin or UTC"
             ]
