@@ -3,7 +3,7 @@
 use crate::scenarios::fixture::{EngineFixture, FIRST, message};
 use bytes::Bytes;
 use engine::{CONTENT_LOST_ERROR, Event, Settings};
-use model::{FinalState, Leg, Message, SealedContent, StepKind};
+use model::{FinalState, Leg, Message, Outcome, PeerMessageId, SealedContent, StepKind};
 use std::sync::Arc;
 
 /// What a store without the key reads.
@@ -43,7 +43,7 @@ fn a_message_that_may_have_been_delivered_is_not_failed_before_that_is_known() {
     sent.dlr_request = model::DlrRequest::FINAL;
     let awaiting = fixture.submit(sent).unwrap();
     fixture.link_up(FIRST, 10);
-    fixture.deliver_all();
+    fixture.answer(awaiting, Outcome::Accepted { ids: vec![PeerMessageId::new(b"n1")] });
     assert!(fixture.messages.contains_key(&awaiting) && !fixture.finished.contains_key(&awaiting));
     lose_contents(&mut fixture);
     fixture.crash();
