@@ -149,7 +149,6 @@ impl<W: World> HookSlot<W> {
                 return Err(HookError::PluginTwice(twice.plugin.clone()));
             }
         }
-        check_tenants_and_peers::<W>(bindings)?;
         let deps = &self.deps;
         let live = self.live.load();
         let serves = matches!(purpose, Purpose::Serve | Purpose::ServeUnchecked);
@@ -179,7 +178,9 @@ impl<W: World> HookSlot<W> {
             let environment = deps.environment.clone();
             Generation::start(&deps.runtime, component, binding.clone(), environment, purpose).map(Arc::new)
         });
-        Ok(Chain::new(generations.collect::<Result<Vec<_>, _>>()?))
+        let chain = Chain::new(generations.collect::<Result<Vec<_>, _>>()?);
+        check_tenants_and_peers::<W>(bindings)?;
+        Ok(chain)
     }
 
     /// Refuses plugins that would only fail: a policy names something unknown, or a component imports something that is
