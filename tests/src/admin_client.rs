@@ -30,7 +30,7 @@ fn agent(tls: Option<TlsConfig>) -> ureq::Agent {
     let mut config = ureq::Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
-        .timeout_global(Some(4 * crate::TIMEOUT));
+        .timeout_global(Some(2 * crate::TIMEOUT));
     if let Some(tls) = tls {
         config = config.tls_config(tls);
     }

@@ -30,7 +30,7 @@ pub use testkit::{load, test_daemon};
 
 /// Timeout for everything that must happen. It is generous: the machine may be busy, and a test that passes
 /// does not wait for it.
-pub const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
+pub const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
 
 /// Polls until the condition holds.
 pub fn until(what: &str, mut holds: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {

@@ -136,7 +136,7 @@ impl ManualShell {
         writeln!(self.input, "{}", file.display())?;
         let mut printed = String::new();
         loop {
-            match self.lines.recv_timeout(12 * TIMEOUT) {
+            match self.lines.recv_timeout(4 * TIMEOUT) {
                 Ok(line) if line == END => return Ok(printed),
                 Ok(line) if line == FAILED => {
                     bail!("a command of this block failed:\n{script}\nit printed:\n{printed}")

@@ -32,9 +32,6 @@ struct ListKind {
     reach: (&'static str, &'static str),
 }
 
-/// The place of the tenant in a row of the accounts.
-const TENANT_COLUMN: usize = 3;
-
 impl ListKind {
     /// Whether its entries may belong to tenants.
     fn has_tenants(&self) -> bool {
@@ -225,18 +222,17 @@ impl ListEntry<'_> {
 
     fn row(&self) -> Vec<Markup> {
         let up = self.links_up();
-        let mut row = vec![
-            html! { a href=(format!("{}/{}", self.kind.path, encode_segment(self.name))) { (self.name) } },
+        vec![
+            html! {
+                a href=(format!("{}/{}", self.kind.path, encode_segment(self.name))) { (self.name) }
+                @if let Some(tenant) = self.tenant() { " " span.muted { (tenant) } }
+            },
             html! { (state_badge(self.state())) @if up > 0 { " " (up) } @else if let Some(down_since) = self.down_since() { " " span.muted { (ago(down_since)) } } },
             html! { (self.reach()) },
             html! { (count(self.waiting())) },
             html! { (count(self.queue.map_or(0, |queue| queue.in_flight))) },
             html! { (self.queue.map(|queue| with_times(&queue.blocked_by)).unwrap_or_default()) },
-        ];
-        if self.kind.has_tenants() {
-            row.insert(TENANT_COLUMN, html! { (self.tenant().unwrap_or("—")) });
-        }
-        row
+        ]
     }
 
     /// The tenant of an account.
@@ -274,7 +270,7 @@ async fn list(context: &RequestContext, kind: &'static ListKind, query: &Form) -
             @if context.has_permission(Permission::Configure) { p { a.button.primary href=(format!("{}/new", kind.path)) { (kind.add) } } }
         }
     };
-    let mut columns = vec![
+    let columns = [
         Column::Text("Name"),
         Column::Text("Links"),
         Column::Text(kind.reach.0),
@@ -282,9 +278,6 @@ async fn list(context: &RequestContext, kind: &'static ListKind, query: &Form) -
         Column::Number("In flight"),
         Column::Text("Blocked by"),
     ];
-    if kind.has_tenants() {
-        columns.insert(TENANT_COLUMN, Column::Text("Tenant"));
-    }
     let names = listing.document.named(kind.list).map(|(name, _)| name);
     Ok(html! {
         div.heading {

@@ -121,7 +121,7 @@ async fn tenants_are_shown_with_the_messages_of_the_day_and_suggested_for_users(
     let users = get(&console, "/users", "admin").await.text;
     assert_eq!(users.matches("name=\"tenant\"").count(), 2, "a user's and a token's");
     assert_eq!(users.matches("<option value=\"northern-shop\">").count(), 2);
-    assert!(get(&console, "/accounts", "viewer").await.text.contains("Tenant"));
+    assert!(get(&console, "/accounts", "viewer").await.text.contains("Name or tenant"));
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ impl Browser {
             }
         };
         // The machine may be busy: the content is checked, not the time.
-        let timeouts = TimeoutConfiguration::new(Some(6 * TIMEOUT), Some(6 * TIMEOUT), None);
+        let timeouts = TimeoutConfiguration::new(Some(2 * TIMEOUT), Some(2 * TIMEOUT), None);
         client.update_timeouts(timeouts).await?;
         let pictures = workspace::target().join("screenshots");
         std::fs::create_dir_all(&pictures)?;
