@@ -8,12 +8,9 @@ use crate::erased_trace::trace_without_content;
 use crate::raw_batch::{RawBatch, RawBatchBuilder};
 use crate::row::Row;
 use bytes::Bytes;
-use codec::{CipherError, ContentCipher, ContentPart};
+use codec::{CipherError, ContentCipher, ContentPart, KEY_DESTROYED};
 use model::{MessageId, SealedContent, Timestamp, from_hex, hex};
 use serde_json::{Value, json};
-
-/// By whom a content was erased whose key is missing.
-const KEY_DESTROYED: &str = "destruction of its key";
 
 /// The text as submitted, in a trace.
 const SUBMITTED_TEXT: &str = "/screening/submitted/octets";

@@ -23,6 +23,9 @@ pub enum ContentPart {
     ArchivedSubmittedText = 5,
 }
 
+/// By whom the content of a message was erased whose key is missing.
+pub const KEY_DESTROYED: &str = "destruction of its key";
+
 /// A content cannot be encrypted, since its key cannot be made durable. It must not be written then.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]

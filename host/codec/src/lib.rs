@@ -23,7 +23,7 @@ mod routing;
 mod steps;
 
 pub use batch::{decode_batch, decode_batch_with, encode_batch, encode_batch_with};
-pub use content::{CipherError, ContentCipher, ContentPart};
+pub use content::{CipherError, ContentCipher, ContentPart, KEY_DESTROYED};
 pub use cursor::{Cursor, put_address, put_leb128, put_long, put_short, put_text};
 pub use format::{FORMAT, RecordError};
 pub use idempotency_keys::{decode_idempotency_key, encode_idempotency_key};

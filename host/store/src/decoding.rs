@@ -29,9 +29,6 @@ impl StoredMessage {
     }
 }
 
-/// By whom the content of a message was erased whose key is missing.
-const KEY_DESTROYED: &str = "destruction of its key";
-
 /// Decrypts calls that are recorded for replays. Those that cannot be decrypted are left out.
 pub(crate) fn open_recorded_calls(decoder: &RecordDecoder, id: MessageId, steps: &mut Vec<Step>) {
     codec::open_recorded_calls(decoder.cipher().map(|cipher| &**cipher), id, steps);
@@ -80,7 +77,7 @@ pub(crate) fn decode_finished(
         && ended.content_erased_at().is_none()
     {
         let destroyed_at = decoder.cipher().and_then(|cipher| cipher.destroyed_at(sealed.key));
-        let kind = StepKind::ContentErased { by: KEY_DESTROYED.into() };
+        let kind = StepKind::ContentErased { by: codec::KEY_DESTROYED.into() };
         ended.steps.push(Step { at: destroyed_at.unwrap_or(ended.at), kind });
     }
     Ok(StoredMessage::Finished(message, ended))
