@@ -1,20 +1,26 @@
 //! Tenants and their accounts: rates, messages of the day, prices and balances.
 
 use crate::api_caller::{ApiError, encode_segment};
+use crate::form::Form;
 use crate::format::{count, money, time_tag};
 use crate::layout::page;
 use crate::nav::NavItem;
+use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
-use crate::table::{Column, numeric_table};
+use crate::table::{Column, Pagination, numeric_table};
 use api::{AccountInfo, BalanceView, BalancesView, DayQuotaView, TenantView};
+use axum::extract::Query;
 use axum::response::Response;
 use maud::{Markup, html};
 
-pub(crate) async fn show(context: RequestContext) -> Response {
-    page(&context, "Tenants", NavItem::Tenants, page_body(&context).await)
+const PATH: &str = "/tenants";
+
+pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
+    page(&context, "Tenants", NavItem::Tenants, page_body(&context, &Form::of(query)).await)
 }
 
-async fn page_body(context: &RequestContext) -> Result<Markup, ApiError> {
+/// `query`: the number of the page, which is that of both lists.
+async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, ApiError> {
     let (tenants, accounts, balances) = tokio::join!(
         context.get::<Vec<TenantView>>("/v1/tenants"),
         context.get::<Vec<AccountInfo>>("/v1/accounts"),
@@ -22,14 +28,14 @@ async fn page_body(context: &RequestContext) -> Result<Markup, ApiError> {
     );
     let (tenants, accounts, balances) = (tenants?, accounts?, balances?.accounts);
     let balance = |name: &str| balances.iter().find(|one| one.account == name);
-    let tenant_rows: Vec<_> = tenants
+    let shown_tenants = Pagination::new(tenants.len(), query.text("page"));
+    let shown_accounts = Pagination::new(accounts.len(), query.text("page"));
+    let tenant_rows: Vec<_> = tenants[shown_tenants.from..shown_tenants.upto]
         .iter()
-        .take(crate::table::MAX_ROWS)
         .map(|tenant| tenant_row(tenant, balance(&tenant.name)))
         .collect();
-    let account_rows: Vec<_> = accounts
+    let account_rows: Vec<_> = accounts[shown_accounts.from..shown_accounts.upto]
         .iter()
-        .take(crate::table::MAX_ROWS)
         .map(|account| account_row(account, balance(&account.name)))
         .collect();
     let tenant_columns = [
@@ -56,10 +62,12 @@ async fn page_body(context: &RequestContext) -> Result<Markup, ApiError> {
     Ok(html! {
         h1 { "Tenants" }
         section.card { (numeric_table("Tenants", &tenant_columns, &tenant_rows, &no_tenants)) }
+        (shown_tenants.links(PATH, &[]))
         section.card {
             h2 { "Accounts" }
             (numeric_table("Accounts", &account_columns, &account_rows, &html! { p { "There are no accounts." } }))
         }
+        (shown_accounts.links(PATH, &[]))
     })
 }
 
