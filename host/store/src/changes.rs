@@ -107,6 +107,27 @@ impl Changes {
         self.merged.lock().applied
     }
 
+    /// How many waiting and how many finished messages there are more than in the tables. `begin` begins to read the tables, and tells the
+    /// last record in them: no change is in both, or in neither.
+    ///
+    /// # Errors
+    /// Those of `begin`.
+    pub(crate) fn counts_beyond<T, E>(
+        &self,
+        begin: impl FnOnce() -> Result<(T, Seq), E>,
+    ) -> Result<(T, (i64, i64)), E> {
+        let mut merged = self.merged.lock();
+        let batches = std::mem::take(&mut self.committed.lock().batches);
+        merged.add(batches);
+        let (tables, applied) = begin()?;
+        let (mut waiting, mut finished) = merged.next.count_changes();
+        if let Some(current) = merged.current.as_ref().filter(|current| current.last > applied) {
+            let more = current.count_changes();
+            (waiting, finished) = (waiting + more.0, finished + more.1);
+        }
+        Ok((tables, (waiting, finished)))
+    }
+
     /// What is known of these waiting messages without the tables.
     pub(crate) fn contents_of(&self, ids: &[MessageId]) -> Vec<PendingContent> {
         let mut merged = self.merged.lock();

@@ -210,6 +210,24 @@ impl Pending {
         }
     }
 
+    /// How many waiting and how many finished messages the tables will have more.
+    pub(crate) fn count_changes(&self) -> (i64, i64) {
+        let (mut waiting, mut finished) = (0, 0);
+        for change in self.messages.values() {
+            match change.stored {
+                StoredIn::Nowhere => {}
+                StoredIn::Messages => waiting -= 1,
+                StoredIn::Finished => finished -= 1,
+            }
+            match change.state {
+                MessageState::Waiting { .. } => waiting += 1,
+                MessageState::Finished { .. } | MessageState::ContentErased(_) => finished += 1,
+                MessageState::Removed => {}
+            }
+        }
+        (waiting, finished)
+    }
+
     fn state_of(&mut self, id: MessageId) -> &mut MessageState {
         let change = self.messages.entry(id.0).or_insert_with(|| MessageChange {
             stored: StoredIn::Messages,

@@ -7,7 +7,7 @@ use crate::{Store, StoreError, StoredMessage, checked};
 use model::{
     Address, FinalRecord, Message, MessageId, MessageKind, OperationRecord, SUBMISSION_IDS, Timestamp,
 };
-use redb::{ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
+use redb::{ReadTransaction, ReadableTable as _};
 use std::sync::Arc;
 
 /// A page of finished messages.
@@ -112,15 +112,6 @@ impl Store {
             }
         }
         Ok(found)
-    }
-
-    /// The number of waiting and of finished messages.
-    ///
-    /// # Errors
-    /// The disk fails.
-    pub fn counts(&self) -> Result<(u64, u64), StoreError> {
-        let transaction = self.read()?;
-        Ok((transaction.open_table(MESSAGES)?.len()?, transaction.open_table(FINISHED)?.len()?))
     }
 
     /// Finished messages with ids above `after`, by ascending id, at most `most`.

@@ -2,8 +2,8 @@ use crate::apply::apply;
 use crate::changes::{Changes, MOST_OCTETS};
 use crate::pending::Pending;
 use crate::tables::{
-    self, FILE_FORMAT, IN_CLUSTER, META, META_APPLIED, META_CLUSTER, META_FORMAT, META_NEXT_ID, NAMES,
-    SEALED_FILE_FORMAT, WITH_JOURNAL,
+    self, FILE_FORMAT, FINISHED, IN_CLUSTER, MESSAGES, META, META_APPLIED, META_CLUSTER, META_FORMAT,
+    META_NEXT_ID, NAMES, SEALED_FILE_FORMAT, WITH_JOURNAL,
 };
 use crate::{StoreError, checked};
 use codec::{ContentCipher, RecordDecoder};
@@ -414,6 +414,24 @@ impl Store {
         let found = self.changes.contents_of(ids);
         let transaction = self.database.begin_read()?;
         self.load_stored(&transaction, ids.iter().copied().zip(found))
+    }
+
+    /// The number of waiting and of finished messages.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn counts(&self) -> Result<(u64, u64), StoreError> {
+        // Often asked, so it does not apply the pending changes first: traffic would wait for that.
+        let begin = || -> Result<_, StoreError> {
+            let transaction = self.database.begin_read()?;
+            let applied =
+                transaction.open_table(META)?.get(META_APPLIED)?.map_or(0, |applied| applied.value());
+            Ok((transaction, Seq(applied)))
+        };
+        let (transaction, (waiting, finished)) = self.changes.counts_beyond(begin)?;
+        let (messages, ended) =
+            (transaction.open_table(MESSAGES)?.len()?, transaction.open_table(FINISHED)?.len()?);
+        Ok((messages.saturating_add_signed(waiting), ended.saturating_add_signed(finished)))
     }
 
     /// The directory of all peers; new names in `wanted` get ids, durable on return.
