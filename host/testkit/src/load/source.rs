@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ pub struct SourceOptions {
     pub password: String,
     /// Number of connections; each has its own thread.
     pub connections: usize,
+    /// Each connection has an account of its own: `system_id`, followed by its number from 0. They begin to send when all are bound.
+    pub accounts: bool,
     /// Window: unanswered requests per connection.
     pub window: usize,
     /// Messages per second over all connections; `None`: as fast as answers come.
@@ -67,6 +70,7 @@ impl SourceOptions {
             system_id: system_id.to_owned(),
             password: password.to_owned(),
             connections: 4,
+            accounts: false,
             window: 500,
             rate: None,
             duration: None,
@@ -126,10 +130,14 @@ impl Source {
         let stop = Arc::new(StopFlag::default());
         let quit = Arc::new(StopFlag::default());
         let mut threads = Vec::new();
+        let awaited = Arc::new(AtomicUsize::new(options.connections));
         for lane in 0..options.connections {
-            let (options, tally) = (options.clone(), Arc::clone(tally));
+            let (mut options, tally, awaited) = (options.clone(), Arc::clone(tally), Arc::clone(&awaited));
             let (stop, quit) = (Arc::clone(&stop), Arc::clone(&quit));
-            let body = move || Connection::new(options, lane, tally, stop, quit).run();
+            if options.accounts {
+                options.system_id.push_str(&lane.to_string());
+            }
+            let body = move || Connection::new(options, lane, tally, (stop, quit, awaited)).run();
             threads.push(std::thread::Builder::new().name(format!("source-{lane}")).spawn(body)?);
         }
         Ok(Self { threads, stop, quit })
@@ -174,6 +182,8 @@ struct Connection {
     tally: Arc<Tally>,
     stop: Arc<StopFlag>,
     quit: Arc<StopFlag>,
+    /// The connections that have not yet tried to bind.
+    awaited: Arc<AtomicUsize>,
     template: SubmitTemplate,
     side_traffic: Option<SubmitTemplate>,
     sequence: u32,
@@ -195,8 +205,7 @@ impl Connection {
         options: SourceOptions,
         lane: usize,
         tally: Arc<Tally>,
-        stop: Arc<StopFlag>,
-        quit: Arc<StopFlag>,
+        (stop, quit, awaited): (Arc<StopFlag>, Arc<StopFlag>, Arc<AtomicUsize>),
     ) -> Self {
         let template = |prefix: &str| {
             let receipts = options.receipts || options.track_receipts;
@@ -228,15 +237,21 @@ impl Connection {
             tally,
             stop,
             quit,
+            awaited,
         }
     }
 
     fn run(mut self) -> Result<SourceReport> {
-        let mut connected = false;
+        let (mut tried, mut connected) = (false, false);
         while !self.finished() {
-            let error = match self.connect() {
+            let bound = self.connect();
+            if !std::mem::replace(&mut tried, true) {
+                self.awaited.fetch_sub(1, Relaxed);
+            }
+            let error = match bound {
                 Ok(mut socket) => {
                     if !connected {
+                        self.wait_for_others();
                         self.started = Instant::now();
                     }
                     connected = true;
@@ -264,6 +279,15 @@ impl Connection {
         self.report.elapsed = self.started.elapsed();
         self.report.processor = thread_cpu_time();
         Ok(self.report)
+    }
+
+    /// Until each connection with an account of its own is bound, or has failed.
+    fn wait_for_others(&self) {
+        while self.options.accounts && self.awaited.load(Relaxed) > 0 {
+            if self.quit.pause(Duration::from_millis(5)) {
+                return;
+            }
+        }
     }
 
     fn finished(&self) -> bool {

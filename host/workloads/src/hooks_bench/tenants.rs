@@ -2,10 +2,14 @@
 
 use super::guests::Guests;
 use super::programs::BenchPrograms;
+use super::traffic::TrafficSetup;
 use super::{Options, median};
-use crate::tool_run::ToolRun;
+use crate::tool_run::{POLICY as UPSTREAM, ToolRun};
 use anyhow::Result;
+use api::{ActivationRequest, BindingRecord, BindingRequest, PluginVersionView};
 use serde_json::{Value, json};
+use std::time::Duration;
+use testkit::load::SourceReport;
 
 /// A policy that sends everything to `north`.
 const POLICY: &str = "[default]\nlegs = [{ peer = \"north\" }]\nnote = \"everything north\"\n";
@@ -47,5 +51,84 @@ pub(super) fn measure(
         "  p99 of a router each, compared with one router: {:+.0} %",
         (middle("warm", "p99") / middle("one", "p99") - 1.0) * 100.0
     );
+    measure_answers(tool_run, guests, options)
+}
+
+/// Messages a second of all accounts together.
+const RATE: f64 = 10_000.0;
+
+/// Answers to an account of each tenant at a steady rate: one router for all, and a router each.
+fn measure_answers(tool_run: &ToolRun, guests: &Guests, options: &Options) -> Result<()> {
+    println!(
+        "  Answers to {} accounts, {RATE} messages a second over all ({} s each), p50 and p99 in ms",
+        options.tenants, options.seconds
+    );
+    let one = start(tool_run, "one-router", options.tenants)?;
+    let each = start(tool_run, "router-each", options.tenants)?;
+    bind_tenants(&each, guests, options.tenants)?;
+    let time = Duration::from_secs_f64(options.seconds);
+    let run = |setup: &TrafficSetup| setup.run_accounts(options.tenants, RATE, time);
+    // An uncounted run: instances are made, files and heaps reach their size.
+    run(&one)?;
+    run(&each)?;
+    let share = |report: &SourceReport, share: f64| report.answers.quantile(share).as_secs_f64() * 1e3;
+    let mut ratios = Vec::new();
+    for turn in 0..options.pairs {
+        let (with_one, with_each);
+        if turn % 2 == 0 {
+            (with_one, with_each) = (run(&one)?, run(&each)?);
+        } else {
+            let first = run(&each)?;
+            (with_one, with_each) = (run(&one)?, first);
+        }
+        println!(
+            "    one router {:>6.2} {:>7.2}    a router each {:>6.2} {:>7.2}",
+            share(&with_one, 0.5),
+            share(&with_one, 0.99),
+            share(&with_each, 0.5),
+            share(&with_each, 0.99),
+        );
+        ratios.push(share(&with_each, 0.99) / share(&with_one, 0.99));
+    }
+    println!(
+        "  p99 of answers, a router each against one: median {:+.0} % (aim: 20 %)",
+        (median(&ratios) - 1.0) * 100.0
+    );
     Ok(())
+}
+
+/// An appliance with a tenant and an account for each, and one router.
+fn start(tool_run: &ToolRun, folder: &str, tenants: usize) -> Result<TrafficSetup> {
+    let mut config = tool_run.config(folder)?;
+    config.router(&tool_run.component, UPSTREAM)?;
+    config.listener("connections = 100000\nconnections-per-address = 100000\nunbound-connections = 100000");
+    // Half of the instances may be idle ones of tenants.
+    config.tables(&format!("[plugins]\ninstances = {}", (tenants * 2 + 64).min(4096)));
+    for n in 0..tenants {
+        config.tables(&format!("[[tenant]]\nname = \"tenant{n}\""));
+        config.account(&format!("shop{n}"), &format!("tenant = \"tenant{n}\""));
+    }
+    TrafficSetup::start(&mut config)
+}
+
+/// Binds a router with a policy of its own for each tenant.
+fn bind_tenants(setup: &TrafficSetup, guests: &Guests, tenants: usize) -> Result<()> {
+    let octets = std::fs::read(guests.default("prefix_router"))?;
+    let uploaded: PluginVersionView = setup.appliance.upload("PUT", "/v1/plugins/prefix-router", &octets)?;
+    let binding = |policy| BindingRequest {
+        plugin: "prefix-router".to_owned(),
+        version: Some(uploaded.version.clone()),
+        policy: Some(policy),
+        ..BindingRequest::default()
+    };
+    let of_tenant = |n: usize| BindingRequest {
+        tenant: Some(format!("tenant{n}")),
+        peers: Some(vec!["upstream".to_owned()]),
+        ..binding(format!("# tenant{n}\n{UPSTREAM}"))
+    };
+    let request = ActivationRequest {
+        chain: Some((0..tenants).map(of_tenant).chain([binding(UPSTREAM.to_owned())]).collect()),
+        ..ActivationRequest::default()
+    };
+    setup.appliance.call::<BindingRecord>("POST", "/v1/hooks/router/activate", &request).map(drop)
 }

@@ -82,6 +82,17 @@ impl TrafficSetup {
         Ok(report)
     }
 
+    /// Runs traffic at a steady rate, from so many accounts `shop0`, `shop1` … with a connection each.
+    pub(super) fn run_accounts(&self, accounts: usize, rate: f64, time: Duration) -> Result<SourceReport> {
+        let mut ask = SourceOptions::new(self.appliance.smpp(), "shop", PASSWORD);
+        (ask.accounts, ask.connections, ask.window) = (true, accounts, 20);
+        (ask.rate, ask.duration) = (Some(rate), Some(time));
+        let report = Source::start(&ask, &self.tally)?.join()?;
+        ensure!(report.refusals.is_empty(), "refused: {:?}", report.refusals);
+        self.drain()?;
+        Ok(report)
+    }
+
     /// Runs as much traffic as the daemon takes.
     fn run_flat_out(&self, seconds: f64) -> Result<TrafficRates> {
         const WARM: Duration = Duration::from_millis(400);
