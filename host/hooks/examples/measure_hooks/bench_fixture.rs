@@ -1,6 +1,7 @@
 //! Hooks without the rest of an appliance: peers, tables, messages.
 
 use crate::{Outcome, Plugin};
+use api::{DnsGrant, Grants};
 use arc_swap::ArcSwap;
 use capabilities::{
     CounterOptions, Counters, DnsClient, Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants,
@@ -148,7 +149,19 @@ impl BenchFixture {
         let mut binding = Binding::new(&plugin.name, &version, &plugin.policy);
         // A Python guest needs 20 MB, and a busy machine is slow.
         (binding.memory, binding.deadline) = (128 << 20, Duration::from_secs(1));
-        binding.grants.tables = ["hlr", "networks", "subscribers"].map(str::to_owned).to_vec();
+        // Guests in JavaScript and Python import all that a template might use, so all of it is granted; nothing of it answers here.
+        binding.grants = Grants {
+            tables: ["hlr", "networks", "subscribers"].map(str::to_owned).to_vec(),
+            http: vec!["https://192.0.2.1/".to_owned()],
+            kv: 1 << 20,
+            hlr: true,
+            dns: Some(DnsGrant {
+                servers: vec!["192.0.2.1".to_owned()],
+                zones: vec!["e164.arpa".to_owned()],
+                timeout_ms: 1_000,
+            }),
+            ..Grants::default()
+        };
         Ok(binding)
     }
 
