@@ -3,9 +3,10 @@
 mod scope;
 mod streams;
 
-pub(crate) use scope::Scope;
+pub(crate) use scope::{Scope, scope_is_checked_elsewhere};
 
 use crate::authenticator::{AuthError, Authenticator};
+use crate::passed_on::passed_caller;
 use crate::permissions::{self, TenantAccess};
 use crate::problem::{Problem, ProblemKind};
 use crate::request_audit::{operation_name, record_outcome};
@@ -49,13 +50,16 @@ pub(crate) async fn authorize(
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let path = path.unwrap_or_default();
     let from = client_address(request.extensions());
-    let (allowed, caller) = match authenticator.authenticate(request.headers(), changes) {
-        Ok(identity) => {
-            let caller = identity.caller.clone();
-            (check_permissions(&caller, &method, &path, request.uri()).map(|()| Some(identity)), caller)
-        }
-        Err(AuthError::CsrfMismatch(caller)) => (Err(csrf_problem()), *caller),
-        Err(AuthError::Unauthenticated) => return unauthenticated(),
+    let (allowed, caller) = match passed_caller(request.extensions(), request.headers()) {
+        Some(caller) => (check_permissions(&caller, &method, &path, request.uri()).map(|()| None), caller),
+        None => match authenticator.authenticate(request.headers(), changes) {
+            Ok(identity) => {
+                let caller = identity.caller.clone();
+                (check_permissions(&caller, &method, &path, request.uri()).map(|()| Some(identity)), caller)
+            }
+            Err(AuthError::CsrfMismatch(caller)) => (Err(csrf_problem()), *caller),
+            Err(AuthError::Unauthenticated) => return unauthenticated(),
+        },
     };
     let is_audited = permissions::is_audited(&method, &path) || asks_for_bodies(request.uri());
     let subject = parameters.ok().map(|parameters| {

@@ -5,7 +5,7 @@ use crate::attention::AttentionLimitsSource;
 use crate::authenticator::Authenticator;
 use crate::authz::{self, Authorization};
 use crate::backup::Backup;
-use crate::cluster::ClusterLeader;
+use crate::cluster::{self, ClusterLeader, SharedStateOwner};
 use crate::configuration::Configuration;
 use crate::erasures::Erasures;
 use crate::event_sinks::EventSinkStates;
@@ -15,6 +15,7 @@ use crate::messages::Messages;
 use crate::operation::Operation;
 use crate::overview::Overview;
 use crate::pace_buckets::PaceBuckets;
+use crate::passed_on;
 use crate::plugin_sources::PluginSources;
 use crate::plugins::Plugins;
 use crate::pools::Pools;
@@ -151,6 +152,7 @@ pub fn router(services: ApiServices, authenticator: Arc<Authenticator>) -> Route
         Authorization { authenticator: authenticator.clone(), tenants: services.tenants.clone() };
     let protected_routes = with_known_parameters(protected_routes())
         .route_layer(middleware::from_fn_with_state(services.cluster.clone(), share_changes))
+        .route_layer(middleware::from_fn_with_state(services.cluster.clone(), passed_on::pass_on))
         .route_layer(middleware::from_fn_with_state(authorization, authz::authorize));
     Router::from(with_known_parameters(public_routes()).merge(protected_routes))
         .fallback(|| async {
@@ -174,6 +176,14 @@ async fn share_changes(
     next: Next,
 ) -> Response {
     let changes = !request.method().is_safe();
+    if changes && cluster::changes_shared_state(request.uri().path()) {
+        let owner = call(Service(cluster.clone()), |cluster| Ok(cluster.shared_state_owner())).await;
+        match owner {
+            Ok(SharedStateOwner::ThisNode) => {}
+            Ok(SharedStateOwner::Leader(leader)) => return cluster::changed_elsewhere(leader.as_deref()),
+            Err(problem) => return problem.into_response(),
+        }
+    }
     let response = next.run(request).await;
     if !changes || !response.status().is_success() {
         return response;

@@ -14,12 +14,55 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
+use ports::PassOn;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// The header with the URL of the node that leads, in answers of nodes that follow.
 const LEADER: HeaderName = HeaderName::from_static("leader");
+
+/// Where configuration, users, plugins and tables are changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SharedStateOwner {
+    /// At this node.
+    ThisNode,
+    /// At the leader of partition 0, with this URL; `None` if there is none at the moment.
+    Leader(Option<String>),
+}
+
+/// Paths below which requests change what all partitions share.
+const SHARED_PATHS: [&str; 7] = [
+    "/v1/configuration",
+    "/v1/hooks",
+    "/v1/plugins",
+    "/v1/tables",
+    "/v1/tokens",
+    "/v1/users",
+    "/v1/whoami/password",
+];
+/// The ends of paths below these whose requests change nothing.
+const HARMLESS_ENDS: [&str; 3] = ["/cases", "/try", "/validate"];
+
+/// Whether a request that changes something, for this path, changes what all partitions share.
+pub(crate) fn changes_shared_state(path: &str) -> bool {
+    let is_below =
+        |place: &&str| path.strip_prefix(*place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    SHARED_PATHS.iter().any(is_below) && !HARMLESS_ENDS.iter().any(|end| path.ends_with(end))
+}
+
+/// The answer to such a request at another partition than 0.
+pub(crate) fn changed_elsewhere(leader: Option<&str>) -> Response {
+    let what = match leader {
+        Some(leader) => format!(
+            "configuration, users, plugins and tables are those of all partitions, and are changed at the leader of partition 0: {leader}"
+        ),
+        None => "configuration, users, plugins and tables are changed at the leader of partition 0, and it has none at the moment; \
+                 try again in a second"
+            .to_owned(),
+    };
+    with_leader(Problem::new(ProblemKind::Unavailable, what).into_response(), leader)
+}
 
 /// The cluster of the node that leads.
 pub trait ClusterLeader: Send + Sync + 'static {
@@ -35,6 +78,10 @@ pub trait ClusterLeader: Send + Sync + 'static {
     /// # Errors
     /// If there is no such node, or it is alive, or etcd does not answer.
     fn remove_node(&self, name: &str, by: &str) -> Result<(), Problem>;
+    /// Where what all partitions share is changed.
+    fn shared_state_owner(&self) -> SharedStateOwner;
+    /// The way to the leaders of the other partitions; `None` without a cluster.
+    fn pass_on(&self) -> Option<Arc<dyn PassOn>>;
     /// Gives what has changed in configuration, users, plugins and tables to the cluster. When it returns, the cluster has it.
     ///
     /// # Errors
@@ -165,4 +212,31 @@ fn with_leader(mut response: Response, leader: Option<&str>) -> Response {
         response.headers_mut().insert(LEADER, leader);
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_partitions_share_is_known_by_its_path() {
+        for shared in [
+            "/v1/configuration",
+            "/v1/users/ann",
+            "/v1/hooks/router/activate",
+            "/v1/plugins/pull",
+            "/v1/tables/t",
+        ] {
+            assert!(changes_shared_state(shared), "{shared}");
+        }
+        for own in [
+            "/v1/messages/1/cancel",
+            "/v1/hooks/router/try",
+            "/v1/configuration/validate",
+            "/v1/usersx",
+            "/v1/sessions",
+        ] {
+            assert!(!changes_shared_state(own), "{own}");
+        }
+    }
 }

@@ -26,6 +26,7 @@ mod openapi;
 mod operation;
 mod overview;
 mod pace_buckets;
+mod passed_on;
 mod permissions;
 mod plugin_sources;
 mod plugins;
@@ -55,7 +56,7 @@ pub use attention::{AttentionLimits, AttentionLimitsSource, PendingConfiguration
 pub use authenticator::Authenticator;
 pub use backend::{ApiServices, router};
 pub use backup::Backup;
-pub use cluster::{ClusterFollower, ClusterLeader, follower_router, no_cluster};
+pub use cluster::{ClusterFollower, ClusterLeader, SharedStateOwner, follower_router, no_cluster};
 pub use configuration::{ChangeOptions, Configuration, ConfigurationEdit};
 pub use erasures::Erasures;
 pub use event_sinks::EventSinkStates;

@@ -294,6 +294,8 @@ metrics! {
     Gauge CLUSTER_NODES_ALIVE = "switchyard_cluster_nodes_alive" [];
     /// The term of this leader.
     Gauge CLUSTER_TERM = "switchyard_cluster_term" [];
+    /// 1 while a node leads a partition of the cluster, as this leader sees it, else 0.
+    Gauge CLUSTER_PARTITION_LED = "switchyard_cluster_partition_led" ["partition"];
     /// 1 while older records are on the disk of this node only, because no other node keeps up, else 0.
     Gauge CLUSTER_DEGRADED = "switchyard_cluster_degraded" [];
     /// Records that are not durable in the tables of a node yet.

@@ -12,6 +12,12 @@ pub struct ClusterView {
     pub node: String,
     /// What it does.
     pub role: ClusterRole,
+    /// The partition of this node. All below is of this partition, but for `partitions`.
+    #[serde(default)]
+    pub partition: u8,
+    /// All partitions of the cluster, by number.
+    #[serde(default)]
+    pub partitions: Vec<PartitionView>,
     /// The node that leads; null if the last leader has ended in order.
     #[schema(required)]
     pub leader: Option<String>,
@@ -30,6 +36,24 @@ pub struct ClusterView {
     /// Why etcd does not answer; null if it does.
     #[schema(required)]
     pub etcd_error: Option<String>,
+}
+
+/// A partition of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Partition)]
+pub struct PartitionView {
+    /// Its number. The ids of its messages begin with it: divide by 2 to the power of 46.
+    pub partition: u8,
+    /// The node that leads it; null if none does at the moment.
+    #[schema(required)]
+    pub leader: Option<String>,
+    /// The URL of the admin API of that node.
+    #[schema(required)]
+    pub address: Option<String>,
+    /// Its nodes that were seen in the last seconds.
+    pub alive: usize,
+    /// Its nodes.
+    pub nodes: usize,
 }
 
 /// A node of the cluster.

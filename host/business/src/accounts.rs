@@ -61,7 +61,7 @@ impl Accounts {
     }
 }
 
-fn credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
+pub(crate) fn credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, word) = value.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {

@@ -1,6 +1,6 @@
 //! HTTP routes: JSON, and the XML-RPC endpoint.
 
-use crate::accounts::{Account, authenticate};
+use crate::accounts::{Account, authenticate, credentials};
 use crate::answers::{AcknowledgedItems, FetchedBatch, MessageState, States, SubmissionResults};
 use crate::calls::Shared;
 use crate::front_end;
@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{head, post};
 use axum::{Extension, Json, Router};
 use bytes::Bytes;
-use ports::ConnectionPermit;
+use ports::{ConnectionPermit, LoginInterface, PassedApi, WasPassedOn};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::error::Error as _;
@@ -62,10 +62,14 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 async fn identify(
     State(shared): State<Arc<Shared>>,
     ConnectInfo(remote): ConnectInfo<SocketAddr>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
     let (accounts, verifier, registry) = (&shared.accounts, &shared.verifier, shared.registry.accounts());
+    let mut request = match pass_on(&shared, remote, request).await? {
+        PassedOn::Answered(response) => return Ok(response),
+        PassedOn::Here(request) => request,
+    };
     let remote = remote.ip().to_canonical();
     let account = authenticate(accounts, verifier, registry, request.headers(), remote).await?;
     if let Some(place) = request.extensions().get::<Arc<ConnectionPermit>>() {
@@ -73,6 +77,45 @@ async fn identify(
     }
     request.extensions_mut().insert(account);
     Ok(next.run(request).await)
+}
+
+/// What became of a request that may belong to another partition of the cluster.
+enum PassedOn {
+    Answered(Response),
+    Here(Request),
+}
+
+/// Passes the request of an account of another partition on to its leader, which authenticates the caller.
+async fn pass_on(shared: &Shared, remote: SocketAddr, request: Request) -> Result<PassedOn, Problem> {
+    let elsewhere = match shared.registry.pass_on() {
+        Some(pass_on) if request.extensions().get::<WasPassedOn>().is_none() => {
+            let name = credentials(request.headers()).map(|(name, _)| name);
+            let elsewhere = |name: String| pass_on.elsewhere(LoginInterface::Business, name.as_bytes());
+            name.and_then(elsewhere).map(|partition| (pass_on, partition))
+        }
+        _ => None,
+    };
+    let Some((pass_on, partition)) = elsewhere else { return Ok(PassedOn::Here(request)) };
+    let place = request.extensions().get::<Arc<ConnectionPermit>>().cloned();
+    let limit = shared.options.lock().request_limit;
+    let (head, body) = request.into_parts();
+    let too_large = || Problem::new(ProblemKind::TooLarge, format!("at most {limit} octets are allowed"));
+    let body = axum::body::to_bytes(body, limit).await.map_err(|_| too_large())?;
+    let request = Request::from_parts(head, body);
+    match pass_on.request(partition, PassedApi::Business, remote, request).await {
+        Ok(response) => {
+            if let Some(place) = place.filter(|_| response.status() != StatusCode::UNAUTHORIZED) {
+                place.identify();
+            }
+            Ok(PassedOn::Answered(response))
+        }
+        Err(error) => {
+            tracing::warn!(partition, %error, "request not passed on to the leader of its partition");
+            let detail = "the partition of this account does not answer at the moment; repeat the call with the same \
+                          Idempotency-Key";
+            Err(Problem::new(ProblemKind::Unavailable, detail))
+        }
+    }
 }
 
 /// Rejects compressed bodies, which would be misread.

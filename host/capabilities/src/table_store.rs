@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Limits of a table.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +41,8 @@ pub struct TableStore {
     handles: ArcSwap<BTreeMap<String, TableHandle>>,
     /// Files that could not be read at the start.
     damaged: Vec<(String, Error)>,
+    /// Lengths and times of the files that were read.
+    stamps: Mutex<BTreeMap<String, FileStamp>>,
     /// Held while a table file is replaced or removed and memory is updated; not while an upload is read.
     replace_lock: Mutex<()>,
 }
@@ -61,6 +64,14 @@ impl TableHandle {
     }
 }
 
+/// The length and the time of a file.
+type FileStamp = (u64, SystemTime);
+
+fn stamp(path: &Path) -> Option<FileStamp> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.len(), metadata.modified().ok()?))
+}
+
 impl TableStore {
     /// Reads all tables of a folder, and creates the folder if necessary. A damaged file is kept, logged and reported
     /// by [`TableStore::damaged`]; its table does not exist.
@@ -70,7 +81,9 @@ impl TableStore {
     pub fn open(folder: &Path, options: TableStoreOptions) -> Result<Self, Error> {
         let mut handles = BTreeMap::new();
         let mut damaged = Vec::new();
+        let mut stamps = BTreeMap::new();
         for (name, path) in table_file::list(folder)? {
+            stamps.extend(stamp(&path).map(|stamp| (name.clone(), stamp)));
             match table_file::load(&path, options) {
                 Ok(table) => {
                     let (rows, octets) = (table.info().rows, table.info().octets);
@@ -88,6 +101,7 @@ impl TableStore {
             options,
             handles: ArcSwap::from_pointee(handles),
             damaged,
+            stamps: Mutex::new(stamps),
             replace_lock: Mutex::default(),
         })
     }
@@ -114,6 +128,39 @@ impl TableStore {
         table_file::persist(upload, &self.folder, name)?;
         self.handle_for(name).0.store(Some(Arc::new(table)));
         Ok(info)
+    }
+
+    /// Takes over the files that something else than this store has put into the folder, or removed. A file that cannot be read
+    /// changes nothing; it is logged.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn refresh(&self) -> Result<(), Error> {
+        let _lock = self.replace_lock.lock();
+        let mut stamps = self.stamps.lock();
+        let files = table_file::list(&self.folder)?;
+        for (name, path) in &files {
+            let found = stamp(path);
+            if found.is_none() || stamps.get(name) == found.as_ref() {
+                continue;
+            }
+            match table_file::load(path, self.options) {
+                Ok(table) => {
+                    tracing::info!(table = name, rows = table.info().rows, "table read");
+                    self.handle_for(name).0.store(Some(Arc::new(table)));
+                }
+                Err(error) => tracing::error!(table = name, %error, "table not read"),
+            }
+            stamps.extend(found.map(|found| (name.clone(), found)));
+        }
+        stamps.retain(|name, _| {
+            let stays = files.iter().any(|(file, _)| file == name);
+            if !stays && let Some(handle) = self.handles.load().get(name) {
+                handle.0.store(None);
+            }
+            stays
+        });
+        Ok(())
     }
 
     /// The table of this name.

@@ -4,7 +4,7 @@ use crate::cluster_setup::Machines;
 use crate::format::{list, number, octets, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView};
+use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView, PartitionView};
 use clap::{Args, Subcommand};
 use client::encode_segment;
 use std::process::ExitCode;
@@ -85,13 +85,18 @@ fn show(output: &Output, cluster: &ClusterView) -> Result<(), Failure> {
         return output.document(cluster);
     }
     let leader = cluster.leader.clone().unwrap_or_else(|| "none".to_owned());
-    output.write(&list(&[
+    let mut facts = vec![
         ("this node", cluster.node.clone()),
         ("leader", leader),
         ("term", number(cluster.term)),
         ("record", number(cluster.head)),
         ("on this disk only", if cluster.degraded { "yes: no other node keeps up" } else { "no" }.to_owned()),
-    ]))?;
+    ];
+    let has_partitions = cluster.partitions.len() > 1;
+    if has_partitions {
+        facts.insert(1, ("partition", cluster.partition.to_string()));
+    }
+    output.write(&list(&facts))?;
     let node = |node: &ClusterNodeView| {
         let role = match node.role {
             ClusterRole::Leader => "leader",
@@ -114,6 +119,19 @@ fn show(output: &Output, cluster: &ClusterView) -> Result<(), Failure> {
             output.line(&format!("{} lacks {lacks}", node.name))?;
         }
     }
+    if has_partitions {
+        let partition = |one: &PartitionView| {
+            vec![
+                one.partition.to_string(),
+                value_text(&one.leader),
+                format!("{} of {}", one.alive, one.nodes),
+                value_text(&one.address),
+            ]
+        };
+        let partitions: Vec<_> = cluster.partitions.iter().map(partition).collect();
+        output.line("")?;
+        output.table(&["PARTITION", "LEADER", "ALIVE", "ADDRESS"], &partitions)?;
+    }
     let member = |member: &EtcdMemberView| {
         vec![
             member.endpoint.clone(),
@@ -135,7 +153,7 @@ fn show(output: &Output, cluster: &ClusterView) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, run};
-    use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView};
+    use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView, PartitionView};
 
     fn cluster() -> ClusterView {
         let node = |name: &str, role, alive, durable| ClusterNodeView {
@@ -157,6 +175,8 @@ mod tests {
         ClusterView {
             node: "b".to_owned(),
             role: ClusterRole::Follower,
+            partition: 0,
+            partitions: Vec::new(),
             leader: Some("a".to_owned()),
             term: 3,
             head: 1_200,
@@ -197,6 +217,22 @@ http://192.0.2.1:2379  leader  3.4.23   80.0 MiB  -
 ";
         assert_eq!(run(&url, &["cluster", "status"]).out, shown);
         assert_eq!(run(&url, &["cluster", "remove", "b"]).out, "b: forgotten\n");
+        let partition = |partition, leader: Option<&str>| PartitionView {
+            partition,
+            leader: leader.map(str::to_owned),
+            address: leader.map(|leader| format!("https://{leader}.example")),
+            alive: 1,
+            nodes: 2,
+        };
+        let partitions = vec![partition(0, Some("a")), partition(1, None)];
+        let api = FakeApi::default().with("GET /v1/cluster", 200, &ClusterView { partitions, ..cluster() });
+        let shown = run(&api.start(), &["cluster", "status"]).out;
+        let table = "\
+PARTITION  LEADER  ALIVE   ADDRESS
+0          a       1 of 2  https://a.example
+1          -       1 of 2  -
+";
+        assert!(shown.contains(table) && shown.contains("partition          0\n"), "{shown}");
         let done = run(&url, &["cluster", "hand-over"]);
         assert_eq!((done.code, done.out.as_str()), (0, "b stops, another node will lead\n"));
     }

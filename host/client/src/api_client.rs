@@ -38,6 +38,9 @@ pub struct ConnectionArgs {
     /// File with the token, such as `token` in the appliance's data folder. Default: SWITCHYARD_TOKEN_FILE.
     #[arg(long, global = true)]
     token_file: Option<PathBuf>,
+    /// The partition of the cluster that the request is for. Default: that of the node that is asked.
+    #[arg(long, global = true, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=127))]
+    partition: Option<u8>,
     #[command(flatten)]
     trust: TlsArgs,
 }
@@ -51,6 +54,7 @@ pub struct ApiClient {
     tls: Option<TlsConfig>,
     url: String,
     authorization: Option<String>,
+    partition: Option<u8>,
     read_only: bool,
 }
 
@@ -151,7 +155,8 @@ impl ConnectionArgs {
         let (url, context) = self.target()?;
         let tls = self.trust.config(&url, context.as_ref())?;
         let (agent, untimed_agent) = (agent(Some(ANSWER_TIMEOUT), tls.clone()), agent(None, tls.clone()));
-        Ok(ApiClient { agent, untimed_agent, tls, url, authorization, read_only: false })
+        let partition = self.partition;
+        Ok(ApiClient { agent, untimed_agent, tls, url, authorization, partition, read_only: false })
     }
 
     /// Creates a client with the given token or the saved login. Sends no request.
@@ -430,6 +435,10 @@ impl ApiClient {
         let request = Request::builder().method(method).uri(format!("{}{path}", self.url));
         let request = match &self.authorization {
             Some(value) => request.header(header::AUTHORIZATION, value),
+            None => request,
+        };
+        let request = match self.partition {
+            Some(partition) => request.header("partition", u16::from(partition)),
             None => request,
         };
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));

@@ -10,11 +10,12 @@ use crate::proto::{
     StatusResponse, TxnRequest, TxnResponse, compare,
 };
 use crate::ring::{ClusterKeys, decode_head};
-use crate::{ClusterError, ClusterOptions, DegradedPolicy, EtcdJournal};
-use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView};
+use crate::{ClusterError, ClusterOptions, DegradedPolicy, EtcdJournal, Exchange};
+use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView, PartitionView};
 use journal::{Head, LeaderLease, Seq};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -53,6 +54,19 @@ pub struct LeaderRecord {
     pub resigned: bool,
 }
 
+/// The node that leads a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionLeader {
+    /// The partition.
+    pub partition: u8,
+    /// The name of the node.
+    pub node: String,
+    /// The URL of its admin API.
+    pub address: String,
+    /// Where other nodes reach it.
+    pub exchange: Option<Exchange>,
+}
+
 /// The cluster, as one of its nodes sees it.
 pub struct Cluster {
     pub(crate) client: EtcdClient,
@@ -63,6 +77,10 @@ pub struct Cluster {
     identity: Identity,
     pub(crate) own: Mutex<NodeRecord>,
     pub(crate) nodes: Mutex<NodeTable>,
+    /// The nodes of the other partitions.
+    pub(crate) neighbours: Mutex<BTreeMap<u8, NodeTable>>,
+    /// What this node lacks of its partition's shared state, and of what all partitions share.
+    pub(crate) lacks: Mutex<[Option<String>; 2]>,
     /// The value of `PREFIX/leader` since this node leads.
     pub(crate) claimed: Mutex<Option<Vec<u8>>>,
     view: Mutex<View>,
@@ -106,7 +124,8 @@ impl Cluster {
         runtime: Handle,
     ) -> Result<Arc<Self>, ClusterError> {
         let client = EtcdClient::new(&options)?;
-        let keys = ClusterKeys::new(&options.prefix);
+        let keys = ClusterKeys::new(&options.prefix, options.partition);
+        let unread = Some("the shared state: it is not read yet".to_owned());
         let identity = identity(&client, &keys, options.slots).await?;
         let own = NodeRecord {
             role: ClusterRole::Follower,
@@ -114,8 +133,10 @@ impl Cluster {
             version: version.to_owned(),
             applied: 0,
             exchange: None,
+            term: 0,
             shared: 0,
-            lacks: Some("the shared state: it is not read yet".to_owned()),
+            base: 0,
+            lacks: unread.clone(),
             disk_low: false,
             is_joining: false,
             renewal: 0,
@@ -125,16 +146,18 @@ impl Cluster {
             keys,
             runtime: runtime.clone(),
             lease: Arc::new(LeaderLease::ended()),
-            options,
             identity,
             own: Mutex::new(own),
             nodes: Mutex::default(),
+            neighbours: Mutex::default(),
+            lacks: Mutex::new([unread.clone(), unread.filter(|_| options.partition != 0)]),
             claimed: Mutex::default(),
             view: Mutex::default(),
             revision: AtomicI64::new(0),
             compacted: AtomicI64::new(0),
             is_degraded: AtomicBool::new(false),
             head: AtomicU64::new(0),
+            options,
         });
         cluster.refresh_nodes().await.map_err(|status| cluster.client.failed(&status))?;
         let renewing = Arc::downgrade(&cluster);
@@ -168,6 +191,12 @@ impl Cluster {
         self.identity.slots
     }
 
+    /// The partition of this node.
+    #[must_use]
+    pub const fn partition(&self) -> u8 {
+        self.options.partition
+    }
+
     /// The name of this node.
     #[must_use]
     pub fn node(&self) -> &str {
@@ -182,7 +211,50 @@ impl Cluster {
 
     /// Says from now on that this node leads, or follows.
     pub fn set_role(&self, role: ClusterRole) {
-        self.own.lock().role = role;
+        let term = self.leader().map_or(0, |leader| leader.term);
+        let mut own = self.own.lock();
+        (own.role, own.term) = (role, term);
+    }
+
+    /// The leaders of all partitions that have one, this node's among them.
+    #[must_use]
+    pub fn partition_leaders(&self) -> Vec<PartitionLeader> {
+        let now = Instant::now();
+        let leader = |partition: u8, nodes: &NodeTable| {
+            nodes.leader(now).map(|(node, record)| PartitionLeader {
+                partition,
+                node: node.clone(),
+                address: record.address.clone(),
+                exchange: record.exchange.clone(),
+            })
+        };
+        let mut leaders: Vec<_> = leader(self.options.partition, &self.nodes.lock()).into_iter().collect();
+        let neighbours = self.neighbours.lock();
+        leaders.extend(neighbours.iter().filter_map(|(partition, nodes)| leader(*partition, nodes)));
+        leaders.sort_by_key(|leader| leader.partition);
+        leaders
+    }
+
+    /// The leader of a partition.
+    #[must_use]
+    pub fn leader_of(&self, partition: u8) -> Option<PartitionLeader> {
+        self.partition_leaders().into_iter().find(|leader| leader.partition == partition)
+    }
+
+    /// All partitions that have nodes, this one among them.
+    fn partitions(&self, now: Instant) -> Vec<PartitionView> {
+        let view = |partition: u8, nodes: &NodeTable| PartitionView {
+            partition,
+            leader: nodes.leader(now).map(|(node, _)| node.clone()),
+            address: nodes.leader(now).map(|(_, record)| record.address.clone()),
+            alive: nodes.iter().filter(|(_, known)| known.is_live(now)).count(),
+            nodes: nodes.iter().count(),
+        };
+        let mut partitions = vec![view(self.options.partition, &self.nodes.lock())];
+        let neighbours = self.neighbours.lock();
+        partitions.extend(neighbours.iter().map(|(partition, nodes)| view(*partition, nodes)));
+        partitions.sort_by_key(|view| view.partition);
+        partitions
     }
 
     /// Says from now on that records up to this one are durable in the tables of this node.
@@ -225,6 +297,7 @@ impl Cluster {
     #[must_use]
     pub fn status(&self) -> ClusterView {
         let now = Instant::now();
+        let partitions = self.partitions(now);
         let view = self.view.lock();
         let head = self.head.load(Relaxed);
         let nodes = self.nodes.lock();
@@ -243,6 +316,8 @@ impl Cluster {
         ClusterView {
             node: self.options.node.clone(),
             role: self.own.lock().role,
+            partition: self.options.partition,
+            partitions,
             leader: view.leader.as_ref().filter(|leader| !leader.resigned).map(|leader| leader.node.clone()),
             term: view.leader.as_ref().map_or(0, |leader| leader.term),
             head,
@@ -319,13 +394,23 @@ impl Cluster {
     }
 
     pub(crate) async fn refresh_nodes(&self) -> Result<(), Status> {
-        let prefix = self.keys.nodes();
-        let answer: RangeResponse = self.client.call(RANGE, &RangeRequest::below(&prefix)).await?;
-        let found = answer.kvs.iter().filter_map(|found| {
-            let name = std::str::from_utf8(&found.key).ok()?.strip_prefix(&prefix)?;
-            Some((name.to_owned(), serde_json::from_slice(&found.value).ok()?))
-        });
-        self.nodes.lock().observe(Instant::now(), found);
+        let mut found: BTreeMap<u8, Vec<(String, NodeRecord)>> = BTreeMap::new();
+        for prefix in [self.keys.base_nodes(), self.keys.other_nodes()] {
+            let answer: RangeResponse = self.client.call(RANGE, &RangeRequest::below(&prefix)).await?;
+            for node in &answer.kvs {
+                let place = std::str::from_utf8(&node.key).ok().and_then(|key| self.keys.node_of(key));
+                if let (Some((partition, name)), Ok(record)) = (place, serde_json::from_slice(&node.value)) {
+                    found.entry(partition).or_default().push((name, record));
+                }
+            }
+        }
+        let now = Instant::now();
+        self.nodes.lock().observe(now, found.remove(&self.options.partition).unwrap_or_default());
+        let mut neighbours = self.neighbours.lock();
+        neighbours.retain(|partition, _| found.contains_key(partition));
+        for (partition, nodes) in found {
+            neighbours.entry(partition).or_default().observe(now, nodes);
+        }
         Ok(())
     }
 

@@ -20,13 +20,13 @@ mod shared_state;
 mod suspicion;
 
 pub use client::innermost_cause;
-pub use cluster::{Cluster, LeaderRecord};
+pub use cluster::{Cluster, LeaderRecord, PartitionLeader};
 pub use error::ClusterError;
 pub use etcd_journal::{EtcdJournal, FollowedTail};
 pub use log_copy::LogCopy;
 pub use nodes::Exchange;
 pub use options::{ClusterOptions, DegradedPolicy};
-pub use shared_state::{SeenElsewhere, SharedChanges, SharedContent, SharedFile};
+pub use shared_state::{SeenElsewhere, SharedChanges, SharedContent, SharedFile, SharedScope};
 pub use suspicion::Suspicion;
 
 use std::time::Duration;

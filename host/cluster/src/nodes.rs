@@ -32,9 +32,15 @@ pub(crate) struct NodeRecord {
     /// Where other nodes get files and snapshots from it.
     #[serde(default)]
     pub(crate) exchange: Option<Exchange>,
-    /// The revision of the shared state that it has.
+    /// The term of its claim, while it leads.
+    #[serde(default)]
+    pub(crate) term: u64,
+    /// The revision of its partition's shared state that it has.
     #[serde(default)]
     pub(crate) shared: i64,
+    /// The revision of what all partitions share that it has, if it is of another partition than 0.
+    #[serde(default)]
+    pub(crate) base: i64,
     /// What it lacks: it does not lead without.
     #[serde(default)]
     pub(crate) lacks: Option<String>,
@@ -89,6 +95,25 @@ impl NodeTable {
         others.map(|(_, known)| known.record.shared).min()
     }
 
+    /// The revision of what all partitions share that all these nodes have, which are of another partition than 0.
+    pub(crate) fn base_everywhere(&self) -> Option<i64> {
+        self.nodes.values().map(|known| known.record.base).min()
+    }
+
+    /// The node that leads: the one of the newest claim, if several say that they do.
+    pub(crate) fn leader(&self, now: Instant) -> Option<(&String, &NodeRecord)> {
+        let leads = |known: &KnownNode| known.is_live(now) && known.record.role == ClusterRole::Leader;
+        let leaders = self.nodes.iter().filter(|(_, known)| leads(known));
+        leaders.max_by_key(|(_, known)| known.record.term).map(|(name, known)| (name, &known.record))
+    }
+
+    /// Whether a node has published a certificate with this digest.
+    pub(crate) fn has_certificate(&self, sha256: &str) -> bool {
+        self.nodes.values().any(|known| {
+            known.record.exchange.as_ref().is_some_and(|exchange| exchange.certificate == sha256)
+        })
+    }
+
     /// Whether a node other than this one could lead, and has space on its disk.
     pub(crate) fn has_other_with_space(&self, now: Instant, own: &str) -> bool {
         self.nodes.iter().any(|(name, known)| {
@@ -124,7 +149,9 @@ mod tests {
             version: String::new(),
             applied,
             exchange: None,
+            term: 0,
             shared: 0,
+            base: 0,
             lacks: None,
             disk_low: false,
             is_joining: false,
@@ -148,6 +175,17 @@ mod tests {
         assert_eq!(table.durable_elsewhere("a"), Seq(5), "it is on its disk");
         table.observe(later, []);
         assert_eq!(table.durable_elsewhere("a"), Seq(0));
+    }
+
+    #[test]
+    fn the_newest_claim_tells_who_leads() {
+        let now = Instant::now();
+        let leader = |term| NodeRecord { role: ClusterRole::Leader, term, ..record(9, 1) };
+        let mut table = NodeTable::default();
+        table.observe(now, [("a".to_owned(), leader(3)), ("b".to_owned(), leader(2))]);
+        assert_eq!(table.leader(now).map(|(name, _)| name.as_str()), Some("a"), "b does not know yet");
+        table.observe(now, [("a".to_owned(), leader(3)), ("b".to_owned(), record(9, 1))]);
+        assert_eq!(table.leader(now + SILENCE), None, "a is silent");
     }
 
     #[test]

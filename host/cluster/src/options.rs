@@ -12,6 +12,9 @@ pub struct ClusterOptions {
     /// The members of etcd, such as `https://192.0.2.1:2379`. The first one should be the nearest.
     #[key(example = ["http://127.0.0.1:2379"])]
     pub endpoints: Vec<String>,
+    /// The partition of the cluster that this process leads or follows. Its accounts are those with this `partition`.
+    #[key(range = 0..=127, default = 0)]
+    pub partition: u8,
     /// The prefix of all keys in etcd. Each cluster has its own.
     #[key(default = "/switchyard")]
     pub prefix: String,

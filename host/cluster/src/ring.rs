@@ -10,10 +10,15 @@
 //! | `PREFIX/position/NAME` | how far a reader of the log is, such as an event sink: what it stores |
 //! | `PREFIX/ring/0000` … | the record whose number modulo the number of slots is this |
 //! | `PREFIX/ring/0000/01` … | the rest of a long record, in pieces |
+//! | `PREFIX/partition/001/…` | the same keys for another partition than 0, but for its nodes |
+//! | `PREFIX/partition-node/001/NAME` | what a node of another partition says of itself, JSON |
+//!
+//! What all partitions share is that of partition 0.
 //!
 //! The value of a slot: 1 octet encoding (0 as it is, 1 LZ4), 4 octets length of the encoded record, its first piece.
 //! Keys of the log are overwritten and never removed, so that etcd's file does not grow.
 
+use crate::SharedScope;
 use crate::proto::KeyValue;
 use journal::record::{MAX_PAYLOAD, RECORD_HEADER};
 use journal::{Head, Seq, Term};
@@ -27,12 +32,20 @@ const LZ4: u8 = 1;
 /// The keys of a cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct ClusterKeys {
+    /// The prefix of the cluster, and of partition 0.
+    base: String,
+    /// The prefix of this partition.
     prefix: String,
+    partition: u8,
 }
 
 impl ClusterKeys {
-    pub(crate) fn new(prefix: &str) -> Self {
-        Self { prefix: prefix.to_owned() }
+    pub(crate) fn new(base: &str, partition: u8) -> Self {
+        let prefix = match partition {
+            0 => base.to_owned(),
+            other => format!("{base}/partition/{other:03}"),
+        };
+        Self { base: base.to_owned(), prefix, partition }
     }
 
     pub(crate) fn identity(&self) -> String {
@@ -47,22 +60,48 @@ impl ClusterKeys {
         format!("{}/leader", self.prefix)
     }
 
-    pub(crate) fn nodes(&self) -> String {
-        format!("{}/node/", self.prefix)
+    /// The prefix of the nodes of partition 0.
+    pub(crate) fn base_nodes(&self) -> String {
+        format!("{}/node/", self.base)
     }
 
+    /// The prefix of the nodes of all other partitions.
+    pub(crate) fn other_nodes(&self) -> String {
+        format!("{}/partition-node/", self.base)
+    }
+
+    /// A node of this partition.
     pub(crate) fn node(&self, name: &str) -> String {
-        format!("{}/node/{name}", self.prefix)
+        match self.partition {
+            0 => format!("{}{name}", self.base_nodes()),
+            other => format!("{}{other:03}/{name}", self.other_nodes()),
+        }
+    }
+
+    /// The partition and the name that [`Self::node`] has put into a key.
+    pub(crate) fn node_of(&self, key: &str) -> Option<(u8, String)> {
+        if let Some(name) = key.strip_prefix(&self.base_nodes()) {
+            return Some((0, name.to_owned()));
+        }
+        let (partition, name) = key.strip_prefix(&self.other_nodes())?.split_once('/')?;
+        Some((partition.parse().ok().filter(|partition| *partition > 0)?, name.to_owned()))
+    }
+
+    const fn prefix_of(&self, scope: SharedScope) -> &String {
+        match scope {
+            SharedScope::Partition => &self.prefix,
+            SharedScope::Cluster => &self.base,
+        }
     }
 
     /// The key that is written with each change of what the nodes share beside the log.
-    pub(crate) fn changed(&self) -> String {
-        format!("{}/changed", self.prefix)
+    pub(crate) fn changed(&self, scope: SharedScope) -> String {
+        format!("{}/changed", self.prefix_of(scope))
     }
 
     /// The prefix of what the nodes share beside the log.
-    pub(crate) fn shared(&self) -> String {
-        format!("{}/shared/", self.prefix)
+    pub(crate) fn shared(&self, scope: SharedScope) -> String {
+        format!("{}/shared/", self.prefix_of(scope))
     }
 
     /// The prefix of the positions of those who read the log from behind.
@@ -199,7 +238,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn keys() -> ClusterKeys {
-        ClusterKeys::new("/test")
+        ClusterKeys::new("/test", 0)
     }
 
     fn stored(slot: EncodedSlot) -> Vec<KeyValue> {

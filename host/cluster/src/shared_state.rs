@@ -12,6 +12,7 @@
 
 use crate::client::{ANSWER_TIMEOUT, RANGE, TXN};
 use crate::cluster::Cluster;
+use crate::nodes::NodeTable;
 use crate::proto::{
     COMPARE_CREATE, COMPARE_MOD, COMPARE_VALUE, Compare, DeleteRangeRequest, KeyValue, PutRequest,
     RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse, compare,
@@ -46,6 +47,15 @@ impl SharedFile {
     fn is_valid(&self) -> bool {
         self.sha256.len() == 64 && self.sha256.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
     }
+}
+
+/// Whose shared state it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharedScope {
+    /// That of the node's own partition. Its leader writes it.
+    Partition,
+    /// What all partitions share. It is that of partition 0.
+    Cluster,
 }
 
 /// What a name stands for.
@@ -119,11 +129,11 @@ impl Cluster {
     ///
     /// # Errors
     /// etcd does not answer for some seconds, or a newer version wrote a value.
-    pub fn shared_since(&self, revision: i64) -> Result<SharedChanges, ClusterError> {
-        if revision > 0 && self.last_change()? <= revision {
+    pub fn shared_since(&self, scope: SharedScope, revision: i64) -> Result<SharedChanges, ClusterError> {
+        if revision > 0 && self.last_change(scope)? <= revision {
             return Ok(SharedChanges { revision, ..SharedChanges::default() });
         }
-        let prefix = self.keys.shared();
+        let prefix = self.keys.shared(scope);
         let after = if revision == 0 { 0 } else { revision + 1 };
         let (revision, found) = self.read_below(&prefix, after)?;
         let mut changes = SharedChanges { revision, ..SharedChanges::default() };
@@ -173,8 +183,8 @@ impl Cluster {
     }
 
     /// The revision of the last change.
-    fn last_change(&self) -> Result<i64, ClusterError> {
-        let answer: RangeResponse = self.ask(RANGE, &RangeRequest::of(self.keys.changed()))?;
+    fn last_change(&self, scope: SharedScope) -> Result<i64, ClusterError> {
+        let answer: RangeResponse = self.ask(RANGE, &RangeRequest::of(self.keys.changed(scope)))?;
         Ok(answer.kvs.first().map_or(0, |found| found.mod_revision))
     }
 
@@ -187,7 +197,7 @@ impl Cluster {
     pub fn write_shared(&self, changes: &[(String, SharedContent)]) -> Result<i64, ClusterError> {
         let mut puts = Vec::new();
         for (name, content) in changes {
-            let key = format!("{}name/{name}", self.keys.shared()).into_bytes();
+            let key = format!("{}name/{name}", self.keys.shared(SharedScope::Partition)).into_bytes();
             puts.push(PutRequest { key, value: encode(name, content)? });
         }
         let mut revision = 0;
@@ -213,7 +223,8 @@ impl Cluster {
         let mut revision = 0;
         for some in files.chunks(CHANGES_AT_ONCE) {
             let puts = some.iter().map(|file| {
-                let key = format!("{}offer/{}", self.keys.shared(), file.sha256).into_bytes();
+                let key =
+                    format!("{}offer/{}", self.keys.shared(SharedScope::Partition), file.sha256).into_bytes();
                 PutRequest { key, value: file.octets.to_string().into_bytes() }.into()
             });
             revision = self.change_as_leader(puts.collect(), Vec::new())?;
@@ -228,7 +239,8 @@ impl Cluster {
     pub fn end_offers(&self, files: &[SharedFile]) -> Result<(), ClusterError> {
         for some in files.chunks(CHANGES_AT_ONCE) {
             let removals = some.iter().map(|file| {
-                let key = format!("{}offer/{}", self.keys.shared(), file.sha256).into_bytes();
+                let key =
+                    format!("{}offer/{}", self.keys.shared(SharedScope::Partition), file.sha256).into_bytes();
                 DeleteRangeRequest { key }.into()
             });
             self.change_as_leader(removals.collect(), Vec::new())?;
@@ -241,8 +253,12 @@ impl Cluster {
     /// # Errors
     /// As [`write_shared`](Self::write_shared).
     pub fn forget_removed(&self) -> Result<(), ClusterError> {
-        let seen = self.nodes.lock().shared_everywhere(&self.options.node);
-        let (_, names) = self.read_below(&format!("{}name/", self.keys.shared()), 0)?;
+        let mut seen = self.nodes.lock().shared_everywhere(&self.options.node);
+        if self.options.partition == 0 {
+            let others = self.neighbours.lock().values().filter_map(NodeTable::base_everywhere).min();
+            seen = [seen, others].into_iter().flatten().min();
+        }
+        let (_, names) = self.read_below(&format!("{}name/", self.keys.shared(SharedScope::Partition)), 0)?;
         for found in names.iter().filter(|found| found.value == [REMOVED]) {
             if seen.is_some_and(|seen| seen < found.mod_revision) {
                 continue;
@@ -306,7 +322,10 @@ impl Cluster {
         mut operations: Vec<RequestOp>,
         conditions: Vec<Compare>,
     ) -> Result<i64, ClusterError> {
-        operations.push(PutRequest { key: self.keys.changed().into_bytes(), value: Vec::new() }.into());
+        operations.push(
+            PutRequest { key: self.keys.changed(SharedScope::Partition).into_bytes(), value: Vec::new() }
+                .into(),
+        );
         self.write_as_leader(operations, conditions)
     }
 
@@ -331,9 +350,14 @@ impl Cluster {
     }
 
     /// Says from now on that this node has the shared state up to this revision, and what it lacks.
-    pub fn set_shared(&self, revision: i64, lacks: Option<String>) {
+    pub fn set_shared(&self, scope: SharedScope, revision: i64, lacks: Option<String>) {
+        let mut known = self.lacks.lock();
         let mut own = self.own.lock();
-        (own.shared, own.lacks) = (revision, lacks);
+        match scope {
+            SharedScope::Partition => (own.shared, known[0]) = (revision, lacks),
+            SharedScope::Cluster => (own.base, known[1]) = (revision, lacks),
+        }
+        own.lacks = known.iter().flatten().next().cloned();
     }
 
     /// What this node lacks: it does not lead without.
@@ -347,7 +371,19 @@ impl Cluster {
         self.own.lock().exchange = Some(exchange);
     }
 
-    /// Where files can be fetched: the nodes that live, but for this one, with the leader first.
+    /// Where the files that all partitions share can be fetched: the other nodes that live, those of this partition first.
+    #[must_use]
+    pub fn file_exchanges(&self) -> Vec<Exchange> {
+        let now = Instant::now();
+        let mut all = self.exchanges();
+        for nodes in self.neighbours.lock().values() {
+            let live = nodes.iter().filter(|(_, known)| known.is_live(now));
+            all.extend(live.filter_map(|(_, known)| known.record.exchange.clone()));
+        }
+        all
+    }
+
+    /// Where snapshots can be fetched: the other nodes of this partition that live, with the leader first.
     #[must_use]
     pub fn exchanges(&self) -> Vec<Exchange> {
         let leader = self.leader().map(|leader| leader.node);
@@ -359,13 +395,11 @@ impl Cluster {
         others.into_iter().filter_map(|(_, known)| known.record.exchange.clone()).collect()
     }
 
-    /// Whether a certificate with this SHA-256 digest is that of a node.
+    /// Whether a certificate with this SHA-256 digest is that of a node, of whichever partition.
     #[must_use]
     pub fn is_node_certificate(&self, sha256: &str) -> bool {
-        let nodes = self.nodes.lock();
-        nodes.iter().any(|(_, known)| {
-            known.record.exchange.as_ref().is_some_and(|exchange| exchange.certificate == sha256)
-        })
+        self.nodes.lock().has_certificate(sha256)
+            || self.neighbours.lock().values().any(|nodes| nodes.has_certificate(sha256))
     }
 
     /// Waits so long, for a caller that looks again and again. Must not be called on a thread of the runtime.

@@ -176,7 +176,7 @@ impl Engine {
         self.pools.recovered();
         let (ids, slab) = (&self.ids, &self.slab);
         self.pools.find_orphans(|id| ids.get(slab, id).is_some());
-        self.next_id = next_id.max(MessageId::FIRST);
+        self.next_id = next_id.max(MessageId::first_of(self.settings.partition));
         self.submit_row = next_submit_row.max(1);
         out.batch.submit_rows_done.extend_from_slice(rows);
     }

@@ -230,6 +230,8 @@ pub struct Settings {
     /// How long after a take-over a message may still reach a peer from the node that led before. Until then
     /// recovered uncertain messages are not sent again. Zero without a cluster: the old process has ended.
     pub previous_leader_sends: Duration,
+    /// The partition of the cluster, which the ids of new messages carry; at most [`model::MessageId::LAST_PARTITION`].
+    pub partition: u8,
     /// Seed of the random choices (weights, jitter).
     pub seed: u64,
 }
@@ -263,6 +265,7 @@ impl Default for Settings {
             country: String::new(),
             pools: PoolLimits::default(),
             previous_leader_sends: Duration::ZERO,
+            partition: 0,
             seed: 0,
         }
     }

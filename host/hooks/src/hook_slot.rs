@@ -26,7 +26,7 @@ use model::Timestamp;
 use parking_lot::Mutex;
 use rollback::log_rollback;
 use rustc_hash::FxHashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use trial::Candidate;
@@ -62,35 +62,15 @@ impl<W: World> HookSlot<W> {
     /// Restores the stored chain and candidate.
     pub(crate) fn open(deps: Arc<HookDeps>) -> Result<Self, HookError> {
         let path = deps.library.bindings(W::HOOK);
-        let mut state: HookState = match std::fs::read(&path) {
-            Ok(octets) => serde_json::from_slice(&octets)
-                .or_else(|error| {
-                    // Versions before 0.2 stored only the list of records.
-                    let records = serde_json::from_slice(&octets).map_err(|_| error)?;
-                    Ok(HookState { records, ..HookState::default() })
-                })
-                .map_err(|error: serde_json::Error| HookError::Storage {
-                    path: path.clone(),
-                    source: error.into(),
-                })?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => HookState::default(),
-            Err(source) => return Err(HookError::Storage { path, source }),
-        };
+        let mut state = read_state(&path)?;
         if Self::pin_old_records(&mut state, &deps.library) {
             store_state(&path, &state)?;
         }
-        let unbound = BindingRecord {
-            serial: 0,
-            since: Timestamp(0),
-            chain: Vec::new(),
-            change: BindingChange::Unbound,
-            rollback_reason: None,
-        };
         let slot = Self {
             deps,
             path,
             live: ArcSwap::from_pointee(LiveChain {
-                record: state.records.last().cloned().unwrap_or(unbound),
+                record: state.records.last().cloned().unwrap_or_else(unbound),
                 chain: Chain::new(Vec::new()),
                 candidate: None,
             }),
@@ -103,21 +83,67 @@ impl<W: World> HookSlot<W> {
             let chain = slot.start(&record.chain, &[], Purpose::ServeUnchecked)?;
             slot.live.store(Arc::new(LiveChain { record, chain, candidate: None }));
         }
-        let candidate = slot.state.lock().candidate.clone();
+        slot.resume_candidate();
+        Ok(slot)
+    }
+
+    /// Starts the stored candidate.
+    fn resume_candidate(&self) {
+        let candidate = self.state.lock().candidate.clone();
         if let Some(record) = candidate
-            && let Err(error) = slot
+            && let Err(error) = self
                 .start_candidate(record, Purpose::ServeUnchecked)
-                .map(|candidate| slot.install_candidate(candidate))
+                .map(|candidate| self.install_candidate(candidate))
         {
             // A broken candidate must not stop the live chain from starting.
             let why = format!("it no longer starts: {error}");
-            let result = slot.write(|state| {
+            let result = self.write(|state| {
                 state.candidate = None;
                 add_event(state, Timestamp::now(), "candidate-faulty", why.clone());
             });
             log_rollback::<W>("candidate ended automatically", &why, result);
         }
-        Ok(slot)
+    }
+
+    /// Takes over the stored chain and candidate, which another node of the cluster has changed. Calls in flight finish on the
+    /// old chain. A failure changes nothing.
+    pub(crate) fn refresh(&self) -> Result<(), HookError> {
+        let _lock = self.change_lock.lock();
+        let stored = read_state(&self.path)?;
+        let live = self.live.load_full();
+        let record = stored.records.last().cloned().unwrap_or_else(unbound);
+        let is_same_chain = record == live.record;
+        let is_same_candidate = stored.candidate == self.state.lock().candidate;
+        if !is_same_chain {
+            let chain = match record.chain.is_empty() {
+                true => Chain::new(Vec::new()),
+                false => self.start(&record.chain, &live.chain.generations, Purpose::ServeUnchecked)?,
+            };
+            chain.warm_like(&live.chain);
+            chain.generations.iter().for_each(|one| one.reactivate());
+            let candidate = live.candidate.clone().filter(|_| is_same_candidate);
+            let new = Arc::new(LiveChain { record: record.clone(), chain, candidate });
+            let old = self.live.swap(new.clone());
+            let stays = |one: &Arc<Generation<W>>| {
+                new.chain.contains(one)
+                    || new.candidate.as_ref().is_some_and(|candidate| candidate.chain.contains(one))
+            };
+            old.chain.generations.iter().filter(|one| !stays(one)).for_each(|one| one.retire());
+            *self.previous.lock() = None;
+            tracing::info!(
+                hook = W::HOOK.name(),
+                serial = record.serial,
+                "binding of the cluster taken over"
+            );
+        }
+        *self.state.lock() = stored;
+        if !is_same_candidate {
+            let live = self.live.load_full();
+            let (record, chain) = (live.record.clone(), live.chain.clone());
+            self.live.store(Arc::new(LiveChain { record, chain, candidate: None }));
+            self.resume_candidate();
+        }
+        Ok(())
     }
 
     /// Starts a generation for each binding. Reuses generations of `running` that have the same binding, and those of tenants in the
@@ -422,6 +448,36 @@ impl<W: World> HookSlot<W> {
             unknown: live.chain.unknown(),
         }
     }
+}
+
+/// The state of a hook that has never been bound.
+const fn unbound() -> BindingRecord {
+    BindingRecord {
+        serial: 0,
+        since: Timestamp(0),
+        chain: Vec::new(),
+        change: BindingChange::Unbound,
+        rollback_reason: None,
+    }
+}
+
+/// Reads the stored state of a slot.
+fn read_state(path: &Path) -> Result<HookState, HookError> {
+    let octets = match std::fs::read(path) {
+        Ok(octets) => octets,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(HookState::default()),
+        Err(source) => return Err(HookError::Storage { path: path.to_owned(), source }),
+    };
+    serde_json::from_slice(&octets)
+        .or_else(|error| {
+            // Versions before 0.2 stored only the list of records.
+            let records = serde_json::from_slice(&octets).map_err(|_| error)?;
+            Ok(HookState { records, ..HookState::default() })
+        })
+        .map_err(|error: serde_json::Error| HookError::Storage {
+            path: path.to_owned(),
+            source: error.into(),
+        })
 }
 
 fn counts<W: World>(chain: &Chain<W>, live: bool) -> Vec<PluginCounts> {

@@ -221,6 +221,19 @@ impl Hooks {
         Ok(hooks)
     }
 
+    /// Takes over the bindings and candidates that another node of the cluster has changed, as they are in the plugin folder now.
+    ///
+    /// # Errors
+    /// The first failure; the hooks that failed go on with what they had.
+    pub fn refresh(&self) -> Result<(), HookError> {
+        let mut first = Ok(());
+        for hook in Hook::ALL {
+            let refreshed = with_slot!(self, hook, slot => slot.refresh());
+            first = first.and(refreshed);
+        }
+        first
+    }
+
     /// Compilations have the lowest priority from now on, since messages pass.
     pub fn begin_traffic(&self) {
         self.deps.library.begin_traffic();

@@ -188,9 +188,12 @@ impl EsmeRequests {
     }
 
     /// Reads a message id from an ESME: eight characters on links older than 3.4, decimal digits on all others.
-    fn message_id(&self, raw: &[u8]) -> Result<MessageId, CommandStatus> {
+    fn message_id(&self, raw: &[u8], partition: u8) -> Result<MessageId, CommandStatus> {
         let text = std::str::from_utf8(raw).map_err(|_| CommandStatus::RINVMSGID)?;
-        let id = if self.version.takes_tlvs() { text.parse().ok() } else { MessageId::from_short(text) };
+        let id = match self.version.takes_tlvs() {
+            true => text.parse().ok(),
+            false => MessageId::from_short(text, partition),
+        };
         id.ok_or(CommandStatus::RINVMSGID)
     }
 
@@ -205,7 +208,7 @@ impl EsmeRequests {
             SubmissionContext { options: &options, version: self.version, wall: context.link.wall };
         context.link.events.push(Event::Query {
             origin: options.peer,
-            id: self.message_id(&query.message_id)?,
+            id: self.message_id(&query.message_id, context.link.deps.registry.partition())?,
             source: Some(submission.source_or_default(query.source)),
             reply: context.link.reply(pack(RequestKind::QuerySm, 0, sequence)),
         });
@@ -232,7 +235,7 @@ impl EsmeRequests {
                 reply,
             }
         } else {
-            let id = self.message_id(&cancel.message_id)?;
+            let id = self.message_id(&cancel.message_id, context.link.deps.registry.partition())?;
             let destination = Some(cancel.destination).filter(|destination| !destination.is_empty());
             Event::Cancel { origin: options.peer, id, source: Some(source), destination, reply }
         };
@@ -260,7 +263,7 @@ impl EsmeRequests {
         };
         context.link.events.push(Event::Replace {
             origin: options.peer,
-            id: self.message_id(&replace.message_id)?,
+            id: self.message_id(&replace.message_id, context.link.deps.registry.partition())?,
             source: submission.source_or_default(replace.source),
             text: Text {
                 octets: Bytes::copy_from_slice(octets),

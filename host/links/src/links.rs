@@ -14,7 +14,9 @@ use ports::link::{
     DialedPeer, LinkDeps, LinkLimits, Listener, ListenerCounts, ListenerError, PeerError, PreparedListener,
     dial,
 };
-use ports::{EventSink, LinkRegistry, LoginLimiter, PasswordVerifier, Routing, clock};
+use ports::{
+    EventSink, LinkRegistry, LoginLimiter, PassedConnection, PasswordVerifier, Routing, Socket, clock,
+};
 use smgp::Smgp;
 use sp_session::SpProtocol as _;
 use std::collections::{HashMap, HashSet};
@@ -185,6 +187,20 @@ impl Links {
             }
             wanted
         });
+    }
+
+    /// Serves a connection that came to another node, at the listener of the same name, or at any of its protocol.
+    ///
+    /// # Errors
+    /// If no listener is open for its protocol, or the listener is at a limit.
+    pub fn take_passed(&self, socket: Socket, connection: PassedConnection) -> Result<(), &'static str> {
+        let listeners = self.listeners.lock();
+        let serves =
+            |listener: &&Listener<ListenerKind>| listener.options().protocol() == connection.protocol;
+        let named = listeners.get(&connection.listener).filter(serves);
+        let listener = named.or_else(|| listeners.values().find(serves));
+        let listener = listener.ok_or("no listener for its protocol is open")?;
+        listener.take_passed(socket, connection).map_err(|limit| limit.reason())
     }
 
     /// Closes a listener and unbinds its connections. Returns whether there was one.

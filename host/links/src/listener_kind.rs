@@ -3,7 +3,7 @@ use crate::sgip::SgipListenerOptions;
 use crate::sp::SpListenerOptions;
 use configuration::{Key, KeyValue as _, Keys, Natural, Section, Word};
 use ports::link::ListenerSettings;
-use ports::{ConnectionLimits, ServerTlsFiles};
+use ports::{ConnectionLimits, Protocol, ServerTlsFiles};
 use std::net::SocketAddr;
 
 /// The options of a listener, by protocol.
@@ -79,6 +79,16 @@ impl ListenerKind {
             Self::Smpp(options) => &options.name,
             Self::Sgip(options) => &options.name,
             Self::Cmpp(options) | Self::Smgp(options) => &options.name,
+        }
+    }
+
+    /// The protocol.
+    pub(crate) const fn protocol(&self) -> Protocol {
+        match self {
+            Self::Smpp(_) => Protocol::Smpp,
+            Self::Sgip(_) => Protocol::Sgip,
+            Self::Cmpp(_) => Protocol::Cmpp,
+            Self::Smgp(_) => Protocol::Smgp,
         }
     }
 

@@ -14,7 +14,7 @@ use model::ErrorClass;
 use ports::link::{
     BoundLink, DialTarget, IncomingPeer, Link, LinkBlocker, LinkProtocol, LinkStep, LoginRefusal,
 };
-use ports::{LinkCommand, Protocol, TlvRules};
+use ports::{FirstRequest, LinkCommand, LoginInterface, Protocol, TlvRules};
 use smpp::message_id::MessageIdForm;
 use smpp::{
     Bind, CloseReason, CommandId, CommandStatus, InterfaceVersion, Request, Session, SmppClientOptions,
@@ -43,6 +43,11 @@ pub(crate) struct SmppLink {
 /// The sequence number of an enquire_link that the session does not know of. It is farthest from the numbers that the
 /// session uses. Its answer counts as a sign of life and as nothing else.
 const PROBE_SEQUENCE: u32 = 0x7FFF_FFFF;
+
+/// Octets of a PDU's header.
+const HEADER: usize = 16;
+/// Octets of a system_id, with the one that ends it.
+const MAX_SYSTEM_ID: usize = 16;
 
 impl SmppLink {
     /// An incoming connection of a listener.
@@ -286,6 +291,36 @@ impl LinkProtocol for SmppLink {
         self.queue.as_ref().is_none_or(SendQueue::is_idle)
     }
 
+    fn first_request(octets: &[u8]) -> FirstRequest {
+        let (header, body) = match octets.split_at_checked(HEADER) {
+            Some((header, body)) => (header, body),
+            None => return FirstRequest::Incomplete,
+        };
+        if !matches!(header[4..8], [0, 0, 0, 1 | 2 | 9]) {
+            return FirstRequest::Other;
+        }
+        match body.iter().take(MAX_SYSTEM_ID).position(|octet| *octet == 0) {
+            Some(end) => FirstRequest::Login(LoginInterface::Smpp, Bytes::copy_from_slice(&body[..end])),
+            None if body.len() < MAX_SYSTEM_ID => FirstRequest::Incomplete,
+            None => FirstRequest::Other,
+        }
+    }
+
+    fn is_accepted(octets: &[u8]) -> Option<bool> {
+        octets.get(8..HEADER).map(|status| status[..4] == [0; 4])
+    }
+
+    fn refuse_for_now(first_request: &[u8]) -> Vec<u8> {
+        let mut answer = vec![0, 0, 0, 16];
+        answer.extend_from_slice(first_request.get(4..8).unwrap_or(&[0; 4]));
+        if let Some(response_bit) = answer.get_mut(4) {
+            *response_bit |= 0x80;
+        }
+        answer.extend_from_slice(&CommandStatus::RBINDFAIL.0.to_be_bytes());
+        answer.extend_from_slice(first_request.get(12..HEADER).unwrap_or(&[0; 4]));
+        answer
+    }
+
     fn probe(&mut self) -> bool {
         encode_request(self.session.output(), PROBE_SEQUENCE, &Request::EnquireLink);
         true
@@ -367,6 +402,49 @@ pub(crate) fn session_options(ourselves: Bytes, options: &PeerOptions) -> SmppCl
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn bind(system_id: &[u8]) -> BytesMut {
+        let mut octets = BytesMut::new();
+        let bind = Bind {
+            mode: smpp::BindMode::Transceiver,
+            system_id: Bytes::copy_from_slice(system_id),
+            password: Bytes::from_static(b"secret"),
+            system_type: Bytes::new(),
+            interface_version: 0x34,
+            addr_ton: 0,
+            addr_npi: 0,
+            address_range: Bytes::new(),
+        };
+        encode_request(&mut octets, 7, &Request::Bind(bind));
+        octets
+    }
+
+    #[test]
+    fn the_name_of_a_bind_is_read_before_the_bind_is_complete() {
+        let octets = bind(b"acme");
+        let named = HEADER + b"acme\0".len();
+        for cut in 0..named {
+            assert_eq!(SmppLink::first_request(&octets[..cut]), FirstRequest::Incomplete, "{cut}");
+        }
+        for cut in named..=octets.len() {
+            let login = FirstRequest::Login(LoginInterface::Smpp, Bytes::from_static(b"acme"));
+            assert_eq!(SmppLink::first_request(&octets[..cut]), login, "{cut}");
+        }
+        let mut other = BytesMut::new();
+        encode_request(&mut other, 1, &Request::EnquireLink);
+        assert_eq!(SmppLink::first_request(&other), FirstRequest::Other);
+        let endless = [&octets[..HEADER], &[b'x'; 40]].concat();
+        assert_eq!(SmppLink::first_request(&endless), FirstRequest::Other);
+    }
+
+    #[test]
+    fn a_bind_whose_partition_has_no_leader_is_refused_for_now() {
+        let refusal = SmppLink::refuse_for_now(&bind(b"acme"));
+        assert_eq!(refusal, [0, 0, 0, 16, 0x80, 0, 0, 9, 0, 0, 0, 0x0D, 0, 0, 0, 7]);
+        assert_eq!(SmppLink::is_accepted(&refusal), Some(false));
+        assert_eq!(SmppLink::is_accepted(&refusal[..15]), None);
+        assert_eq!(SmppLink::is_accepted(&[0, 0, 0, 16, 0x80, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 7]), Some(true));
+    }
 
     #[test]
     fn check_037_038_wrong_credentials_wait_60_s_and_a_stale_session_30_s() {

@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use parking_lot::Mutex;
 use std::convert::Infallible;
-use std::future::Future as _;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -185,7 +185,7 @@ impl Connection {
         let service = service_fn(move |request| self.clone().answer(request));
         let mut server = http1::Builder::new();
         server.timer(TokioTimer::new()).header_read_timeout(head_timeout);
-        if let Err(error) = server.serve_connection(io, service).await {
+        if let Err(error) = server.serve_connection(io, service).with_upgrades().await {
             tracing::debug!(%remote, %error, "HTTP connection ended");
         }
     }
@@ -203,6 +203,15 @@ impl Connection {
         request.extensions_mut().insert(ConnectInfo(self.remote));
         request.extensions_mut().insert(self.permit);
         TowerToHyperService::new(self.router).call(request).await
+    }
+}
+
+/// The connection of a request, as soon as it is answered with 101. Its permit ends with the request.
+pub fn upgrade(request: &mut Request<Body>) -> impl Future<Output = io::Result<Socket>> + Send + use<> {
+    let upgraded = hyper::upgrade::on(request);
+    async move {
+        let upgraded = upgraded.await.map_err(io::Error::other)?;
+        Ok(Socket::Passed(Box::new(TokioIo::new(upgraded))))
     }
 }
 

@@ -9,6 +9,7 @@
 //!   ([`RateLimiter`]), addresses ([`IpNetwork`], [`SourceRules`]), log lines ([`LogLimiter`]).
 //! * Accounts over all protocols: [`AccountRegistry`]. Refused submissions: [`RefusalLog`].
 //! * Links: [`link`], with the driver of every protocol on sockets.
+//! * To the other partitions of a cluster: [`PassOn`].
 //!
 //! A front end knows nothing of queues, and nothing of the other front ends.
 #![forbid(unsafe_code)]
@@ -28,6 +29,7 @@ pub mod link;
 mod link_registry;
 mod log_limiter;
 mod login_limiter;
+mod pass_on;
 mod password_verifier;
 mod pool_feed;
 mod protocol;
@@ -53,13 +55,14 @@ pub use descriptors::{descriptor_share, raise_descriptor_limit};
 pub use drained_body::DrainedBody;
 pub use engine_client::{EngineClient, EngineTimeout};
 pub use event_sink::EventSink;
-pub use http_listener::{HttpLimits, HttpListener, HttpListenerLimits, RequestClassifier};
+pub use http_listener::{HttpLimits, HttpListener, HttpListenerLimits, RequestClassifier, upgrade};
 pub use ip_network::{IpNetwork, ParseIpNetworkError};
-pub use link::{LinkHandle, Socket};
+pub use link::{LinkHandle, PassedStream, Socket};
 pub(crate) use link_registry::LinkCommands;
 pub use link_registry::{LinkCommand, LinkRegistry};
 pub use log_limiter::LogLimiter;
 pub use login_limiter::{LoginBlocked, LoginInterface, LoginLimiter, LoginLimits};
+pub use pass_on::{FirstRequest, PassOn, PassedApi, PassedConnection, Passing, WasPassedOn};
 pub use password_verifier::{
     PasswordError, PasswordHashKey, PasswordVerifier, check_password_hash, hash_password,
 };

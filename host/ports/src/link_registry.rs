@@ -1,11 +1,11 @@
-use crate::{AccountRegistry, LoginLimiter, Protocol, RefusalLog, RefusalRecord};
+use crate::{AccountRegistry, LoginLimiter, PassOn, Protocol, RefusalLog, RefusalRecord};
 use engine::{EngineAnswer, EngineCommand, RefusedSubmission};
 use journal::LeaderLease;
 use model::{LinkId, Message, MessageId, PeerMessageId, SubmitTicket, Timestamp};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// A command of the engine for one link: an [`EngineCommand`](engine::EngineCommand) without the link's id.
@@ -68,6 +68,7 @@ pub struct LinkRegistry {
     accounts: AccountRegistry,
     refusals: RefusalLog,
     lease: Arc<LeaderLease>,
+    pass_on: OnceLock<Arc<dyn PassOn>>,
 }
 
 impl LinkRegistry {
@@ -82,6 +83,23 @@ impl LinkRegistry {
     #[must_use]
     pub fn with_limiter(limiter: Arc<LoginLimiter>, lease: Arc<LeaderLease>) -> Self {
         Self { accounts: AccountRegistry::new(limiter), lease, ..Self::default() }
+    }
+
+    /// Passes from now on to other partitions what belongs to them. Can be called once.
+    pub fn set_pass_on(&self, pass_on: Arc<dyn PassOn>) {
+        let _ = self.pass_on.set(pass_on);
+    }
+
+    /// The way to the other partitions; `None` without a cluster.
+    #[must_use]
+    pub fn pass_on(&self) -> Option<&Arc<dyn PassOn>> {
+        self.pass_on.get()
+    }
+
+    /// The partition of this process.
+    #[must_use]
+    pub fn partition(&self) -> u8 {
+        self.pass_on().map_or(0, |pass_on| pass_on.partition())
     }
 
     /// Until when links may write messages.

@@ -38,8 +38,9 @@ impl NodeClient {
         }
         let path = files.fetched_path(file);
         let what = format!("the file {} ({} octets)", file.sha256.get(..12).unwrap_or_default(), file.octets);
-        let fetched =
-            self.fetch_from_any(&what, &format!("files/{}", file.sha256), READ_TIMEOUT, files.folder())?;
+        let place = format!("files/{}", file.sha256);
+        let givers = self.cluster.file_exchanges();
+        let fetched = self.fetch_from_any(&what, (&givers, &place), READ_TIMEOUT, files.folder())?;
         let (sha256, octets, unnamed) = fetched;
         if (sha256.as_str(), octets) != (file.sha256.as_str(), file.octets) {
             let reason = "what it sent has another digest".to_owned();
@@ -55,26 +56,27 @@ impl NodeClient {
     /// # Errors
     /// If no node gives them, or the disk fails.
     pub fn fetch_snapshot(&self, folder: &Path) -> Result<NamedTempFile, ReplicationError> {
-        let (_, _, file) =
-            self.fetch_from_any("a snapshot of the tables", "snapshot", SNAPSHOT_TIMEOUT, folder)?;
+        let givers = self.cluster.exchanges();
+        let what = "a snapshot of the tables";
+        let (_, _, file) = self.fetch_from_any(what, (&givers, "snapshot"), SNAPSHOT_TIMEOUT, folder)?;
         Ok(file)
     }
 
     fn fetch_from_any(
         &self,
         what: &str,
-        path: &str,
+        (givers, path): (&[Exchange], &str),
         timeout: Duration,
         folder: &Path,
     ) -> Result<(String, u64, NamedTempFile), ReplicationError> {
         let mut reason = "no other node is alive".to_owned();
-        for exchange in self.cluster.exchanges() {
+        for exchange in givers {
             let mut file = tempfile::Builder::new()
                 .prefix(".tmp-fetched-")
                 .tempfile_in(folder)
                 .map_err(ReplicationError::file(folder))?;
             let got = self.runtime.block_on(async {
-                let response = self.get(&exchange, path, timeout).await?;
+                let response = self.get(exchange, path, timeout).await?;
                 receive(response, &mut file).await
             });
             match got {
@@ -86,18 +88,7 @@ impl NodeClient {
     }
 
     async fn get(&self, exchange: &Exchange, path: &str, timeout: Duration) -> Result<Response, String> {
-        let tls = self
-            .certificate
-            .client_config(exchange.certificate.clone())
-            .map_err(|error| error.to_string())?;
-        let client = Client::builder()
-            .use_preconfigured_tls(tls)
-            .https_only(true)
-            .no_proxy()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(timeout)
-            .build()
-            .map_err(|error| innermost_cause(&error))?;
+        let client = client_of(&self.certificate, exchange, timeout)?;
         let url = format!("https://{}/{path}", exchange.address);
         let response = client.get(url).send().await.map_err(|error| innermost_cause(&error))?;
         match response.status() {
@@ -105,6 +96,26 @@ impl NodeClient {
             status => Err(format!("it answered {status}")),
         }
     }
+}
+
+/// A client of one node.
+pub(crate) fn client_of(
+    certificate: &NodeCertificate,
+    exchange: &Exchange,
+    timeout: Duration,
+) -> Result<Client, String> {
+    let tls = certificate.client_config(exchange.certificate.clone()).map_err(|error| error.to_string())?;
+    Client::builder()
+        .use_preconfigured_tls(tls)
+        .https_only(true)
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .read_timeout(timeout)
+        // The other node closes a connection without a request after 30 s.
+        .pool_idle_timeout(Duration::from_secs(15))
+        .build()
+        .map_err(|error| innermost_cause(&error))
 }
 
 async fn receive(mut response: Response, file: &mut NamedTempFile) -> Result<(String, u64), String> {

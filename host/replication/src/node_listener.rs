@@ -1,21 +1,30 @@
-use crate::{NodeCertificate, ReplicationError, SharedFiles};
+use crate::{NodeCertificate, ReplicationError, SharedFiles, passed_request};
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path as UrlPath, State};
+use axum::extract::{Path as UrlPath, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use cluster::{Cluster, Exchange};
 use parking_lot::Mutex;
-use ports::{HttpLimits, HttpListener, RequestClassifier, ServerCertificate};
+use ports::{
+    HttpLimits, HttpListener, PassedApi, PassedConnection, RequestClassifier, ServerCertificate, Socket,
+};
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncSeekExt as _, AsyncWrite, ReadBuf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::ServiceExt as _;
 
-/// Connections of nodes: a cluster has a handful.
-const MAX_CONNECTIONS: usize = 64;
+/// Connections of nodes: some for files, and those with passed-on requests and logins.
+const MAX_CONNECTIONS: usize = 512;
+/// Connections of clients that other nodes pass on.
+const MAX_PASSED: usize = 10_000;
 /// Octets that are read and sent at once.
 const CHUNK: usize = 256 << 10;
 
@@ -24,9 +33,12 @@ pub type TakeSnapshot = Box<dyn Fn() -> Result<(TempDir, PathBuf), String> + Sen
 
 /// Gives files and snapshots to the other nodes, over mutual TLS.
 ///
-/// `GET /files/SHA256` is a file of the shared state, `GET /snapshot` the tables of the leader.
+/// `GET /files/SHA256` is a file of the shared state, `GET /snapshot` the tables of the leader. `GET /connection` becomes the
+/// connection of a client of another node, and what is below `/business` and `/admin` is a request of one.
 pub struct NodeListener {
     files: Arc<SharedFiles>,
+    passed_to: Mutex<Option<PassedTo>>,
+    passed: Arc<Semaphore>,
     take_snapshot: Mutex<Option<Arc<TakeSnapshot>>>,
     /// One snapshot at a time: two could fill the disk.
     snapshot: tokio::sync::Mutex<()>,
@@ -76,12 +88,16 @@ impl NodeListener {
         cluster.set_exchange(Exchange { address, certificate: certificate.sha256().to_owned() });
         let nodes = Arc::new(Self {
             files,
+            passed_to: Mutex::default(),
+            passed: Arc::new(Semaphore::new(MAX_PASSED)),
             take_snapshot: Mutex::default(),
             snapshot: tokio::sync::Mutex::default(),
         });
         let router = Router::new()
             .route("/files/{sha256}", get(give_file))
             .route("/snapshot", get(give_snapshot))
+            .route("/connection", get(take_connection))
+            .fallback(take_request)
             .with_state(nodes.clone());
         tokio::spawn(listener.serve(router, Arc::new(Nodes)));
         Ok(nodes)
@@ -90,6 +106,105 @@ impl NodeListener {
     /// Gives snapshots from now on: this node leads.
     pub fn give_snapshots(&self, take: TakeSnapshot) {
         *self.take_snapshot.lock() = Some(Arc::new(take));
+    }
+
+    /// Takes from now on what other nodes pass on: this node leads.
+    pub fn take_passed(&self, to: PassedTo) {
+        *self.passed_to.lock() = Some(to);
+    }
+}
+
+/// Takes the connection of a client over. Other connections than those of nodes cannot get here.
+type TakeConnection = Arc<dyn Fn(Socket, PassedConnection) -> Result<(), &'static str> + Send + Sync>;
+
+/// Where passed-on connections and requests go.
+#[derive(Clone)]
+pub struct PassedTo {
+    /// Serves a connection; or says why it cannot.
+    pub connection: TakeConnection,
+    /// Answers requests of business systems.
+    pub business: Router,
+    /// Answers requests of admins.
+    pub admin: Router,
+}
+
+async fn take_connection(State(nodes): State<Arc<NodeListener>>, mut request: Request) -> Response {
+    let Some(PassedTo { connection: take, .. }) = nodes.passed_to.lock().clone() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "this node does not lead").into_response();
+    };
+    let Some(connection) = passed_request::connection_of(request.headers()) else {
+        return (StatusCode::BAD_REQUEST, "the headers of a passed-on connection are missing")
+            .into_response();
+    };
+    let Ok(permit) = nodes.passed.clone().try_acquire_owned() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "too many passed-on connections").into_response();
+    };
+    let upgraded = ports::upgrade(&mut request);
+    tokio::spawn(async move {
+        let taken = match upgraded.await {
+            Ok(socket) => take(Socket::Passed(Box::new(Counted { socket, _permit: permit })), connection),
+            Err(error) => {
+                tracing::debug!(%error, "a passed-on connection ended at once");
+                Ok(())
+            }
+        };
+        if let Err(reason) = taken {
+            tracing::warn!(reason, "a passed-on connection was refused");
+        }
+    });
+    let headers = [(header::CONNECTION, "upgrade"), (header::UPGRADE, passed_request::UPGRADE)];
+    (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
+
+async fn take_request(State(nodes): State<Arc<NodeListener>>, mut request: Request) -> Response {
+    let Some(to) = nodes.passed_to.lock().clone() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "this node does not lead").into_response();
+    };
+    let Some(api) = passed_request::unwrap(&mut request) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let router = match api {
+        PassedApi::Business => to.business,
+        PassedApi::Admin => to.admin,
+    };
+    match router.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}
+
+/// A passed-on connection, which counts as long as it is open.
+#[derive(Debug)]
+struct Counted {
+    socket: Socket,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        octets: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(context, octets)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
     }
 }
 

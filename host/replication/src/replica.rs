@@ -1,5 +1,5 @@
 use crate::{LocalContent, NodeClient, ReplicationError, SharedFiles, SharedState};
-use cluster::{Cluster, SharedContent};
+use cluster::{Cluster, SharedContent, SharedScope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ pub(crate) const FOUNDED: &str = "founded";
 /// Makes the shared state of this node that of the cluster.
 pub struct Replica {
     cluster: Arc<Cluster>,
+    scope: SharedScope,
     parts: Vec<Arc<dyn SharedState>>,
     files: Arc<SharedFiles>,
     client: Arc<NodeClient>,
@@ -25,16 +26,18 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// The parts that this node shares.
+    /// The parts that this node shares with the others of its partition, or with all.
     #[must_use]
     pub const fn new(
         cluster: Arc<Cluster>,
+        scope: SharedScope,
         parts: Vec<Arc<dyn SharedState>>,
         files: Arc<SharedFiles>,
         client: Arc<NodeClient>,
     ) -> Self {
         Self {
             cluster,
+            scope,
             parts,
             files,
             client,
@@ -53,7 +56,7 @@ impl Replica {
     /// # Errors
     /// If etcd does not answer for some seconds, or a newer version wrote a value.
     pub fn poll(&mut self) -> Result<BTreeSet<&'static str>, ReplicationError> {
-        let changes = self.cluster.shared_since(self.revision)?;
+        let changes = self.cluster.shared_since(self.scope, self.revision)?;
         let mut lacks = None;
         let mut changed = BTreeSet::new();
         for offer in &changes.offers {
@@ -83,7 +86,7 @@ impl Replica {
             }
         }
         self.lacks = lacks;
-        self.cluster.set_shared(self.seen, self.lacks().map(str::to_owned));
+        self.cluster.set_shared(self.scope, self.seen, self.lacks().map(str::to_owned));
         Ok(changed)
     }
 
@@ -111,7 +114,7 @@ impl Replica {
             tracing::warn!(reason, "this node cannot use the shared state of the cluster");
         }
         self.unusable = reason;
-        self.cluster.set_shared(self.seen, self.lacks().map(str::to_owned));
+        self.cluster.set_shared(self.scope, self.seen, self.lacks().map(str::to_owned));
     }
 
     fn take_over(

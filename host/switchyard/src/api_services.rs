@@ -9,6 +9,7 @@ use crate::drain::Drain;
 use crate::erasures::ErasureService;
 use crate::error_causes::ErrorCauses;
 use crate::event_sinks::EventSinkService;
+use crate::followed_state::FollowedState;
 use crate::front_ends::FrontEnds;
 use crate::hook_service::HookService;
 use crate::leading_node::LeadingNode;
@@ -16,6 +17,7 @@ use crate::ledger::LedgerService;
 use crate::logging::LogControl;
 use crate::message_service::MessageService;
 use crate::operation::{ClusterService, OperationService};
+use crate::partitions::PartitionMap;
 use crate::peer_observer::PeerObserver;
 use crate::peer_snapshots::PeerSnapshotPublisher;
 use crate::pools::PoolService;
@@ -73,6 +75,8 @@ pub(crate) struct DaemonParts<'a> {
     pub(crate) backups: Backups,
     /// `None` without a cluster.
     pub(crate) leading: Option<Arc<LeadingNode>>,
+    /// `None` without a cluster.
+    pub(crate) partitions: Option<Arc<PartitionMap>>,
 }
 
 /// The services that the daemon itself uses, and those that only the API uses.
@@ -206,7 +210,7 @@ impl DaemonServices {
                 routing,
                 drain,
             )),
-            cluster: Arc::new(ClusterService(parts.leading)),
+            cluster: Arc::new(ClusterService { leading: parts.leading, partitions: parts.partitions }),
             metrics_folder: parts.backups.data.join(METRICS_FOLDER),
             backups: Arc::new(parts.backups),
             tenants: Arc::new(TenantService {
@@ -248,6 +252,11 @@ impl DaemonServices {
             traces: self.messages.clone(),
             metrics_folder: self.metrics_folder.clone(),
         }
+    }
+
+    /// What takes over the changes of what all partitions share.
+    pub(crate) fn followed_state(&self) -> FollowedState {
+        FollowedState { hooks: self.hooks.clone(), config_manager: self.config_manager.clone() }
     }
 
     /// Ends what would outlive a shutdown.

@@ -12,14 +12,17 @@ use admin::ClusterFollower;
 use anyhow::{Context as _, Result, bail};
 use api::ClusterView;
 use archive::AuditLog;
-use cluster::{Cluster, ClusterError, ClusterOptions, EtcdJournal, FollowedTail, Suspicion};
+use cluster::{Cluster, ClusterError, ClusterOptions, EtcdJournal, FollowedTail, SharedScope, Suspicion};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use hooks::HooksOptions;
 use journal::{Journal as _, JournalError, NodeId, Seq, Writer};
 use model::Timestamp;
 use parking_lot::Mutex;
 use ports::{HttpListener, LoginLimiter};
-use replication::{NodeCertificate, NodeClient, NodeListener, Publisher, Replica, SharedFiles, SharedState};
+use replication::{
+    NodeCertificate, NodeClient, NodeListener, Publisher, Replica, ReplicationError, SharedFiles, SharedState,
+};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,6 +61,8 @@ pub(crate) struct ClusterNode {
     stores: NodeStores,
     parts: Vec<Arc<dyn SharedState>>,
     replica: Arc<Mutex<Replica>>,
+    /// What all partitions share, unless the partition is 0, which has it itself.
+    replica_of_all: Option<Arc<Mutex<Replica>>>,
     client: Arc<NodeClient>,
     listener: Arc<NodeListener>,
 }
@@ -110,9 +115,29 @@ impl ClusterNode {
         let open = NodeListener::open(listen, host, &certificate, &cluster, files.clone());
         let listener = runtime.block_on(open)?;
         let client = Arc::new(NodeClient::new(cluster.clone(), certificate, runtime.handle().clone()));
-        let parts = stores.parts(data, &files);
-        let replica = Replica::new(cluster.clone(), parts.clone(), files, client.clone());
-        Ok(Some(Self { cluster, stores, parts, replica: Arc::new(Mutex::new(replica)), client, listener }))
+        let (mut parts, parts_of_all) = (stores.own_parts(), stores.parts_of_all(data, &files));
+        let replica = |scope, parts: &[Arc<dyn SharedState>]| {
+            let replica = Replica::new(cluster.clone(), scope, parts.to_vec(), files.clone(), client.clone());
+            Arc::new(Mutex::new(replica))
+        };
+        let replica_of_all = if options.partition == 0 {
+            parts.extend(parts_of_all);
+            None
+        } else {
+            Some(replica(SharedScope::Cluster, &parts_of_all))
+        };
+        let replica = replica(SharedScope::Partition, &parts);
+        Ok(Some(Self { cluster, stores, parts, replica, replica_of_all, client, listener }))
+    }
+
+    /// The replicas of this node; the last one has the configuration.
+    fn replicas(&self) -> Vec<Arc<Mutex<Replica>>> {
+        std::iter::once(&self.replica).chain(&self.replica_of_all).cloned().collect()
+    }
+
+    /// Says why this node cannot use the configuration of the cluster, or that it can.
+    fn set_unusable(&self, reason: Option<String>) {
+        self.replica_of_all.as_ref().unwrap_or(&self.replica).lock().set_unusable(reason);
     }
 
     /// Applies the records of the leader until this node takes its place, the cluster gets another configuration, or a signal
@@ -155,8 +180,7 @@ impl ClusterNode {
             }
             None => None,
         };
-        let watch =
-            SharedStateWatch::start(self.replica.clone(), config.appliance.data.join("plugins"), hooks)?;
+        let watch = SharedStateWatch::start(self.replicas(), config.appliance.data.join("plugins"), hooks)?;
         let sides = (&watch, startup, sinks.as_deref());
         let ended = self.follow_log(&mut journal, &mut tables, sides, runtime, signals);
         drop((watch, sink_watch));
@@ -195,6 +219,7 @@ impl ClusterNode {
             &self.stores.values,
             (publisher, is_founded),
             self.listener.clone(),
+            self.replica_of_all.clone(),
         )?;
         Ok(Outcome::Leads(store, node, sinks))
     }
@@ -202,11 +227,13 @@ impl ClusterNode {
     /// Takes over what was written of the shared state before this node has claimed the log: nothing is written any more.
     /// Returns what is lacking.
     fn complete_shared_state(&self) -> Option<String> {
-        let mut replica = self.replica.lock();
-        match replica.poll() {
-            Ok(_) => replica.lacks().map(str::to_owned),
-            Err(error) => Some(error.to_string()),
-        }
+        self.replicas().iter().find_map(|replica| {
+            let mut replica = replica.lock();
+            match replica.poll() {
+                Ok(_) => replica.lacks().map(str::to_owned),
+                Err(error) => Some(error.to_string()),
+            }
+        })
     }
 
     /// Follows the log.
@@ -315,11 +342,11 @@ impl ClusterNode {
             if watch.configuration.try_iter().count() > 0 {
                 match startup.read_newest() {
                     Ok(Some(config)) => {
-                        self.replica.lock().set_unusable(None);
+                        self.set_unusable(None);
                         return Ok(FollowEnd::Reconfigured(Box::new(config)));
                     }
                     Ok(None) => {}
-                    Err(error) => self.replica.lock().set_unusable(Some(format!("{error:#}"))),
+                    Err(error) => self.set_unusable(Some(format!("{error:#}"))),
                 }
             }
             let pause = if has_more { Duration::ZERO } else { POLL };
@@ -430,16 +457,20 @@ struct SharedStateWatch {
 }
 
 impl SharedStateWatch {
-    fn start(replica: Arc<Mutex<Replica>>, plugins: PathBuf, hooks: &HooksOptions) -> Result<Self> {
+    fn start(replicas: Vec<Arc<Mutex<Replica>>>, plugins: PathBuf, hooks: &HooksOptions) -> Result<Self> {
         let (told, configuration) = unbounded();
         let (stop, stopped) = bounded::<()>(0);
         let hooks = hooks.clone();
         let run = move || {
             let mut has_failed = false;
             loop {
-                let polled = replica.lock().poll();
+                let mut changed = BTreeSet::new();
+                let polled = replicas.iter().try_for_each(|replica| {
+                    changed.append(&mut replica.lock().poll()?);
+                    Ok::<_, ReplicationError>(())
+                });
                 match polled {
-                    Ok(changed) => {
+                    Ok(()) => {
                         has_failed = false;
                         if changed.contains(PLUGINS) {
                             compile(&plugins, &hooks);
@@ -484,7 +515,7 @@ fn host_of(url: &str) -> &str {
 }
 
 /// The certificate of this node towards the others. It is lost with the disk.
-fn certificate_of(config: &Config, options: &ClusterOptions) -> Result<NodeCertificate> {
+pub(crate) fn certificate_of(config: &Config, options: &ClusterOptions) -> Result<NodeCertificate> {
     Ok(NodeCertificate::open(&config.appliance.data.join("node"), options.listen.ip())?)
 }
 

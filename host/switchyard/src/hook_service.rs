@@ -52,6 +52,21 @@ impl HookService {
         self.core.push(events);
     }
 
+    /// Takes over the tables and bindings that the leader of partition 0 has changed.
+    pub(crate) fn take_over(&self, bindings: bool, tables: bool) -> Result<(), String> {
+        if tables {
+            self.tables.refresh().map_err(|error| error.to_string())?;
+        }
+        if !bindings {
+            return Ok(());
+        }
+        let refreshed = self.routing.hooks.refresh();
+        for hook in [Hook::Resolver, Hook::Lookup] {
+            self.notify_engine(hook);
+        }
+        refreshed.map_err(|error| error.to_string())
+    }
+
     /// The live chain of a hook.
     pub(crate) fn live_chain(&self, hook: Hook) -> Vec<Binding> {
         self.routing.hooks.status(hook).live.chain

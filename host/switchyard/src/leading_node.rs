@@ -3,14 +3,15 @@
 use crate::critical_thread;
 use crate::shared_state::value_name;
 use admin::metrics::{self, MetricsPage};
-use admin::{Problem, ProblemKind};
+use admin::{Problem, ProblemKind, SharedStateOwner};
 use anyhow::{Context as _, Result};
 use api::{ClusterRole, ClusterView};
 use capabilities::{RedbKvStore, WriteThrough};
 use cluster::{Cluster, SharedContent};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use journal::Seq;
-use replication::{NodeListener, Publisher};
+use parking_lot::Mutex;
+use replication::{NodeListener, PassedTo, Publisher, Replica};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub(crate) struct LeadingNode {
     hand_over: Notify,
     publisher: Arc<Publisher>,
     listener: Arc<NodeListener>,
+    /// What all partitions share, unless the partition is 0.
+    replica_of_all: Option<Arc<Mutex<Replica>>>,
     /// Heartbeats and publishing end when they are dropped.
     _threads: [Sender<()>; 2],
 }
@@ -41,6 +44,7 @@ impl LeadingNode {
         values: &RedbKvStore,
         (publisher, is_founded): (Publisher, bool),
         listener: Arc<NodeListener>,
+        replica_of_all: Option<Arc<Mutex<Replica>>>,
     ) -> Result<Self> {
         cluster.set_role(ClusterRole::Leader);
         let (heartbeats, stopped) = bounded(0);
@@ -60,6 +64,7 @@ impl LeadingNode {
             hand_over: Notify::new(),
             publisher,
             listener,
+            replica_of_all,
             _threads: [heartbeats, publishing],
         })
     }
@@ -77,6 +82,29 @@ impl LeadingNode {
             anyhow::Ok((folder, path))
         };
         self.listener.give_snapshots(Box::new(move || take().map_err(|error| format!("{error:#}"))));
+    }
+
+    /// The cluster.
+    pub(crate) fn cluster(&self) -> &Arc<Cluster> {
+        &self.cluster
+    }
+
+    /// The replica of what all partitions share, unless this node leads partition 0, which has it itself.
+    pub(crate) fn replica_of_all(&self) -> Option<&Arc<Mutex<Replica>>> {
+        self.replica_of_all.as_ref()
+    }
+
+    /// Takes from now on what other nodes pass on.
+    pub(crate) fn take_passed(&self, to: PassedTo) {
+        self.listener.take_passed(to);
+    }
+
+    /// Where what all partitions share is changed.
+    pub(crate) fn shared_state_owner(&self) -> SharedStateOwner {
+        if self.replica_of_all.is_none() {
+            return SharedStateOwner::ThisNode;
+        }
+        SharedStateOwner::Leader(self.cluster.leader_of(0).map(|leader| leader.address))
     }
 
     /// Says whether the disk is below the watermark. Then this node refuses submissions, and hands the lead over if another one would
@@ -143,6 +171,10 @@ pub(crate) fn write_metrics(cluster: &ClusterView, page: &mut MetricsPage) {
     page.put(&metrics::CLUSTER_NODES_ALIVE, &[], alive as f64);
     page.put(&metrics::CLUSTER_TERM, &[], cluster.term as f64);
     page.put(&metrics::CLUSTER_DEGRADED, &[], flag(cluster.degraded));
+    for partition in &cluster.partitions {
+        let number = partition.partition.to_string();
+        page.put(&metrics::CLUSTER_PARTITION_LED, &[&number], flag(partition.leader.is_some()));
+    }
     for node in &cluster.nodes {
         let behind = cluster.head.saturating_sub(node.durable);
         page.put(&metrics::CLUSTER_RECORDS_BEHIND, &[&node.name], behind as f64);

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::config_manager::RuntimeComponents;
 use crate::front_ends::FrontEnds;
 use crate::http_listeners::{AdminCallers, BusinessCallers, certificate};
+use crate::leading_node::LeadingNode;
 use crate::memory;
 use crate::service_manager;
 use anyhow::{Context as _, Result};
@@ -12,17 +13,18 @@ use axum::Router;
 use ports::{
     ConnectionCounts, HttpLimits, HttpListener, HttpListenerLimits, LoginLimiter, ServerCertificate,
 };
+use replication::PassedTo;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Opens the admin listener.
+/// Opens the admin listener. Returns its API, too, without the console.
 async fn open_admin_listener(
     config: &Config,
     services: &DaemonServices,
     (access, limiter): (Arc<access::Access>, Arc<LoginLimiter>),
     threads: &tokio::runtime::Handle,
-) -> Result<HttpListenerLimits> {
+) -> Result<(HttpListenerLimits, Router)> {
     let token = admin::RootToken::load_or_create(&config.token_file())?;
     token.announce(&config.token_file());
     let authenticator = admin::Authenticator::new(access, token, limiter)?;
@@ -33,7 +35,8 @@ async fn open_admin_listener(
     }
     let (counts, listen, http_limits) =
         (services.status.http_connections.clone(), config.http.listen, config.http.limits());
-    let router = console::router(admin::router(services.api(), authenticator.clone()));
+    let api = admin::router(services.api(), authenticator.clone());
+    let router = console::router(api.clone());
     // Its sockets belong to the runtime that opens them.
     let opened = threads.spawn(async move {
         let listener = HttpListener::open("http", listen, certificate, http_limits, counts).await?;
@@ -46,7 +49,7 @@ async fn open_admin_listener(
     })?;
     service_manager::write_admin_url(tls, address);
     tracing::info!(%address, tls, "admin listener open");
-    Ok(limits)
+    Ok((limits, api))
 }
 
 /// Opens the listener of a section for callers that are not admins, and serves it.
@@ -64,7 +67,17 @@ async fn open_front_end(
     Ok(opened)
 }
 
-/// Opens all listeners, and dials the peers.
+/// Takes from now on what other nodes pass on to this leader.
+pub(crate) fn take_passed(node: &LeadingNode, FrontEnds { links, business, .. }: &FrontEnds, admin: Router) {
+    let links = links.clone();
+    node.take_passed(PassedTo {
+        connection: Arc::new(move |socket, connection| links.take_passed(socket, connection)),
+        business: business.router(),
+        admin,
+    });
+}
+
+/// Opens all listeners, and dials the peers. Returns the API of admins.
 pub(crate) async fn open(
     config: &Config,
     FrontEnds { links, business, plugin_peers, .. }: &FrontEnds,
@@ -72,10 +85,11 @@ pub(crate) async fn open(
     mut live: RuntimeComponents,
     limiter: Arc<LoginLimiter>,
     admin_threads: &tokio::runtime::Handle,
-) -> Result<()> {
+) -> Result<Router> {
     let mut hangups = signal(SignalKind::hangup())?;
-    live.http_limits =
-        Some(open_admin_listener(config, services, (live.access.clone(), limiter), admin_threads).await?);
+    let (http_limits, api) =
+        open_admin_listener(config, services, (live.access.clone(), limiter), admin_threads).await?;
+    live.http_limits = Some(http_limits);
 
     for account in &config.accounts {
         links.set_account(account.links.clone())?;
@@ -129,5 +143,5 @@ pub(crate) async fn open(
             service_manager::ready();
         }
     });
-    Ok(())
+    Ok(api)
 }

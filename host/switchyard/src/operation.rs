@@ -4,11 +4,13 @@ use crate::core_handle::CoreHandle;
 use crate::drain::Drain;
 use crate::leading_node::LeadingNode;
 use crate::logging::LogControl;
-use admin::{ClusterLeader, Operation, Problem, ProblemKind};
+use crate::partitions::PartitionMap;
+use admin::{ClusterLeader, Operation, Problem, ProblemKind, SharedStateOwner};
 use api::{
     ClusterView, DrainOptions, DrainStateView, FieldProblem, LogLevelRequest, LogLevelView, NotReady,
     Readiness,
 };
+use ports::PassOn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -103,17 +105,20 @@ impl Operation for OperationService {
 }
 
 /// The cluster that this node leads, if it belongs to one.
-pub(crate) struct ClusterService(pub(crate) Option<Arc<LeadingNode>>);
+pub(crate) struct ClusterService {
+    pub(crate) leading: Option<Arc<LeadingNode>>,
+    pub(crate) partitions: Option<Arc<PartitionMap>>,
+}
 
 impl ClusterService {
     fn leading(&self) -> Result<&LeadingNode, Problem> {
-        self.0.as_deref().ok_or_else(admin::no_cluster)
+        self.leading.as_deref().ok_or_else(admin::no_cluster)
     }
 }
 
 impl ClusterLeader for ClusterService {
     fn cluster(&self) -> Option<ClusterView> {
-        self.0.as_ref().map(|node| node.view())
+        self.leading.as_ref().map(|node| node.view())
     }
 
     fn hand_over(&self, by: &str) -> Result<(), Problem> {
@@ -124,7 +129,15 @@ impl ClusterLeader for ClusterService {
         self.leading()?.remove(name, by)
     }
 
+    fn shared_state_owner(&self) -> SharedStateOwner {
+        self.leading.as_ref().map_or(SharedStateOwner::ThisNode, |node| node.shared_state_owner())
+    }
+
+    fn pass_on(&self) -> Option<Arc<dyn PassOn>> {
+        self.partitions.clone().map(|partitions| -> Arc<dyn PassOn> { partitions })
+    }
+
     fn publish_shared_state(&self) -> Result<(), Problem> {
-        self.0.as_ref().map_or(Ok(()), |node| node.publish())
+        self.leading.as_ref().map_or(Ok(()), |node| node.publish())
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use engine::{Engine, Event, Output, Settings};
 use hooks::Hooks;
 use journal::LeaderLease;
-use model::{Now, RecoveredRecord, Timestamp};
+use model::{MessageId, Now, RecoveredRecord, Timestamp};
 use std::time::{Duration, Instant};
 use store::Store;
 
@@ -35,8 +35,9 @@ pub(crate) fn recover(
         .map_err(|error| anyhow::anyhow!("system random numbers unavailable: {error}"))?;
     // Another node may have led until the claim.
     let previous_leader_sends = config.cluster.as_ref().map_or(Duration::ZERO, |_| LeaderLease::AFTER_CLAIM);
-    let settings =
-        Settings { seed: u64::from_le_bytes(seed), previous_leader_sends, ..config.engine_settings() };
+    let partition = config.partition();
+    let seed = u64::from_le_bytes(seed);
+    let settings = Settings { seed, previous_leader_sends, partition, ..config.engine_settings() };
     let mut engine = Engine::new(settings);
     let mut out = Output::default();
     let now = core.clock.now();
@@ -57,6 +58,13 @@ pub(crate) fn recover(
         engine.recover_record(now, found);
     })?;
     let recovery = store.recover(|message| engine.recover(now, message, &mut out))?;
+    let next = recovery.next_id;
+    anyhow::ensure!(
+        next == MessageId::FIRST || next.partition() == partition,
+        "the data directory {} has the messages of partition {}, and [cluster] says `partition = {partition}`",
+        config.appliance.data.display(),
+        next.partition()
+    );
     engine.finish_recovery(recovery.next_id, recovery.next_submit_row, &recovery.rows, &mut out);
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(messages = recovery.messages, ms, "recovered");

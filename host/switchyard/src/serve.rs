@@ -22,6 +22,7 @@ use crate::logging::LogControl;
 use crate::notices::WantedNotices;
 use crate::operation::OperationService;
 use crate::opt_out::{KeywordFilter, KeywordRules};
+use crate::partitions::PartitionMap;
 use crate::peer_observer::PeerObserver;
 use crate::peer_snapshots::PeerSnapshotPublisher;
 use crate::plugin_setup::{host_services, routing, values};
@@ -49,6 +50,7 @@ use links::{Links, LinksOptions};
 use model::{PoolAnswer, PoolRequest, Timestamp};
 use plugin_peers::PluginPeers;
 use ports::{EventSink, LinkRegistry, LoginLimiter};
+use replication::LeaderClient;
 use shell::{LiteralNumbers, MailboxIndex, NumberParser, ShellDeps, ShellServer};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -194,6 +196,15 @@ impl Daemon {
         let mut front_ends =
             create_front_ends(&config, (&core, &front_end_events), &routing, &store, &limiter, networks)?;
         let registry = front_ends.links.registry();
+        let partitions = match (&leading, &config.cluster) {
+            (Some(node), Some(options)) => {
+                let client = LeaderClient::new(cluster_node::certificate_of(&config, options)?);
+                let partitions = PartitionMap::new(node.cluster().clone(), client, &config.elsewhere);
+                registry.set_pass_on(partitions.clone());
+                Some(partitions)
+            }
+            _ => None,
+        };
         let causes = ErrorCauses {
             networks: front_ends.networks.clone(),
             links: front_ends.links.clone(),
@@ -267,6 +278,7 @@ impl Daemon {
             redis: front_ends.redis.clone(),
             archive: archive.clone(),
             text_key_retention: text_key_retention.clone(),
+            partitions: partitions.clone(),
             shell: None,
             http_limits: None,
             business_limits: None,
@@ -299,6 +311,7 @@ impl Daemon {
             logging,
             backups,
             leading: leading.clone(),
+            partitions,
         });
 
         // The core, and the threads beside it.
@@ -404,8 +417,23 @@ impl Daemon {
             };
             let admin_threads = runtimes.admin.handle();
             self.routing.hooks.begin_traffic();
-            listeners::open(&config, &front_ends, &services, self.components, self.limiter, admin_threads)
-                .await?;
+            let api = listeners::open(
+                &config,
+                &front_ends,
+                &services,
+                self.components,
+                self.limiter,
+                admin_threads,
+            )
+            .await?;
+            // Until the traffic ends.
+            let _followed_state = match &node {
+                Some(node) => {
+                    listeners::take_passed(node, &front_ends, api);
+                    services.followed_state().start(node)?
+                }
+                None => None,
+            };
             Ok(tokio::select! {
                 signal = signals.recv() => {
                     tracing::info!(signal, "stopping");

@@ -15,6 +15,9 @@ pub(crate) const CONFIGURATION: &str = "configuration";
 /// The part with the plugins and what is bound to the hooks.
 pub(crate) const PLUGINS: &str = "plugins";
 
+/// The part with the tables.
+pub(crate) const TABLES: &str = "tables";
+
 /// The stores of this node that have something to share.
 #[derive(Clone)]
 pub(crate) struct NodeStores {
@@ -27,13 +30,17 @@ pub(crate) struct NodeStores {
 }
 
 impl NodeStores {
-    /// All parts. `data` is the data directory.
-    pub(crate) fn parts(&self, data: &Path, files: &Arc<SharedFiles>) -> Vec<Arc<dyn SharedState>> {
+    /// What each partition has by itself.
+    pub(crate) fn own_parts(&self) -> Vec<Arc<dyn SharedState>> {
+        vec![Arc::new(PluginValues(self.values.clone()))]
+    }
+
+    /// What all partitions share. `data` is the data directory.
+    pub(crate) fn parts_of_all(&self, data: &Path, files: &Arc<SharedFiles>) -> Vec<Arc<dyn SharedState>> {
         let mut parts: Vec<Arc<dyn SharedState>> = vec![
             Arc::new(Users(self.access.clone())),
-            Arc::new(SharedFolder::new("tables", &data.join("tables"), is_table, files.clone())),
+            Arc::new(SharedFolder::new(TABLES, &data.join("tables"), is_table, files.clone())),
             Arc::new(SharedFolder::new(PLUGINS, &data.join("plugins"), is_plugin, files.clone())),
-            Arc::new(PluginValues(self.values.clone())),
         ];
         if let Some(versions) = &self.versions {
             parts.push(Arc::new(Configuration(versions.clone())));

@@ -26,6 +26,8 @@ pub(crate) struct Options {
     waiting: u64,
 }
 
+/// The account in partition 1.
+const MORE: &str = "more";
 const MAX_MESSAGES: usize = 12_000_000;
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// Longest time without answers.
@@ -72,23 +74,47 @@ impl<'a> ClusterBench<'a> {
         Ok([node("a")?, node("b")?])
     }
 
+    /// A node of a partition; the account `load` is in partition 0, `more` in partition 1.
+    fn partition_node(&self, name: &str, partition: u8, servers: &EtcdServers) -> Result<TestDaemonConfig> {
+        let mut config = self.config(&format!("partition{partition}-{name}"))?;
+        config.account(MORE, &format!("window = {}\npartition = 1", self.options.window));
+        config.cluster(name, servers, &format!("partition = {partition}\nown-sections = [\"listener\"]"));
+        Ok(config)
+    }
+
     fn source(&self, smpp: SocketAddr) -> SourceOptions {
-        let mut ask = SourceOptions::new(smpp, "load", PASSWORD);
+        self.source_of("load", smpp)
+    }
+
+    fn source_of(&self, account: &str, smpp: SocketAddr) -> SourceOptions {
+        let mut ask = SourceOptions::new(smpp, account, PASSWORD);
         ask.window = self.options.window / ask.connections;
         ask
     }
 
     /// Flat out for the time in the options; `processes` are all that share in the work.
     fn measure(&self, name: &str, smpp: SocketAddr, processes: &[u32]) -> Result<f64> {
-        let mut ask = self.source(smpp);
-        ask.duration = Some(Duration::from_secs(self.options.seconds));
+        self.measure_all(name, &[self.source(smpp)], processes)
+    }
+
+    /// Like [`Self::measure`], with several sources at a time. The latencies are those of the first.
+    fn measure_all(&self, name: &str, asked: &[SourceOptions], processes: &[u32]) -> Result<f64> {
         let before = self.tally.arrived_count();
         let processor = || processes.iter().filter_map(|id| process_cpu_time(*id)).sum::<Duration>();
         let (used, begun) = (processor(), Instant::now());
-        let report = Source::start(&ask, &self.tally)?.join()?;
+        let sources: Vec<Source> = asked
+            .iter()
+            .map(|ask| {
+                let duration = Some(Duration::from_secs(self.options.seconds));
+                Source::start(&SourceOptions { duration, ..ask.clone() }, &self.tally)
+            })
+            .collect::<Result<_>>()?;
+        let reports = sources.into_iter().map(Source::join).collect::<Result<Vec<_>>>()?;
+        let report = reports.first().context("no source")?;
         self.wait_for_all()?;
         let (time, done) = (begun.elapsed(), self.tally.arrived_count() - before);
-        ensure!(report.refusals.is_empty() && done > 0, "{name}: {done} arrived, {:?}", report.refusals);
+        let refusals: Vec<_> = reports.iter().flat_map(|report| &report.refusals).collect();
+        ensure!(refusals.is_empty() && done > 0, "{name}: {done} arrived, {refusals:?}");
         let used = (processor() - used).as_secs_f64() * 1e6 / done as f64;
         let rate = done as f64 / time.as_secs_f64();
         println!(
@@ -161,8 +187,32 @@ fn rates(tool_run: &ToolRun, options: &Options) -> Result<()> {
         aims::check(rate >= aim, || format!("{name}: {rate:.0} messages a second, not {aim:.0}"))?;
         in_cluster.push(rate / single);
     }
+    partitions(&bench, tool_run)?;
     let shares: Vec<_> = in_cluster.iter().map(|share| format!("{:.0}%", share * 100.0)).collect();
     println!("  of one appliance's rate: {}", shares.join(", "));
+    Ok(())
+}
+
+/// Two partitions on two nodes: each leads one and follows the other.
+fn partitions(bench: &ClusterBench<'_>, tool_run: &ToolRun) -> Result<()> {
+    let servers = EtcdServers::start(&tool_run.folder.path().join("etcd-partitions"), 3, None)?;
+    let node = |name: &str, partition| bench.partition_node(name, partition, &servers);
+    let (zero, one) = (node("a", 0)?.start()?, node("b", 1)?.start()?);
+    let followers = [node("b", 0)?.follow()?, node("a", 1)?.follow()?];
+    zero.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
+        cluster.partitions.iter().filter(|partition| partition.leader.is_some()).count() == 2
+    })?;
+    let mut processes = servers.process_ids();
+    processes.extend([zero.id(), one.id()]);
+    processes.extend(followers.iter().map(TestDaemon::id));
+    let load = bench.source_of("load", zero.smpp());
+    for (name, asked) in [
+        ("one of two partitions", vec![load.clone()]),
+        ("both partitions", vec![load.clone(), bench.source_of(MORE, one.smpp())]),
+        ("both, through one address", vec![load, bench.source_of(MORE, zero.smpp())]),
+    ] {
+        bench.measure_all(name, &asked, &processes)?;
+    }
     Ok(())
 }
 

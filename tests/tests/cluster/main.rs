@@ -2,6 +2,7 @@
 
 mod addresses;
 mod nodes;
+mod partitions;
 mod pulled_plugins;
 mod shared_state;
 mod sinks;

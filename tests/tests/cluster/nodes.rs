@@ -45,6 +45,20 @@ impl Bed {
         Ok(config)
     }
 
+    /// A node of a partition, with listeners of its own. The accounts `zenith` and `shop` are in partition 1, `acme` is in partition 0.
+    pub(crate) fn partition_node(&self, name: &str, partition: u8) -> Result<TestDaemonConfig> {
+        let folder = self.fixture.folder().join(format!("{name}-{partition}"));
+        let mut config = TestDaemonConfig::new(self.fixture.binary(), &folder)?;
+        config.archive("none").account("acme", "window = 1000");
+        config.account("zenith", "partition = 1\nwindow = 1000");
+        config.business_account("shop", "partition = 1", "");
+        let peer = "links = 1\nwindow = 500\ndlrs = false\nuncertain = \"send-again\"";
+        config.peer("upstream", self.sink.address(), peer);
+        let keys = format!("partition = {partition}\nown-sections = [\"listener\", \"business\"]");
+        config.cluster(name, &self.servers, &keys).native("upstream");
+        Ok(config)
+    }
+
     /// Traffic to the address of the leader.
     pub(crate) fn source(&self) -> Result<Source> {
         self.source_at(([127, 0, 0, 1], self.smpp).into())

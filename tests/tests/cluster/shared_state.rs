@@ -25,7 +25,7 @@ fn counted(leader: &TestDaemon) -> Result<u64> {
 }
 
 /// Changes the configuration; returns its version.
-fn change(leader: &TestDaemon, patch: &Value) -> Result<u64> {
+pub(crate) fn change(leader: &TestDaemon, patch: &Value) -> Result<u64> {
     let version = leader.get("/v1/configuration")?["version"].as_u64().context("no version")?;
     let admin = AdminClient::root(leader)?.with_header("if-match", &format!("\"{version}\""));
     let changed = admin.ask("PATCH", "/v1/configuration", Some(patch))?;

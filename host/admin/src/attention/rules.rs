@@ -111,6 +111,16 @@ fn cluster(cluster: &ClusterView, found: &mut Vec<AttentionView>) {
         let remedy = "start them, or forget those that will not come back: `switchyard cluster remove`";
         found.push(finding(AttentionSeverity::Warning, "cluster-node-down", about, text, remedy));
     }
+    let unled = cluster.partitions.iter().filter(|partition| partition.leader.is_none());
+    let unled: Vec<String> = unled.map(|partition| partition.partition.to_string()).collect();
+    if !unled.is_empty() {
+        let text = format!(
+            "partitions of the cluster have no leader, their accounts cannot connect: {}",
+            unled.join(", ")
+        );
+        let remedy = "start a process of the partition";
+        found.push(finding(AttentionSeverity::Error, "partition-without-leader", about, text, remedy));
+    }
     if cluster.degraded {
         let text = "older records of the cluster are on this disk only".to_owned();
         let remedy = "start another node";

@@ -5,6 +5,7 @@ use crate::tenants::Tenants;
 use access::Caller;
 use api::Role;
 use axum::extract::FromRequestParts;
+use axum::http::Extensions;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use model::{AccountScope, TenantTree};
@@ -48,6 +49,13 @@ impl ScopeTicket {
         }
         tracing::error!("an operation for users of tenants ignores their scope; its answer is withheld");
         Problem::new(ProblemKind::Internal, "the request failed internally; see the log").into_response()
+    }
+}
+
+/// The answer to a request comes from another node, which has checked it for the caller's scope.
+pub(crate) fn scope_is_checked_elsewhere(request: &Extensions) {
+    if let Some(ticket) = request.get::<ScopeTicket>() {
+        ticket.taken.store(true, Relaxed);
     }
 }
 

@@ -188,3 +188,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn files_of_another_process_are_taken_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let (writer, reader) = (table_store(folder.path()), table_store(folder.path()));
+    writer.put("t", TableKind::Exact, "1,old".as_bytes()).unwrap();
+    assert!(reader.get("t").is_none());
+    reader.refresh().unwrap();
+    let handle = reader.handle("t").unwrap();
+    writer.put("t", TableKind::Exact, "1,newer".as_bytes()).unwrap();
+    std::fs::write(folder.path().join("damaged.table"), "no table").unwrap();
+    reader.refresh().unwrap();
+    assert_eq!(handle.table().unwrap().get("1"), Some("newer"));
+    assert!(reader.get("damaged").is_none());
+    writer.remove("t").unwrap();
+    reader.refresh().unwrap();
+    assert!(handle.table().is_none() && reader.get("t").is_none());
+}

@@ -1,9 +1,10 @@
 //! The log of a cluster and its shared state, against real etcd servers.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+use api::ClusterRole;
 use cluster::{
     Cluster, ClusterError, ClusterOptions, DegradedPolicy, EtcdJournal, LogCopy, SeenElsewhere,
-    SharedContent, SharedFile,
+    SharedContent, SharedFile, SharedScope,
 };
 use journal::{Entry, Journal, JournalError, JournalHold, NodeId, Seq, Writer};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -34,6 +35,7 @@ fn options(node: &str, endpoints: Vec<String>) -> ClusterOptions {
     ClusterOptions {
         node: node.to_owned(),
         endpoints,
+        partition: 0,
         prefix: "/switchyard".to_owned(),
         address: None,
         listen: ([127, 0, 0, 1], 0).into(),
@@ -125,26 +127,26 @@ fn the_leader_s_shared_state_is_read_in_parts_and_as_changes() {
     let one = [("users/ann".to_owned(), value("{}"))];
     assert!(matches!(a.write_shared(&one), Err(ClusterError::NotLeader)));
     leading.claim(NodeId(1)).unwrap();
-    assert_eq!(b.shared_since(0).unwrap().entries, []);
+    assert_eq!(b.shared_since(SharedScope::Partition, 0).unwrap().entries, []);
     // More than one answer and one transaction hold.
     let many: Vec<_> = (0..450).map(|n| (format!("n/{n:03}"), value(vec![7; n * 10]))).collect();
     let revision = a.write_shared(&many).unwrap();
-    let read = b.shared_since(0).unwrap();
+    let read = b.shared_since(SharedScope::Partition, 0).unwrap();
     assert_eq!((read.revision, &read.entries), (revision, &many));
     let file = SharedFile { sha256: "0a".repeat(32), octets: 7 };
     let offered = a.offer_files(std::slice::from_ref(&file)).unwrap();
-    assert_eq!(b.shared_since(revision).unwrap().offers, std::slice::from_ref(&file));
+    assert_eq!(b.shared_since(SharedScope::Partition, revision).unwrap().offers, std::slice::from_ref(&file));
     a.end_offers(std::slice::from_ref(&file)).unwrap();
     let changes = [("n/003".to_owned(), SharedContent::Removed), ("t".to_owned(), SharedContent::File(file))];
     let last = a.write_shared(&changes).unwrap();
     assert!(last > offered);
-    let read = b.shared_since(offered).unwrap();
+    let read = b.shared_since(SharedScope::Partition, offered).unwrap();
     assert_eq!((read.entries.as_slice(), read.offers.len()), (changes.as_slice(), 0));
-    assert_eq!(b.shared_since(last).unwrap().entries, []);
+    assert_eq!(b.shared_since(SharedScope::Partition, last).unwrap().entries, []);
     // Whoever has lost the log writes nothing.
     following.claim(NodeId(2)).unwrap();
     assert!(matches!(a.write_shared(&one), Err(ClusterError::NotLeader)));
-    assert_eq!(b.shared_since(last).unwrap().entries, []);
+    assert_eq!(b.shared_since(SharedScope::Partition, last).unwrap().entries, []);
     b.write_shared(&one).unwrap();
 }
 
@@ -162,13 +164,75 @@ fn what_was_removed_is_forgotten_when_all_nodes_have_seen_it() {
     }
     assert_eq!(a.seen_elsewhere(removed), SeenElsewhere::NotYet);
     a.forget_removed().unwrap();
-    assert_eq!(b.shared_since(0).unwrap().entries, [(name, SharedContent::Removed)]);
-    b.set_shared(removed, None);
+    assert_eq!(b.shared_since(SharedScope::Partition, 0).unwrap().entries, [(name, SharedContent::Removed)]);
+    b.set_shared(SharedScope::Partition, removed, None);
     while a.seen_elsewhere(removed) != SeenElsewhere::Yes {
         a.wait(Duration::from_millis(20));
     }
     a.forget_removed().unwrap();
-    assert_eq!(b.shared_since(0).unwrap().entries, []);
+    assert_eq!(b.shared_since(SharedScope::Partition, 0).unwrap().entries, []);
+}
+
+#[test]
+fn partitions_have_logs_of_their_own_and_share_what_partition_0_writes() {
+    let bed = bed(1);
+    let (zero, mut log_of_zero) = bed.node("a");
+    let partition = |name: &str, partition| {
+        let options = ClusterOptions { partition, ..options(name, bed.servers.endpoints()) };
+        let cluster = bed.join_with(options);
+        let journal = cluster.journal(Seq(0));
+        (cluster, journal)
+    };
+    let (one, mut log_of_one) = partition("a", 1);
+    let (other, _) = partition("b", 1);
+    assert_ne!(zero.number(), one.number(), "tables of one partition follow no other");
+    assert_eq!(one.number(), other.number());
+    let mut writer_of_zero = log_of_zero.claim(NodeId(1)).unwrap();
+    let mut writer_of_one = log_of_one.claim(NodeId(2)).unwrap();
+    append(&mut log_of_zero, &mut writer_of_zero, b"zero");
+    append(&mut log_of_one, &mut writer_of_one, b"one");
+    append(&mut log_of_zero, &mut writer_of_zero, b"zero again");
+    assert_eq!(payloads(&mut log_of_one, Seq(2)), [b"one".to_vec()]);
+
+    let name = "users/ann".to_owned();
+    let revision = zero.write_shared(&[(name.clone(), value("{}"))]).unwrap();
+    one.write_shared(&[("values/x".to_owned(), value("own"))]).unwrap();
+    let read = |scope| other.shared_since(scope, 0).unwrap().entries;
+    assert_eq!(read(SharedScope::Cluster), [(name.clone(), value("{}"))]);
+    assert_eq!(read(SharedScope::Partition), [("values/x".to_owned(), value("own"))]);
+    assert_eq!(zero.shared_since(SharedScope::Cluster, 0).unwrap().entries, [(name.clone(), value("{}"))]);
+
+    // Each knows who leads the other, and what it lacks is of both.
+    zero.set_role(ClusterRole::Leader);
+    one.set_role(ClusterRole::Leader);
+    let leaders = |cluster: &Cluster| -> Vec<(u8, String)> {
+        let leaders = cluster.partition_leaders().into_iter();
+        leaders.map(|leader| (leader.partition, leader.node)).collect()
+    };
+    while leaders(&zero).len() < 2 || leaders(&other).len() < 2 {
+        zero.wait(Duration::from_millis(20));
+    }
+    assert_eq!(leaders(&zero), [(0, "a".to_owned()), (1, "a".to_owned())]);
+    assert_eq!(
+        zero.status().partitions.iter().map(|one| (one.partition, one.nodes)).collect::<Vec<_>>(),
+        [(0, 1), (1, 2)]
+    );
+    assert!(other.lacks().is_some());
+    other.set_shared(SharedScope::Partition, revision, None);
+    assert!(other.lacks().is_some(), "what all share is not read yet");
+    other.set_shared(SharedScope::Cluster, revision, None);
+    assert_eq!(other.lacks(), None);
+
+    // What was removed stays as a mark until the nodes of all partitions have seen it.
+    let removed = zero.write_shared(&[(name.clone(), SharedContent::Removed)]).unwrap();
+    zero.forget_removed().unwrap();
+    assert_eq!(read(SharedScope::Cluster), [(name, SharedContent::Removed)]);
+    one.set_shared(SharedScope::Cluster, removed, None);
+    other.set_shared(SharedScope::Cluster, removed, None);
+    while !read(SharedScope::Cluster).is_empty() {
+        zero.wait(Duration::from_millis(20));
+        zero.forget_removed().unwrap();
+    }
 }
 
 #[test]

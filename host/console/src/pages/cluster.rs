@@ -7,7 +7,7 @@ use crate::layout::{action_button, error_notice, page};
 use crate::nav::NavItem;
 use crate::request_context::RequestContext;
 use crate::table::{detail_list, table};
-use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView, Permission};
+use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView, PartitionView, Permission};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use maud::{Markup, html};
@@ -38,6 +38,7 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
     };
     let nodes: Vec<_> = cluster.nodes.iter().map(|node| node_row(node, cluster.head)).collect();
     let members: Vec<_> = cluster.etcd.iter().map(member_row).collect();
+    let partitions: Vec<_> = cluster.partitions.iter().map(partition_row).collect();
     let none = html! { p { "No node was found yet." } };
     Ok(html! {
         h1 { "Cluster" }
@@ -62,6 +63,13 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
             h2 { "Nodes" }
             (table("Nodes of the cluster", &["Node", "Role", "State", "Records behind", "Version", "Address"], &nodes, &none))
         }
+        @if cluster.partitions.len() > 1 {
+            section.card {
+                h2 { "Partitions" }
+                p { "This page shows partition " (cluster.partition) ". Each partition has its own accounts, and a leader of its own." }
+                (table("Partitions of the cluster", &["Partition", "Leader", "Nodes alive", "Address"], &partitions, &none))
+            }
+        }
         section.card {
             h2 { "etcd" }
             @if let Some(error) = &cluster.etcd_error { p { (state_badge("down")) " " (error) } }
@@ -85,6 +93,20 @@ fn node_row(node: &ClusterNodeView, head: u64) -> Vec<Markup> {
         html! { (count(head.saturating_sub(node.durable))) },
         html! { (node.version) },
         html! { (node.address) },
+    ]
+}
+
+fn partition_row(partition: &PartitionView) -> Vec<Markup> {
+    vec![
+        html! { (partition.partition) },
+        html! {
+            @match &partition.leader {
+                Some(leader) => (leader),
+                None => { (state_badge("down")) " none" }
+            }
+        },
+        html! { (partition.alive) " of " (partition.nodes) },
+        html! { (partition.address.as_deref().unwrap_or("—")) },
     ]
 }
 

@@ -135,6 +135,29 @@ fn a_component_that_is_no_router_is_refused_at_upload() {
 }
 
 #[test]
+fn bindings_that_another_process_has_stored_are_taken_over() {
+    let fixture = HooksFixture::new();
+    let version = fixture.upload("prefix_router");
+    let other = open(fixture.folder.path()).unwrap();
+    let live = || other.status(Hook::Router).live;
+    let east = vec![bound("prefix_router", &version, &all_to("east"))];
+    let activate =
+        |chain: &[Binding]| fixture.hooks.activate(Hook::Router, NOW, chain.to_vec(), None).unwrap();
+    let record = activate(&east);
+    assert!(!other.is_bound(Hook::Router));
+    other.refresh().unwrap();
+    assert_eq!(live(), record);
+    assert_eq!(leg_of(&other.route(&message("10655"), NOW)), fixture.peer("east"));
+    activate(&[bound("prefix_router", &version, &all_to("west"))]);
+    other.refresh().unwrap();
+    assert_eq!(leg_of(&other.route(&message("10655"), NOW)), fixture.peer("west"));
+    fixture.hooks.unbind(Hook::Router, NOW).unwrap();
+    other.refresh().unwrap();
+    assert!(!other.is_bound(Hook::Router));
+    assert_eq!(other.history(Hook::Router), fixture.hooks.history(Hook::Router));
+}
+
+#[test]
 fn an_upload_is_not_activated_and_is_idempotent() {
     let fixture = HooksFixture::new();
     let first = fixture.hooks.upload("router", &moody_router("trap"), None).unwrap();

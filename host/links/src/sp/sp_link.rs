@@ -8,9 +8,11 @@ use super::outgoing::{LinkPeer, Outgoing};
 use crate::shared::Shared;
 use bytes::BytesMut;
 use ports::link::{BoundLink, IncomingPeer, Link, LinkBlocker, LinkProtocol, LinkStep, LoginRefusal};
-use ports::{LinkCommand, Protocol, clock};
+use ports::{FirstRequest, LinkCommand, Protocol, clock};
 use smpp::BindMode;
-use sp_session::{Event, Meaning, PduRole, Session, SessionOptions, SpCloseReason};
+use sp_session::{
+    DecodeError, Event, HEADER_LENGTH, Header, Meaning, PduRole, Session, SessionOptions, SpCloseReason,
+};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -105,9 +107,45 @@ impl<P: LinkedProtocol> SpLink<P> {
     }
 }
 
+/// The first PDU of a connection, with its sequence; `None` if more is needed.
+fn first_pdu<P: LinkedProtocol>(octets: &[u8]) -> Option<Result<(P::Pdu, u32), DecodeError>> {
+    let header = Header::peek(octets)?;
+    let length = usize::try_from(header.length.min(P::MAX_LENGTH)).unwrap_or(HEADER_LENGTH);
+    if header.length > P::MAX_LENGTH {
+        return Some(Err(DecodeError::Unknown(header.command)));
+    }
+    let body = octets.get(HEADER_LENGTH..length.max(HEADER_LENGTH))?;
+    Some(P::decode(0, header, body).map(|pdu| (pdu, header.sequence)))
+}
+
 impl<P: LinkedProtocol> LinkProtocol for SpLink<P> {
     const PROTOCOL: Protocol = P::PROTOCOL;
     type Login = LoginDecision;
+
+    fn first_request(octets: &[u8]) -> FirstRequest {
+        match first_pdu::<P>(octets).map(|pdu| pdu.map(|(pdu, _)| P::meaning(&pdu))) {
+            None => FirstRequest::Incomplete,
+            Some(Ok(Meaning::Login(login))) => FirstRequest::Login(P::INTERFACE, login.name),
+            Some(_) => FirstRequest::Other,
+        }
+    }
+
+    fn is_accepted(octets: &[u8]) -> Option<bool> {
+        let pdu = first_pdu::<P>(octets)?;
+        Some(pdu.is_ok_and(|(pdu, _)| P::role(&pdu) == PduRole::LoginAnswer(0)))
+    }
+
+    fn refuse_for_now(first_request: &[u8]) -> Vec<u8> {
+        let mut answer = BytesMut::new();
+        if let Some(Ok((pdu, sequence))) = first_pdu::<P>(first_request)
+            && let Meaning::Login(login) = P::meaning(&pdu)
+        {
+            let refusal = P::login_answer(P::STATUS.login_busy, &login, login.version, b"");
+            // All its fields have a fixed length.
+            let _ = P::encode(&refusal, login.version, sequence, &mut answer);
+        }
+        answer.to_vec()
+    }
 
     fn input(&mut self) -> &mut BytesMut {
         self.session.input()
@@ -325,6 +363,44 @@ mod tests {
     use super::*;
     use cmpp::Cmpp;
     use smgp::Smgp;
+
+    /// The login of `acme` is read, and refused for now.
+    fn passes_on<P: LinkedProtocol>(version: u8) {
+        let login = P::login(&sp_session::OwnLogin {
+            name: b"901234",
+            secret: b"secret",
+            timestamp: 1_129_080_000,
+            version,
+            unpadded: false,
+        });
+        let mut octets = BytesMut::new();
+        P::encode(&login, version, 7, &mut octets).unwrap();
+        for cut in 0..octets.len() {
+            assert_eq!(SpLink::<P>::first_request(&octets[..cut]), FirstRequest::Incomplete, "{cut}");
+        }
+        let named = FirstRequest::Login(P::INTERFACE, bytes::Bytes::from_static(b"901234"));
+        assert_eq!(SpLink::<P>::first_request(&octets), named);
+        let refusal = SpLink::<P>::refuse_for_now(&octets);
+        let answer = P::decode(version, Header::peek(&refusal).unwrap(), &refusal[HEADER_LENGTH..]).unwrap();
+        assert_eq!(P::role(&answer), PduRole::LoginAnswer(P::STATUS.login_busy));
+        assert_eq!(SpLink::<P>::is_accepted(&refusal[..refusal.len() - 1]), None);
+        assert_eq!(SpLink::<P>::is_accepted(&refusal), Some(false));
+        let Meaning::Login(offered) = P::meaning(&login) else { panic!("no login") };
+        let mut accepted = BytesMut::new();
+        P::encode(&P::login_answer(0, &offered, version, b"secret"), version, 7, &mut accepted).unwrap();
+        assert_eq!(SpLink::<P>::is_accepted(&accepted), Some(true));
+        octets.clear();
+        P::encode(&P::link_test(false), version, 1, &mut octets).unwrap();
+        assert_eq!(SpLink::<P>::first_request(&octets), FirstRequest::Other);
+        assert_eq!(SpLink::<P>::first_request(&[0xFF; 5000]), FirstRequest::Other);
+    }
+
+    #[test]
+    fn the_logins_of_other_partitions_are_passed_on_or_refused_for_now() {
+        passes_on::<Cmpp>(0x20);
+        passes_on::<Cmpp>(0x30);
+        passes_on::<Smgp>(0x30);
+    }
 
     #[test]
     fn check_34_a_refused_login_is_not_repeated_at_once() {

@@ -50,6 +50,12 @@ struct Wakeup<L> {
     write_error: Option<io::Error>,
 }
 
+impl<L> Wakeup<L> {
+    const fn empty() -> Self {
+        Self { batches: Vec::new(), control: None, login: None, read: None, write_error: None }
+    }
+}
+
 /// The driver of one connection.
 pub(crate) struct Driver<P: LinkProtocol> {
     link: Link,
@@ -86,6 +92,12 @@ impl<P: LinkProtocol> Driver<P> {
         let limits = self.link.deps.limits;
         let mut sleep = Box::pin(tokio::time::sleep_until(tokio::time::Instant::now()));
         let mut timer_at: Option<Instant> = None;
+        // The listener may have read the login already.
+        if !self.protocol.input().is_empty()
+            && let Some(end) = self.handle_wakeup(Wakeup::empty())
+        {
+            return self.finish(end).await;
+        }
         let end = loop {
             let now = clock::now();
             let waiting = self.protocol.output().len();
@@ -126,8 +138,7 @@ impl<P: LinkProtocol> Driver<P> {
         let Self { link, socket, protocol, control, pending_login, .. } = self;
         let reads = protocol.wants_input() && protocol.output().len() <= link.deps.limits.output_limit;
         poll_fn(|cx| {
-            let mut wakeup =
-                Wakeup { batches: Vec::new(), control: None, login: None, read: None, write_error: None };
+            let mut wakeup = Wakeup::empty();
             let mut ready = false;
             // The output may have messages that another node submits too by now.
             let written = if link.deps.registry.lease().holds() {

@@ -1,5 +1,5 @@
 use super::{Link, LinkBlocker};
-use crate::{LinkCommand, Protocol};
+use crate::{FirstRequest, LinkCommand, Protocol};
 use bytes::BytesMut;
 use std::pin::Pin;
 use std::time::Instant;
@@ -72,4 +72,20 @@ pub trait LinkProtocol: Send + 'static {
     fn unbind(&mut self, now: Instant) -> bool;
     /// Reports an outcome for each message that has none, after the connection has ended.
     fn close(self, link: &mut Link);
+
+    /// What the first octets of a connection to a listener say. A login of another partition's account is passed on to it.
+    fn first_request(octets: &[u8]) -> FirstRequest {
+        let _ = octets;
+        FirstRequest::Other
+    }
+    /// Whether the first octets that answer a login accept it; `None`: more are needed.
+    fn is_accepted(octets: &[u8]) -> Option<bool> {
+        let _ = octets;
+        Some(false)
+    }
+    /// The refusal of a login that can be repeated later.
+    fn refuse_for_now(first_request: &[u8]) -> Vec<u8> {
+        let _ = first_request;
+        Vec::new()
+    }
 }

@@ -3,10 +3,12 @@
 use super::driver::Driver;
 use super::link_record::LinkRecord;
 use super::{LinkControl, LinkDeps, LinkPhase, LinkProtocol, LinkRole, Socket, TlsError};
+use crate::pass_on::splice;
 use crate::{
-    Acceptor, ConnectionLimiter, ConnectionLimits, ConnectionPermit, LoginAttempt, ServerTlsFiles,
-    SessionPermit, SessionRequest, clock,
+    Acceptor, ConnectionLimitReached, ConnectionLimiter, ConnectionLimits, ConnectionPermit, FirstRequest,
+    LoginAttempt, PassOn, PassedConnection, ServerTlsFiles, SessionPermit, SessionRequest, clock,
 };
+use bytes::BytesMut;
 use model::PeerId;
 use std::fmt;
 use std::io;
@@ -14,6 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -63,10 +66,13 @@ pub struct ListenerSettings {
     pub tls: Option<ServerTlsFiles>,
 }
 
+/// Serves a connection that another node has passed on.
+type ServePassed = Box<dyn Fn(Socket, PassedConnection, ConnectionPermit) + Send + Sync>;
+
 /// An open listener; `O` are the options that its connections were given.
-#[derive(Debug)]
 pub struct Listener<O> {
     address: SocketAddr,
+    serve_passed: ServePassed,
     options: O,
     settings: ListenerSettings,
     socket: Arc<TcpListener>,
@@ -153,6 +159,17 @@ impl<O: Clone + PartialEq> PreparedListener<O> {
             close_signal: close_signal.subscribe(),
             create,
         });
+        let passed_to = server.clone();
+        let serve_passed: ServePassed = Box::new(move |socket, passed, permit| {
+            let (server, permit) = (passed_to.clone(), Arc::new(permit));
+            server.deps.clone().spawn(async move {
+                let displaced = permit.clone();
+                tokio::select! {
+                    () = server.serve_here(socket, passed.remote, passed.tls, permit, BytesMut::new()) => {}
+                    () = displaced.displaced() => {}
+                }
+            });
+        });
         let mut closing = close_signal.subscribe();
         deps.spawn(async move {
             loop {
@@ -172,11 +189,41 @@ impl<O: Clone + PartialEq> PreparedListener<O> {
             }
             tracing::info!(listener = %server.name, "listener closed");
         });
-        Listener { address, options, settings, socket, limiter, close_signal, accept_guard }
+        Listener { address, serve_passed, options, settings, socket, limiter, close_signal, accept_guard }
+    }
+}
+
+impl<O: fmt::Debug> fmt::Debug for Listener<O> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Listener")
+            .field("address", &self.address)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }
 
 impl<O: PartialEq> Listener<O> {
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> &O {
+        &self.options
+    }
+
+    /// Serves a connection that came to another node, as if it had come here. It is not passed on again.
+    ///
+    /// # Errors
+    /// At a limit of this listener, which counts it for the client's address.
+    pub fn take_passed(
+        &self,
+        socket: Socket,
+        connection: PassedConnection,
+    ) -> Result<(), ConnectionLimitReached> {
+        let permit = self.limiter.admit(connection.remote.ip())?;
+        (self.serve_passed)(socket, connection, permit);
+        Ok(())
+    }
+
     /// The address that it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
@@ -214,19 +261,123 @@ struct Server<F> {
 impl<P: LinkProtocol, F: Fn(IncomingPeer) -> P + Send + Sync> Server<F> {
     /// Serves one connection, from the TLS handshake to its end.
     async fn serve(&self, stream: TcpStream, remote: SocketAddr, permit: Arc<ConnectionPermit>) {
-        let Some(socket) = self.handshake(stream, remote).await else { return };
+        let Some(mut socket) = self.handshake(stream, remote).await else { return };
+        let mut input = BytesMut::new();
+        if let Some(pass_on) = self.deps.registry.pass_on() {
+            // In a place of its own: most connections stay here, and each is as large as its largest future.
+            let passing = Box::pin(self.pass_on(&**pass_on, socket, remote, &permit, &mut input));
+            let Some(here) = passing.await else { return };
+            socket = here;
+        }
+        self.serve_here(socket, remote, self.tls.is_some(), permit, input).await;
+    }
+
+    /// Passes a connection on if it is the login of an account of another partition. Otherwise returns it, with what was read of
+    /// it in `input`.
+    async fn pass_on(
+        &self,
+        pass_on: &dyn PassOn,
+        mut socket: Socket,
+        remote: SocketAddr,
+        permit: &ConnectionPermit,
+        input: &mut BytesMut,
+    ) -> Option<Socket> {
+        let until = tokio::time::Instant::now() + self.handshake_timeout;
+        let partition = loop {
+            match P::first_request(input) {
+                FirstRequest::Other => return Some(socket),
+                FirstRequest::Login(interface, name) => match pass_on.elsewhere(interface, &name) {
+                    Some(partition) => break partition,
+                    None => return Some(socket),
+                },
+                FirstRequest::Incomplete => {}
+            }
+            match tokio::time::timeout_at(until, socket.read_buf(input)).await {
+                Ok(Ok(count)) if count > 0 => {}
+                _ => {
+                    if self.deps.log.take(clock::now()).is_some() {
+                        let reason = "it sent no login in time";
+                        tracing::info!(listener = %self.name, %remote, reason, "connection closed before the login");
+                    }
+                    return None;
+                }
+            }
+        };
+        let passed = PassedConnection {
+            protocol: P::PROTOCOL,
+            listener: self.name.to_string(),
+            remote,
+            tls: self.tls.is_some(),
+        };
+        let passing = async {
+            let mut leader = pass_on.connect(partition, passed).await?;
+            leader.write_all(input).await?;
+            leader.flush().await?;
+            let mut answer = BytesMut::new();
+            let is_accepted = loop {
+                if leader.read_buf(&mut answer).await? == 0 {
+                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+                }
+                if let Some(is_accepted) = P::is_accepted(&answer) {
+                    break is_accepted;
+                }
+            };
+            Ok((leader, answer, is_accepted))
+        };
+        // Until the leader has answered, the connection counts as one without a login, and may be displaced.
+        let mut closing = self.close_signal.clone();
+        match tokio::time::timeout_at(until, passing).await {
+            Ok(Ok((leader, answer, is_accepted))) => {
+                if is_accepted {
+                    permit.identify();
+                    tracing::debug!(listener = %self.name, %remote, partition, "connection passed on");
+                }
+                if socket.write_all(&answer).await.is_ok() && socket.flush().await.is_ok() {
+                    tokio::select! {
+                        () = splice(socket, leader) => {}
+                        _ = closing.wait_for(Option::is_some) => {}
+                    }
+                }
+            }
+            failed => {
+                if self.deps.log.take(clock::now()).is_some() {
+                    let reason = match failed {
+                        Ok(Err(error)) => error.to_string(),
+                        _ => "it has not answered in time".to_owned(),
+                    };
+                    tracing::warn!(
+                        listener = %self.name, %remote, partition, reason, "connection not passed on to the leader of its partition"
+                    );
+                }
+                let _ = socket.write_all(&P::refuse_for_now(input)).await;
+                let _ = socket.shutdown().await;
+            }
+        }
+        None
+    }
+
+    /// Serves a connection, of which `input` was read already.
+    async fn serve_here(
+        &self,
+        socket: Socket,
+        remote: SocketAddr,
+        tls: bool,
+        permit: Arc<ConnectionPermit>,
+        input: BytesMut,
+    ) {
         let (control, commands) = unbounded_channel();
-        let record = LinkRecord::new(LinkRole::Server, PeerId(u32::MAX), "", 0, self.tls.is_some());
+        let record = LinkRecord::new(LinkRole::Server, PeerId(u32::MAX), "", 0, tls);
         record.set_remote(remote);
         record.set_phase(LinkPhase::Binding);
-        let protocol = (self.create)(IncomingPeer {
+        let mut protocol = (self.create)(IncomingPeer {
             deps: self.deps.clone(),
             listener: self.name.clone(),
             remote,
-            tls: self.tls.is_some(),
+            tls,
             permit,
             control: control.clone(),
         });
+        protocol.input().extend_from_slice(&input);
         let driver = Driver::new(self.deps.clone(), record, socket, protocol, commands);
         let close_forwarder = self.forward_close(control);
         let end = driver.run();

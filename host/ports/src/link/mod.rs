@@ -26,4 +26,4 @@ pub use link_handle::LinkHandle;
 pub use link_protocol::{LinkProtocol, LinkStep, PendingLogin};
 pub use link_record::{LinkRecord, LinkState, PduCounts, PduKind, Traffic};
 pub use listener::{IncomingPeer, Listener, ListenerError, ListenerSettings, PreparedListener};
-pub use tracked_socket::Socket;
+pub use tracked_socket::{PassedStream, Socket};

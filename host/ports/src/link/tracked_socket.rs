@@ -1,4 +1,5 @@
 use bytes::{Buf, BytesMut};
+use std::fmt;
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
@@ -7,6 +8,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
+/// A connection between two nodes of a cluster, which carries one of a client.
+pub trait PassedStream: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin> PassedStream for T {}
+
 /// A connection, plain or TLS.
 #[derive(Debug)]
 pub enum Socket {
@@ -14,6 +20,8 @@ pub enum Socket {
     Plain(TcpStream),
     /// TLS.
     Tls(Box<TlsStream<TcpStream>>),
+    /// Passed on by another node.
+    Passed(Box<dyn PassedStream>),
 }
 
 impl AsyncRead for Socket {
@@ -21,6 +29,7 @@ impl AsyncRead for Socket {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Passed(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -30,6 +39,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Passed(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 
@@ -37,6 +47,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Passed(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -44,6 +55,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Passed(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

@@ -134,6 +134,9 @@ pub(crate) struct PoolKeys {
     /// The pool's name.
     #[key(example = "support", check = pool_name)]
     pub(crate) name: String,
+    /// The partition of the cluster that has the pool.
+    #[key(range = 0..=127, default = 0)]
+    pub(crate) partition: u8,
     /// How a number is selected.
     #[key(words = STRATEGIES, default = "longest-idle")]
     strategy: Strategy,

@@ -9,6 +9,7 @@ mod http;
 mod pace;
 #[cfg(test)]
 mod pace_tests;
+mod partitions;
 mod peers;
 mod plugin_sources;
 mod plugins;
@@ -28,6 +29,7 @@ pub(crate) use self::daemon::{ConfiguredPool, ManagementMode};
 pub(crate) use self::http::HttpTlsMode;
 use self::http::{BusinessListener, CallbackListener, HttpKeys};
 use self::pace::{PaceBucketKeys, SendWindowKeys};
+pub(crate) use self::partitions::AccountsElsewhere;
 use self::peers::{Account, Gateway, Network, RedisListener, SHELL, ShellSettings, UNASSIGNED_PEER};
 pub(crate) use self::peers::{Peer, PluginPeer, SHELL as SHELL_PEER};
 pub(crate) use self::plugin_sources::{PluginSource, SourceError};
@@ -241,6 +243,9 @@ pub(crate) struct Config {
     pub(crate) pools_configured: Vec<ConfiguredPool>,
     #[key(skip)]
     pub(crate) first_bindings: Vec<FirstBinding>,
+    /// The accounts of other partitions. All other members have those of this one only.
+    #[key(skip)]
+    pub(crate) elsewhere: AccountsElsewhere,
 }
 
 /// The declarations of all keys.
@@ -310,7 +315,9 @@ impl Config {
             let what = "is a file of this machine: in a cluster, name a mysql:// or postgres:// server that all nodes reach, or \"none\"";
             root.section("archive").error("url", what);
         }
-        self.pools_configured = self.pool.iter().filter_map(PoolKeys::pool).collect();
+        let partition = self.partition();
+        let pools = self.pool.iter().filter(|pool| pool.partition == partition);
+        self.pools_configured = pools.filter_map(PoolKeys::pool).collect();
         check_unique(&root.sections("pool"), self.pool.iter().map(|pool| &*pool.name), "pool");
         let bindings = [
             (Hook::Router, "router", &self.router.binding),
@@ -335,6 +342,9 @@ impl Config {
         let sections = root.sections("account");
         let accounts = encrypts.zip(&sections);
         self.privacy.check_encryption(&root.section("privacy"), accounts, self.cluster.is_some());
+        self.check_partitions(root);
+        // Last, because the sections of the document are those of all accounts.
+        self.set_elsewhere();
     }
 
     /// The peers, gateways and so on of the document, by kind and section, with their names.
@@ -542,7 +552,7 @@ impl Config {
         with_attributes.map(|account| (account.links.peer, account.attributes.clone())).collect()
     }
 
-    /// The names of all peers, in the order of the document.
+    /// The names of all peers, in the order of the document; then those of the accounts of other partitions.
     pub(crate) fn names(&self) -> Vec<String> {
         let accounts = self.accounts.iter().map(|account| account.links.name.clone());
         let peers = self.peers.iter().map(|peer| peer.links.name.clone());
@@ -550,7 +560,10 @@ impl Config {
         let networks = self.networks.iter().map(|network| network.links.name.clone());
         let shell = self.shell.iter().map(|_| SHELL.to_owned());
         let plugin_peers = self.plugin_peers.iter().map(|peer| peer.link.name.clone());
-        accounts.chain(peers).chain(gateways).chain(plugin_peers).chain(networks).chain(shell).collect()
+        // Routes name them, too: what goes to an account of another partition has no route here.
+        let elsewhere = self.elsewhere.names.keys().cloned();
+        let here = accounts.chain(peers).chain(gateways).chain(plugin_peers).chain(networks).chain(shell);
+        here.chain(elsewhere).collect()
     }
 
     /// The secrets of peers that plugins serve, by peer.

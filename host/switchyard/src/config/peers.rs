@@ -38,6 +38,10 @@ pub(crate) struct Account {
     /// The tenant that the account belongs to: the name of a `[[tenant]]`.
     #[key(default_as = "none: the account is the carrier's own")]
     pub(crate) tenant: Option<String>,
+    /// The partition of the cluster that has the account: its keys, its money, its limits and its messages. Move an account only
+    /// when nothing of it waits: its messages, its balance and its numbers stay where they are.
+    #[key(range = 0..=127, default = 0, live = "its connections are closed, and passed on to its new partition from then on")]
+    pub(crate) partition: u8,
     #[key(flatten)]
     pub(crate) limits: BranchLimitKeys,
     /// Maximum number of MO messages and DLRs queued for the account.
@@ -103,6 +107,11 @@ impl KeyFormat<BTreeMap<String, String>> for Attributes {
 }
 
 impl Account {
+    /// The pace buckets of its submissions.
+    pub(super) fn pace_buckets(&self) -> &[String] {
+        &self.pace_buckets
+    }
+
     fn complete(&mut self, _: &Section<'_>) {
         self.queue = PeerSettings {
             queue_limit: self.queue_limit,

@@ -113,14 +113,21 @@ impl Config {
     /// The tree of tenants, with the accounts of each.
     pub(crate) fn tenant_tree(&self) -> TenantTree {
         let shared = |name: &String| Arc::<str>::from(name.as_str());
-        let accounts: HashSet<&str> = self.accounts.iter().map(|account| &*account.links.name).collect();
+        let mut accounts: HashSet<&str> = self.accounts.iter().map(|account| &*account.links.name).collect();
+        accounts.extend(self.elsewhere.names.keys().map(String::as_str));
+        let elsewhere = self
+            .elsewhere
+            .names
+            .keys()
+            .map(|name| (shared(name), self.elsewhere.tenants.get(name).map(shared)));
         let others: BTreeSet<Arc<str>> =
             self.names().iter().filter(|name| !accounts.contains(name.as_str())).map(shared).collect();
         TenantTree::new(
             self.tenants.iter().map(|tenant| (shared(&tenant.name), tenant.parent.as_ref().map(shared))),
             self.accounts
                 .iter()
-                .map(|account: &Account| (shared(&account.links.name), account.tenant.as_ref().map(shared))),
+                .map(|account: &Account| (shared(&account.links.name), account.tenant.as_ref().map(shared)))
+                .chain(elsewhere),
             others,
         )
         .with_limits(self.tenants.iter().map(|tenant| {

@@ -198,6 +198,47 @@ impl ConfigManager {
         if problems.is_empty() { Ok(config) } else { Err(problems) }
     }
 
+    /// Makes the running daemon one with this configuration. On failure it is unchanged. Returns the configuration that it has then.
+    fn bring_into_force(
+        &self,
+        state: &State,
+        document: &Value,
+        config: &mut Config,
+    ) -> Result<(&RuntimeComponents, Config), Problem> {
+        let Some(live) = self.live.get() else {
+            return Err(Problem::new(ProblemKind::Unavailable, "the appliance is still starting; try again"));
+        };
+        let internal = |error: &dyn std::fmt::Display| {
+            Problem::new(ProblemKind::Internal, format!("the change was undone: {error}"))
+        };
+        live.assign_peer_ids(config).map_err(|error| internal(&error))?;
+        let target = runtime::effective(&state.running, config);
+        let listeners = live
+            .bind_listeners(&target)
+            .map_err(|error| invalid_document(vec![runtime::listener_problem(document, &error)]))?;
+        live.apply(&state.running, &target, listeners).map_err(|error| internal(&error))?;
+        Ok((live, target))
+    }
+
+    /// Brings the newest version into force, which the leader of partition 0 has written.
+    pub(crate) fn take_over(&self) -> Result<(), String> {
+        let mut state = self.state.lock();
+        let newest = self.versions.newest().map_err(|error| error.to_string())?;
+        let Some(mut newest) = newest.filter(|newest| newest.summary != state.summary) else { return Ok(()) };
+        keep_file_only_keys(&mut newest.document, &state.document);
+        let mut config = self.read(&state, &newest.document).map_err(|problems| {
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            lines.join("; ")
+        })?;
+        let (live, target) = self
+            .bring_into_force(&state, &newest.document, &mut config)
+            .map_err(|problem| problem.0.detail)?;
+        tracing::info!(version = newest.summary.version, "configuration of the cluster taken over");
+        tell(live, &newest.summary);
+        (state.summary, state.document, state.running) = (newest.summary, newest.document, target);
+        Ok(())
+    }
+
     /// Applies and stores a document. On failure, `state` and the running daemon are unchanged.
     fn apply_document(
         &self,
@@ -206,19 +247,11 @@ impl ConfigManager {
         mut config: Config,
         origin: ChangeOrigin,
     ) -> Result<ConfigurationChangeResult, Problem> {
-        let Some(live) = self.live.get() else {
-            return Err(Problem::new(ProblemKind::Unavailable, "the appliance is still starting; try again"));
-        };
         let changes = configuration::diff(keys(), &state.document, &document);
         let internal = |error: &dyn std::fmt::Display| {
             Problem::new(ProblemKind::Internal, format!("the change was undone: {error}"))
         };
-        live.assign_peer_ids(&mut config).map_err(|error| internal(&error))?;
-        let target = runtime::effective(&state.running, &config);
-        let listeners = live
-            .bind_listeners(&target)
-            .map_err(|error| invalid_document(vec![runtime::listener_problem(&document, &error)]))?;
-        live.apply(&state.running, &target, listeners).map_err(|error| internal(&error))?;
+        let (live, target) = self.bring_into_force(state, &document, &mut config)?;
         if changes.is_empty() {
             state.running = target;
             let version = state.summary.version;

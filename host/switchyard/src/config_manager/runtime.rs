@@ -5,6 +5,7 @@ use crate::core_handle::{self, CoreHandle};
 use crate::logging::LogControl;
 use crate::notices::WantedNotices;
 use crate::opt_out::KeywordRules;
+use crate::partitions::PartitionMap;
 use crate::peer_roles::PeerRoles;
 use crate::text_encryption::TextKeyRetention;
 use admin::AttentionLimits;
@@ -117,6 +118,8 @@ pub(crate) struct RuntimeComponents {
     pub(crate) http_limits: Option<HttpListenerLimits>,
     pub(crate) business_limits: Option<HttpListenerLimits>,
     pub(crate) callback_limits: Option<HttpListenerLimits>,
+    /// `None` without a cluster.
+    pub(crate) partitions: Option<Arc<PartitionMap>>,
     pub(crate) runtime: tokio::runtime::Handle,
 }
 
@@ -130,6 +133,7 @@ pub(super) fn effective(running: &Config, new: &Config) -> Config {
     let mut effective = running.clone();
     effective.take_live(new, false);
     effective.pools_configured.clone_from(&new.pools_configured);
+    effective.elsewhere.clone_from(&new.elsewhere);
     // The links of core networks and of the local socket stay as they are; their queues change.
     for network in &mut effective.networks {
         if let Some(new) = new.networks.iter().find(|new| new.links.name == network.links.name) {
@@ -263,6 +267,9 @@ impl RuntimeComponents {
         self.account_attributes.publish(to.account_attributes());
         self.peer_secrets.publish(to.peer_secrets());
         self.tuning.set(to);
+        if let Some(partitions) = &self.partitions {
+            partitions.set(&to.elsewhere);
+        }
         self.front_ends(from, to);
         if from.opt_out != to.opt_out {
             self.keywords.store(Arc::new(KeywordRules::new(&to.opt_out)));

@@ -205,7 +205,13 @@ fn from_version(
     newest: ConfigVersion,
 ) -> Result<(Config, StartupConfig)> {
     let (mut newest, mut warnings) = (newest, Vec::new());
-    if let Some(pending) = versions.pending()? {
+    // Another partition than 0 takes over what partition 0 has in force.
+    let follows = source
+        .document
+        .pointer("/cluster/partition")
+        .and_then(Value::as_u64)
+        .is_some_and(|number| number > 0);
+    if let Some(pending) = versions.pending()?.filter(|_| !follows) {
         let why = format!("the appliance was started before version {} was confirmed", pending.version);
         let Some(before) = versions.get(pending.back_to)? else {
             bail!("version {} of the configuration was deleted, and {why}", pending.back_to);

@@ -363,10 +363,19 @@ fn a_cluster_that_one_failure_would_stop_needs_attention() {
         octets,
         problem: problem.map(str::to_owned),
     };
-    let codes = |nodes, etcd, degraded| -> Vec<String> {
+    let partition = |partition, leader: Option<&str>| api::PartitionView {
+        partition,
+        leader: leader.map(str::to_owned),
+        address: None,
+        alive: 2,
+        nodes: 2,
+    };
+    let codes_with = |other_leader, nodes, etcd, degraded| -> Vec<String> {
         let cluster = ClusterView {
             node: "a".to_owned(),
             role: api::ClusterRole::Leader,
+            partition: 0,
+            partitions: vec![partition(0, Some("a")), partition(1, other_leader)],
             leader: Some("a".to_owned()),
             term: 1,
             head: 1,
@@ -379,7 +388,12 @@ fn a_cluster_that_one_failure_would_stop_needs_attention() {
         let facts = Facts { cluster: Some(cluster), ..quiet() };
         findings(&facts).into_iter().map(|finding| finding.code).collect()
     };
+    let codes = |nodes, etcd, degraded| codes_with(Some("b"), nodes, etcd, degraded);
     let well = || vec![member(100 << 20, None)];
+    assert_eq!(
+        codes_with(None, vec![node("a", true), node("b", true)], well(), false),
+        ["partition-without-leader"]
+    );
     assert_eq!(codes(vec![node("a", true), node("b", true)], well(), false), Vec::<String>::new());
     assert_eq!(codes(vec![node("a", true)], well(), false), ["cluster-alone"]);
     assert_eq!(

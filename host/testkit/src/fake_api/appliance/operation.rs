@@ -9,8 +9,8 @@ use api::{
     CoreNetworkFaultView, CoreNetworkMo, CoreNetworkMt, CoreNetworkRole, CoreNetworkView, DrainStateView,
     EtcdMemberView, EventSinkView, HistoryEventKind, HistoryEventView, HistoryRange, HistorySampleView,
     HlrQuestions, HookTrafficView, LatencyView, LinkBlocker, LinkPhase, LinkRole, LinkView,
-    MetricsHistoryView, MetricsSampleView, PeerCallbacksView, PeerFiguresView, PeerTestView, PluginPeerView,
-    PumpState, QueueView, RecentMetricsView, RefusalCountView, RefusalsView, RefusedAttempts,
+    MetricsHistoryView, MetricsSampleView, PartitionView, PeerCallbacksView, PeerFiguresView, PeerTestView,
+    PluginPeerView, PumpState, QueueView, RecentMetricsView, RefusalCountView, RefusalsView, RefusedAttempts,
     RefusedSubmissionView, RemainingMessagesView, SpanView, StatisticsCountsView, StatisticsView,
     StatusTotals, StatusView, SubmitterTrafficView, TestStepKind, TestStepView, TrafficCounts,
     TrafficFlowView, TrafficMapView, TrafficView,
@@ -324,6 +324,13 @@ pub(super) fn cluster() -> ClusterView {
         durable,
         lacks: None,
     };
+    let partition = |partition, leader: Option<&str>| PartitionView {
+        partition,
+        leader: leader.map(str::to_owned),
+        address: leader.map(|name| format!("https://{name}.example:8443")),
+        alive: 2,
+        nodes: 2,
+    };
     let member = |endpoint: &str, leader, problem: Option<&str>| EtcdMemberView {
         endpoint: endpoint.to_owned(),
         version: "3.4.23".to_owned(),
@@ -334,6 +341,8 @@ pub(super) fn cluster() -> ClusterView {
     ClusterView {
         node: "a".to_owned(),
         role: ClusterRole::Leader,
+        partition: 0,
+        partitions: vec![partition(0, Some("a")), partition(1, None)],
         leader: Some("a".to_owned()),
         term: 7,
         head: 2_000_381,

@@ -1,0 +1,130 @@
+//! What comes to one partition of a cluster and belongs to another is passed on to its leader.
+
+use crate::{LoginInterface, Protocol, Socket};
+use axum::body::{Body, Bytes};
+use axum::http::{Request, Response};
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::io::{AsyncWriteExt as _, copy, split};
+
+/// How long one direction of a passed-on connection may go on when the other has ended: the last answers are on their way.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// An attempt to reach the leader of another partition. It fails if there is none at the moment.
+pub type Passing<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
+
+/// A connection that one node passes on to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassedConnection {
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// The name of the listener to which it came.
+    pub listener: String,
+    /// The address of the client.
+    pub remote: SocketAddr,
+    /// Whether the client uses TLS.
+    pub tls: bool,
+}
+
+/// An extension of a request that was passed on: it is not passed on again.
+#[derive(Debug, Clone, Copy)]
+pub struct WasPassedOn;
+
+/// The API to which a request is passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PassedApi {
+    /// That of business systems.
+    Business,
+    /// That of admins.
+    Admin,
+}
+
+/// The way to the leaders of the other partitions.
+pub trait PassOn: fmt::Debug + Send + Sync + 'static {
+    /// The partition of this process.
+    fn partition(&self) -> u8;
+
+    /// The partition of the account that logs in with this name, if it is another one than this process's.
+    fn elsewhere(&self, interface: LoginInterface, name: &[u8]) -> Option<u8>;
+
+    /// Opens a connection to the leader of a partition, for this one of a client.
+    fn connect(&self, partition: u8, connection: PassedConnection) -> Passing<Socket>;
+
+    /// Gives a request of a client to the leader of a partition.
+    fn request(
+        &self,
+        partition: u8,
+        api: PassedApi,
+        remote: SocketAddr,
+        request: Request<Bytes>,
+    ) -> Passing<Response<Body>>;
+}
+
+/// What the first octets of a connection say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FirstRequest {
+    /// More is needed.
+    Incomplete,
+    /// The client logs in with this name.
+    Login(LoginInterface, Bytes),
+    /// It is served here, whatever it is.
+    Other,
+}
+
+/// Moves octets between two connections until both directions have ended, or one has and the other goes on for ten seconds.
+pub(crate) async fn splice(client: Socket, leader: Socket) {
+    let (mut from_client, mut to_client) = split(client);
+    let (mut from_leader, mut to_leader) = split(leader);
+    let forth = async {
+        let _ = copy(&mut from_client, &mut to_leader).await;
+        let _ = to_leader.shutdown().await;
+    };
+    let back = async {
+        let _ = copy(&mut from_leader, &mut to_client).await;
+        let _ = to_client.shutdown().await;
+    };
+    tokio::pin!(forth, back);
+    tokio::select! {
+        () = &mut forth => drop(tokio::time::timeout(LINGER, back).await),
+        () = &mut back => drop(tokio::time::timeout(LINGER, forth).await),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::{TcpListener, TcpStream};
+
+    async fn pair() -> (TcpStream, Socket) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (near, Socket::Plain(listener.accept().await.unwrap().0))
+    }
+
+    #[tokio::test]
+    async fn a_spliced_connection_carries_everything_both_ways_and_ends_with_either_side() {
+        let ((mut client, there), (mut leader, here)) = (pair().await, pair().await);
+        let spliced = tokio::spawn(splice(there, here));
+        let many = vec![7; 1 << 20];
+        let sent = many.clone();
+        let sending = tokio::spawn(async move {
+            client.write_all(&sent).await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).await.unwrap();
+            answer
+        });
+        let mut got = Vec::new();
+        leader.read_to_end(&mut got).await.unwrap();
+        assert!(got == many);
+        leader.write_all(b"answer").await.unwrap();
+        drop(leader);
+        assert_eq!(sending.await.unwrap(), b"answer");
+        spliced.await.unwrap();
+    }
+}

@@ -1,0 +1,189 @@
+//! Partitions of a cluster: which accounts are here, and which elsewhere.
+
+use super::{Account, Config};
+use configuration::Section;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The accounts of other partitions than this process's.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct AccountsElsewhere {
+    /// Partitions by system_id.
+    pub(crate) system_ids: HashMap<Vec<u8>, u8>,
+    /// Partitions by the login names of SPs.
+    pub(crate) cmpp: HashMap<Vec<u8>, u8>,
+    pub(crate) smgp: HashMap<Vec<u8>, u8>,
+    /// Partitions by name.
+    pub(crate) names: BTreeMap<String, u8>,
+    /// Tenants by the name of the account.
+    pub(crate) tenants: BTreeMap<String, String>,
+}
+
+impl Config {
+    /// The partition of this process.
+    pub(crate) fn partition(&self) -> u8 {
+        self.cluster.as_ref().map_or(0, |cluster| cluster.partition)
+    }
+
+    /// Checks that what one partition must keep is in one, and that all that this process has works in its partition.
+    pub(super) fn check_partitions(&self, root: &Section<'_>) {
+        let sections = root.sections("account");
+        if self.cluster.is_none() {
+            for (section, account) in sections.iter().zip(&self.accounts) {
+                if account.partition != 0 {
+                    let what = "must be 0: this appliance belongs to no cluster, since there is no section [cluster]";
+                    section.error("partition", what);
+                }
+            }
+            return;
+        }
+        if self.partition() != 0 {
+            let own = "the process of partition 0 serves it: name the section in `own-sections` of [cluster], and leave it out of the file of \
+                       this process";
+            for section in root.sections("gsm") {
+                section.error("name", own);
+            }
+            if self.shell.is_some() {
+                root.error("shell", own);
+            }
+        }
+        let tree = self.tenant_tree();
+        // What is shared, what it is to an admin, and the partitions that use it.
+        let mut shared: BTreeMap<String, BTreeSet<u8>> = BTreeMap::new();
+        let shares = |account: &Account| -> Vec<String> {
+            let line = account.tenant.as_deref().map(|tenant| tree.line(tenant)).unwrap_or_default();
+            let limited = line.iter().filter_map(|name| {
+                let tenant = self.tenants.iter().find(|tenant| *tenant.name == **name)?;
+                let limits = [
+                    (tenant.charged, "charged"),
+                    (tenant.rate.is_some(), "rate"),
+                    (tenant.limits.messages_per_day.is_some(), "messages-per-day"),
+                ];
+                let (_, key) = limits.into_iter().find(|(is_set, _)| *is_set)?;
+                Some(format!("`{key}` of the tenant {name:?}"))
+            });
+            let buckets = account.pace_buckets().iter().map(|name| format!("the pace bucket {name:?}"));
+            limited.chain(buckets).collect()
+        };
+        for account in &self.accounts {
+            for what in shares(account) {
+                shared.entry(what).or_default().insert(account.partition);
+            }
+        }
+        for (section, account) in sections.iter().zip(&self.accounts) {
+            let torn =
+                shares(account).into_iter().find(|what| shared.get(what).is_some_and(|used| used.len() > 1));
+            if let Some(what) = torn {
+                let partitions: Vec<String> = shared[&what].iter().map(u8::to_string).collect();
+                let list = partitions.join(", ");
+                section.error(
+                    "partition",
+                    format!(
+                        "accounts of the partitions {list} share {what}, and one partition keeps it: give them all the same partition"
+                    ),
+                );
+            }
+        }
+    }
+
+    /// Sets aside the accounts that other partitions have.
+    pub(super) fn set_elsewhere(&mut self) {
+        let partition = self.partition();
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            self.accounts.drain(..).partition(|account| account.partition == partition);
+        self.accounts = here;
+        self.elsewhere = AccountsElsewhere::default();
+        for account in elsewhere {
+            let Account { links, partition, tenant, .. } = account;
+            let name = links.name;
+            self.elsewhere.system_ids.insert(links.system_id.to_vec(), partition);
+            let sp_names = [(&mut self.elsewhere.cmpp, links.cmpp), (&mut self.elsewhere.smgp, links.smgp)];
+            for (names, sp) in sp_names {
+                names.extend(sp.map(|sp| (sp.inbound_login_name.to_vec(), partition)));
+            }
+            self.elsewhere.names.insert(name.clone(), partition);
+            if let Some(tenant) = tenant {
+                self.elsewhere.tenants.insert(name, tenant);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    const HASH: &str = "password-hash = \"$argon2id$v=19$m=64,t=1,p=1$85hrG3wk8kcb2sJTCOk1yg$vVqmsA3TKLPeDWcMpGJjcULw5ivDKUITdjoQhpY8L8c\"\n";
+
+    fn parsed(partition: u8, tables: &str) -> Result<Config, Vec<String>> {
+        let cluster = format!(
+            "[archive]\nurl = \"none\"\n[cluster]\nnode = \"a\"\nendpoints = [\"http://127.0.0.1:1\"]\npartition = {partition}\n"
+        );
+        let text = format!("[appliance]\ndata = \"/x\"\n{cluster}{tables}");
+        Config::parse(&text, Path::new("/nowhere"))
+            .map_err(|problems| problems.iter().map(|problem| problem.message.clone()).collect())
+    }
+
+    fn account(name: &str, partition: u8, keys: &str) -> String {
+        format!("[[account]]\nname = \"{name}\"\npartition = {partition}\n{keys}{HASH}")
+    }
+
+    #[test]
+    fn each_partition_has_its_own_accounts_and_knows_where_the_others_are() {
+        let tables = [account("one", 0, ""), account("two", 1, ""), account("three", 2, "")].concat();
+        for (partition, own) in [(0, "one"), (1, "two"), (2, "three")] {
+            let config = parsed(partition, &tables).unwrap();
+            let here: Vec<&str> = config.accounts.iter().map(|account| &*account.links.name).collect();
+            assert_eq!(here, [own]);
+            assert_eq!(config.elsewhere.names.len(), 2);
+            assert!(!config.elsewhere.names.contains_key(own));
+            assert_eq!(
+                config.elsewhere.system_ids.get(&b"three"[..]).copied(),
+                Some(2).filter(|_| own != "three")
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_cluster_all_accounts_are_in_partition_0() {
+        let text = format!("[appliance]\ndata = \"/x\"\n{}", account("one", 1, ""));
+        let problems = Config::parse(&text, Path::new("/nowhere")).unwrap_err();
+        assert!(problems.len() == 1 && problems[0].message.contains("no cluster"), "{problems:?}");
+    }
+
+    #[test]
+    fn what_accounts_share_is_in_one_partition() {
+        let tenant = |keys: &str| format!("[[tenant]]\nname = \"north\"\n{keys}");
+        let of_tenant = "tenant = \"north\"\n";
+        for (key, shown) in [
+            ("charged = true\n", "charged"),
+            ("rate = 5.0\n", "rate"),
+            ("messages-per-day = 5\n", "messages-per-day"),
+        ] {
+            let torn = [tenant(key), account("one", 0, of_tenant), account("two", 1, of_tenant)].concat();
+            let problems = parsed(0, &torn).unwrap_err();
+            assert_eq!(problems.len(), 2, "{problems:?}");
+            assert!(
+                problems[0].contains(&format!("share `{shown}` of the tenant \"north\"")),
+                "{problems:?}"
+            );
+            let together = [tenant(key), account("one", 1, of_tenant), account("two", 1, of_tenant)].concat();
+            assert!(parsed(0, &together).is_ok());
+        }
+        let unlimited = [tenant(""), account("one", 0, of_tenant), account("two", 1, of_tenant)].concat();
+        let config = parsed(0, &unlimited).unwrap();
+        assert_eq!(config.tenant_tree().branch("north").accounts.len(), 2, "its users see both");
+        let bucket = "[[pace-bucket]]\nname = \"night\"\nrate = 5.0\n";
+        let in_it = "pace-buckets = [\"night\"]\n";
+        let torn = [bucket, &account("one", 0, in_it), &account("two", 1, in_it)].concat();
+        let problems = parsed(1, &torn).unwrap_err();
+        assert!(problems.len() == 2 && problems[0].contains("the pace bucket \"night\""), "{problems:?}");
+    }
+
+    #[test]
+    fn a_pool_is_in_one_partition() {
+        let tables = "[[pool]]\nname = \"support\"\npartition = 1\n";
+        assert_eq!(parsed(0, tables).unwrap().pools_configured.len(), 0);
+        assert_eq!(parsed(1, tables).unwrap().pools_configured.len(), 1);
+    }
+}

@@ -1,0 +1,70 @@
+//! A leader of another partition than 0 takes over what all partitions share, as the leader of partition 0 changes it.
+
+use crate::config_manager::ConfigManager;
+use crate::critical_thread;
+use crate::hook_service::HookService;
+use crate::leading_node::LeadingNode;
+use crate::shared_state::{CONFIGURATION, PLUGINS, TABLES};
+use anyhow::Result;
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often it looks for changes.
+const POLL: Duration = Duration::from_millis(200);
+
+/// What takes over the changes.
+pub(crate) struct FollowedState {
+    pub(crate) hooks: Arc<HookService>,
+    pub(crate) config_manager: Arc<ConfigManager>,
+}
+
+impl FollowedState {
+    /// Follows until the result is dropped; `None` if this node leads partition 0, which has what all share itself.
+    pub(crate) fn start(self, node: &LeadingNode) -> Result<Option<Sender<()>>> {
+        let Some(replica) = node.replica_of_all().cloned() else { return Ok(None) };
+        let (stop, stopped) = bounded::<()>(0);
+        critical_thread::spawn("followed-state", move || {
+            let mut has_failed = false;
+            // What came between the claim and now is on the disk already, and is taken over with the first look.
+            let mut waiting: Vec<&str> = vec![CONFIGURATION, PLUGINS, TABLES];
+            while stopped.recv_timeout(POLL) == Err(RecvTimeoutError::Timeout) {
+                let mut replica = replica.lock();
+                match replica.poll() {
+                    Ok(changed) => {
+                        has_failed = false;
+                        waiting.extend(
+                            changed.into_iter().filter(|part| !waiting.contains(part)).collect::<Vec<_>>(),
+                        );
+                    }
+                    Err(error) if !has_failed => {
+                        has_failed = true;
+                        tracing::warn!(%error, "reading what all partitions share failed, trying again");
+                    }
+                    Err(_) => {}
+                }
+                if waiting.is_empty() {
+                    continue;
+                }
+                let unusable = self.take_over(&waiting).err();
+                if let Some(reason) = &unusable {
+                    tracing::error!(reason, "a change of what all partitions share is not in force here");
+                }
+                replica.set_unusable(unusable);
+                waiting.clear();
+            }
+        })?;
+        Ok(Some(stop))
+    }
+
+    /// Brings these parts into force.
+    fn take_over(&self, parts: &[&str]) -> Result<(), String> {
+        // First, because bindings name peers.
+        let configured = match parts.contains(&CONFIGURATION) {
+            true => self.config_manager.take_over(),
+            false => Ok(()),
+        };
+        let bound = self.hooks.take_over(parts.contains(&PLUGINS), parts.contains(&TABLES));
+        configured.and(bound)
+    }
+}

@@ -1,0 +1,78 @@
+//! The partitions of the cluster, as a leader of one sees them.
+
+use crate::config::AccountsElsewhere;
+use arc_swap::ArcSwap;
+use axum::body::{Body, Bytes};
+use axum::http::{Request, Response};
+use cluster::{Cluster, Exchange};
+use ports::{LoginInterface, PassOn, PassedApi, PassedConnection, Passing, Socket};
+use replication::LeaderClient;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Which accounts other partitions have, and the way to their leaders.
+#[derive(Debug)]
+pub(crate) struct PartitionMap {
+    cluster: Arc<Cluster>,
+    client: Arc<LeaderClient>,
+    elsewhere: ArcSwap<AccountsElsewhere>,
+}
+
+impl PartitionMap {
+    pub(crate) fn new(
+        cluster: Arc<Cluster>,
+        client: LeaderClient,
+        elsewhere: &AccountsElsewhere,
+    ) -> Arc<Self> {
+        let elsewhere = ArcSwap::from_pointee(elsewhere.clone());
+        Arc::new(Self { cluster, client: Arc::new(client), elsewhere })
+    }
+
+    /// Changes which accounts other partitions have.
+    pub(crate) fn set(&self, elsewhere: &AccountsElsewhere) {
+        if **self.elsewhere.load() != *elsewhere {
+            self.elsewhere.store(Arc::new(elsewhere.clone()));
+        }
+    }
+}
+
+fn exchange_of(cluster: &Cluster, partition: u8) -> io::Result<Exchange> {
+    let leader = cluster.leader_of(partition).and_then(|leader| leader.exchange);
+    leader.ok_or_else(|| io::Error::other("no node leads the partition at the moment"))
+}
+
+impl PassOn for PartitionMap {
+    fn partition(&self) -> u8 {
+        self.cluster.partition()
+    }
+
+    fn elsewhere(&self, interface: LoginInterface, name: &[u8]) -> Option<u8> {
+        let elsewhere = self.elsewhere.load();
+        match interface {
+            LoginInterface::Smpp => elsewhere.system_ids.get(name).copied(),
+            LoginInterface::Business => elsewhere.names.get(std::str::from_utf8(name).ok()?).copied(),
+            LoginInterface::Cmpp => elsewhere.cmpp.get(name).copied(),
+            LoginInterface::Smgp => elsewhere.smgp.get(name).copied(),
+            LoginInterface::Sgip | LoginInterface::Redis | LoginInterface::Admin => None,
+        }
+    }
+
+    fn connect(&self, partition: u8, connection: PassedConnection) -> Passing<Socket> {
+        let (cluster, client) = (self.cluster.clone(), self.client.clone());
+        Box::pin(async move { client.connect(&exchange_of(&cluster, partition)?, &connection).await })
+    }
+
+    fn request(
+        &self,
+        partition: u8,
+        api: PassedApi,
+        remote: SocketAddr,
+        request: Request<Bytes>,
+    ) -> Passing<Response<Body>> {
+        let (cluster, client) = (self.cluster.clone(), self.client.clone());
+        Box::pin(
+            async move { client.request(&exchange_of(&cluster, partition)?, api, remote, request).await },
+        )
+    }
+}
