@@ -27,6 +27,8 @@ pub struct ClusterView {
     pub head: u64,
     /// So many records are in etcd. A node that lacks older ones needs a backup of the leader.
     pub slots: u64,
+    /// The format of the records that the leader writes: the newest one that all nodes read.
+    pub format: u8,
     /// Whether records are on the disk of this node only, because no other node keeps up.
     pub degraded: bool,
     /// All nodes, by name.
@@ -70,11 +72,22 @@ pub struct ClusterNodeView {
     pub address: String,
     /// Its version.
     pub version: String,
+    /// The formats of records that it reads.
+    pub formats: RecordFormats,
     /// The last record that is durable in its tables.
     pub durable: u64,
-    /// What it lacks of the state that the nodes share, such as a plugin; it does not lead without.
+    /// What it lacks to lead: some of the state that the nodes share, such as a plugin, or records that it cannot read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacks: Option<String>,
+}
+
+/// Formats of the records that the nodes of a cluster read from each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RecordFormats {
+    /// The oldest one.
+    pub oldest: u8,
+    /// The newest one.
+    pub newest: u8,
 }
 
 /// What a node of a cluster does.

@@ -56,7 +56,7 @@ pub use bindings::{
     PromotionRequest, QualityGrant, Tolerance, TrialModeView, TrialRequest,
 };
 pub use business::{BusinessPushView, BusinessRequestsView, BusinessView};
-pub use cluster::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView, PartitionView};
+pub use cluster::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView, PartitionView, RecordFormats};
 pub use configuration::{
     ConfigChangeKindView, ConfigChangeView, ConfigConfirmRequest, ConfigDifferenceView,
     ConfigRollbackRequest, ConfigVersionPageView, ConfigVersionSummaryView, ConfigVersionView,

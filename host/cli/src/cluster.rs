@@ -90,6 +90,7 @@ fn show(output: &Output, cluster: &ClusterView) -> Result<(), Failure> {
         ("leader", leader),
         ("term", number(cluster.term)),
         ("record", number(cluster.head)),
+        ("record format", cluster.format.to_string()),
         ("on this disk only", if cluster.degraded { "yes: no other node keeps up" } else { "no" }.to_owned()),
     ];
     let has_partitions = cluster.partitions.len() > 1;
@@ -114,9 +115,14 @@ fn show(output: &Output, cluster: &ClusterView) -> Result<(), Failure> {
     let nodes: Vec<_> = cluster.nodes.iter().map(node).collect();
     output.line("")?;
     output.table(&["NODE", "ROLE", "ALIVE", "RECORDS BEHIND", "VERSION", "ADDRESS"], &nodes)?;
+    let newest = cluster.nodes.iter().map(|node| node.formats.newest).max();
     for node in &cluster.nodes {
         if let Some(lacks) = &node.lacks {
             output.line(&format!("{} lacks {lacks}", node.name))?;
+        }
+        if Some(node.formats.newest) < newest {
+            let format = node.formats.newest;
+            output.line(&format!("{} reads record formats up to {format}, others newer ones", node.name))?;
         }
     }
     if has_partitions {
@@ -153,7 +159,7 @@ fn show(output: &Output, cluster: &ClusterView) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, run};
-    use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView, PartitionView};
+    use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView, PartitionView, RecordFormats};
 
     fn cluster() -> ClusterView {
         let node = |name: &str, role, alive, durable| ClusterNodeView {
@@ -162,6 +168,7 @@ mod tests {
             alive,
             address: format!("https://{name}.example"),
             version: "0.2.0".to_owned(),
+            formats: RecordFormats { oldest: 1, newest: 1 },
             durable,
             lacks: (!alive).then(|| "the table blocked".to_owned()),
         };
@@ -181,6 +188,7 @@ mod tests {
             term: 3,
             head: 1_200,
             slots: 1024,
+            format: 1,
             degraded: false,
             nodes: vec![
                 node("a", ClusterRole::Leader, true, 1_190),
@@ -205,6 +213,7 @@ this node          b
 leader             a
 term               3
 record             1,200
+record format      1
 on this disk only  no
 
 NODE  ROLE      ALIVE  RECORDS BEHIND  VERSION  ADDRESS
@@ -216,6 +225,11 @@ ETCD                   ROLE    VERSION  SIZE      PROBLEM
 http://192.0.2.1:2379  leader  3.4.23   80.0 MiB  -
 ";
         assert_eq!(run(&url, &["cluster", "status"]).out, shown);
+        let mut mixed = cluster();
+        mixed.nodes[0].formats.newest = 2;
+        let url_of_mixed = FakeApi::default().with("GET /v1/cluster", 200, &mixed).start();
+        let shown = run(&url_of_mixed, &["cluster", "status"]).out;
+        assert!(shown.contains("\nb reads record formats up to 1, others newer ones\n"), "{shown}");
         assert_eq!(run(&url, &["cluster", "remove", "b"]).out, "b: forgotten\n");
         let partition = |partition, leader: Option<&str>| PartitionView {
             partition,

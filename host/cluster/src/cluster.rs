@@ -11,7 +11,7 @@ use crate::proto::{
 };
 use crate::ring::{ClusterKeys, decode_head};
 use crate::{ClusterError, ClusterOptions, DegradedPolicy, EtcdJournal, Exchange};
-use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView, PartitionView};
+use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView, PartitionView, RecordFormats};
 use journal::{Head, LeaderLease, Seq};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -112,15 +112,15 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Finds the cluster in etcd, or founds it. `address` is the URL of this node's admin API. Must run on `runtime`, which
-    /// also renews from then on what the node says of itself.
+    /// Finds the cluster in etcd, or founds it. `address` is the URL of this node's admin API, and `formats` are those of payloads
+    /// that this version reads and writes. Must run on `runtime`, which also renews from then on what the node says of itself.
     ///
     /// # Errors
     /// The settings cannot be used, etcd refuses or does not answer within some seconds, or its keys are of something else.
     pub async fn join(
         options: ClusterOptions,
         address: &str,
-        version: &str,
+        (version, formats): (&str, RecordFormats),
         runtime: Handle,
     ) -> Result<Arc<Self>, ClusterError> {
         let client = EtcdClient::new(&options)?;
@@ -131,6 +131,7 @@ impl Cluster {
             role: ClusterRole::Follower,
             address: options.address.clone().unwrap_or_else(|| address.to_owned()),
             version: version.to_owned(),
+            formats,
             applied: 0,
             exchange: None,
             term: 0,
@@ -139,6 +140,7 @@ impl Cluster {
             lacks: unread.clone(),
             disk_low: false,
             is_joining: false,
+            unreadable: None,
             renewal: 0,
         };
         let cluster = Arc::new(Self {
@@ -278,6 +280,17 @@ impl Cluster {
         self.own.lock().is_joining = is_joining;
     }
 
+    /// Says from now on which records this node cannot read, so that it follows no more and does not lead; or that it can.
+    pub fn set_unreadable(&self, unreadable: Option<String>) {
+        self.own.lock().unreadable = unreadable;
+    }
+
+    /// The newest format of payloads that all known nodes read, and this one writes.
+    pub(crate) fn payload_format(&self) -> u8 {
+        let formats = self.own.lock().formats;
+        self.nodes.lock().common_format(&self.options.node, formats)
+    }
+
     /// The URL of this node's admin API.
     pub(crate) fn address(&self) -> String {
         self.own.lock().address.clone()
@@ -301,16 +314,21 @@ impl Cluster {
         let view = self.view.lock();
         let head = self.head.load(Relaxed);
         let nodes = self.nodes.lock();
+        let leader = view.leader.as_ref().map_or(self.node(), |leader| &leader.node);
+        let known = nodes.iter().find(|(name, _)| *name == leader);
+        let formats = known.map_or_else(|| self.own.lock().formats, |(_, known)| known.record.formats);
+        let format = nodes.common_format(leader, formats);
         let nodes = nodes.iter().map(|(name, known)| ClusterNodeView {
             name: name.clone(),
             role: known.record.role,
             alive: known.is_live(now),
             address: known.record.address.clone(),
             version: known.record.version.clone(),
+            formats: known.record.formats,
             durable: known.record.applied,
             lacks: match known.record.is_joining {
                 true => Some("the messages: it is fetching a snapshot".to_owned()),
-                false => known.record.lacks.clone(),
+                false => known.record.lacks().cloned(),
             },
         });
         ClusterView {
@@ -322,6 +340,7 @@ impl Cluster {
             term: view.leader.as_ref().map_or(0, |leader| leader.term),
             head,
             slots: self.identity.slots,
+            format,
             degraded: self.is_degraded.load(Relaxed),
             nodes: nodes.collect(),
             etcd: view.members.clone(),

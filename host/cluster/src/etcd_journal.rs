@@ -7,7 +7,7 @@ use crate::proto::{
 };
 use crate::ring::{DecodedSlot, decode_head, decode_slot, encode_head, encode_slot};
 use journal::clock::{Clock as _, SystemClock};
-use journal::record::{EntryRef, MAX_PAYLOAD, PayloadTooLong, decode_record, encode_record};
+use journal::record::{DecodeError, EntryRef, MAX_PAYLOAD, PayloadTooLong, decode_record, encode_record};
 use journal::{
     BootTime, Head, Journal, JournalError, JournalReader, JournalRecord, LeaderLease, NodeId, Seq, Term,
     Writer,
@@ -77,7 +77,8 @@ impl EtcdJournal {
     /// together.
     ///
     /// # Errors
-    /// [`JournalError::Behind`], [`JournalError::Damaged`]; [`JournalError::Unavailable`] if etcd has not answered.
+    /// [`JournalError::Behind`], [`JournalError::Damaged`]; [`JournalError::UnknownContent`] if a newer version wrote the next record;
+    /// [`JournalError::Unavailable`] if etcd has not answered.
     pub fn follow(&mut self, from: Seq, octets: usize) -> Result<FollowedTail, JournalError> {
         let cluster = self.cluster.clone();
         let mut tail = FollowedTail::default();
@@ -150,6 +151,13 @@ impl EtcdJournal {
             return Err(JournalError::Behind { oldest: Seq(head.seq.0 - (slots - 2)) });
         }
         let found = slots_found.unwrap_or_default();
+        // A key of a slot is never removed: one that is not there was never written, since the log began later, with an appliance that
+        // had worked alone.
+        let oldest = found.first().map(|found| keys.slot_of(&found.key));
+        if oldest != Some(Some(first)) {
+            let oldest = oldest.flatten().map_or(head.seq, |oldest| Seq(from.0 + (oldest - first)));
+            return Err(JournalError::Behind { oldest });
+        }
         let mut rest = found.as_slice();
         let mut previous = self.previous.filter(|previous| previous.seq.next() == from);
         let mut seq = from;
@@ -158,6 +166,11 @@ impl EtcdJournal {
             let slot = seq.0 % slots;
             let (octets, used) = match decode_slot(keys, slot, rest) {
                 DecodedSlot::Record(octets, used) => (octets, used),
+                // What is before is read first.
+                DecodedSlot::UnknownEncoding(_) if !part.records.is_empty() => break,
+                DecodedSlot::UnknownEncoding(encoding) => {
+                    return Err(self.unknown(seq, &format!("the unknown encoding {encoding}")));
+                }
                 DecodedSlot::Incomplete if !part.records.is_empty() => break,
                 DecodedSlot::Incomplete if limit < KEYS_OF_LONGEST => {
                     return Box::pin(self.read_part(from, KEYS_OF_LONGEST)).await;
@@ -165,7 +178,12 @@ impl EtcdJournal {
                 DecodedSlot::Incomplete | DecodedSlot::Invalid => return Err(self.damaged(seq, "no record")),
             };
             rest = rest.get(used..).unwrap_or_default();
-            let record = decode_record(&octets).map_err(|_| self.damaged(seq, "its checksum is wrong"))?;
+            let record = match decode_record(&octets) {
+                Ok(record) => record,
+                Err(DecodeError::Invalid) => return Err(self.damaged(seq, "its checksum is wrong")),
+                Err(_) if !part.records.is_empty() => break,
+                Err(unknown) => return Err(self.unknown(seq, &unknown.to_string())),
+            };
             if record.seq != seq || previous.is_some_and(|previous| !record.continues(&previous)) {
                 return Err(self.damaged(seq, "it does not continue the record before"));
             }
@@ -188,6 +206,11 @@ impl EtcdJournal {
             what: "it is no head of a log",
         })?;
         Ok(Some(head))
+    }
+
+    fn unknown(&self, seq: Seq, what: &str) -> JournalError {
+        let path = PathBuf::from(self.cluster.keys.slot(seq.0 % self.cluster.slots()));
+        JournalError::UnknownContent { path, offset: 0, what: what.to_owned() }
     }
 
     fn damaged(&self, seq: Seq, what: &'static str) -> JournalError {
@@ -391,6 +414,10 @@ impl Journal for EtcdJournal {
 
     fn capacity(&self) -> Option<u64> {
         Some(self.cluster.slots())
+    }
+
+    fn payload_format(&self) -> Option<u8> {
+        Some(self.cluster.payload_format())
     }
 
     fn resign(&mut self, writer: &Writer) -> Result<(), JournalError> {

@@ -1,6 +1,6 @@
 //! What the nodes say of themselves in etcd.
 
-use api::ClusterRole;
+use api::{ClusterRole, RecordFormats};
 use journal::Seq;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,6 +20,11 @@ pub struct Exchange {
     pub certificate: String,
 }
 
+/// What a node reads whose record does not say it: the version before did not.
+const fn first_format() -> RecordFormats {
+    RecordFormats { oldest: 1, newest: 1 }
+}
+
 /// What a node says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NodeRecord {
@@ -27,6 +32,9 @@ pub(crate) struct NodeRecord {
     /// The URL of its admin API.
     pub(crate) address: String,
     pub(crate) version: String,
+    /// The formats of payloads that it reads.
+    #[serde(default = "first_format")]
+    pub(crate) formats: RecordFormats,
     /// The last record that is durable in its tables.
     pub(crate) applied: u64,
     /// Where other nodes get files and snapshots from it.
@@ -50,8 +58,18 @@ pub(crate) struct NodeRecord {
     /// Whether it is fetching a snapshot: nobody waits for it meanwhile.
     #[serde(default)]
     pub(crate) is_joining: bool,
+    /// Which records it cannot read, so that it follows no more: nobody waits for it.
+    #[serde(default)]
+    pub(crate) unreadable: Option<String>,
     /// Counts the renewals.
     pub(crate) renewal: u64,
+}
+
+impl NodeRecord {
+    /// What it lacks to lead.
+    pub(crate) fn lacks(&self) -> Option<&String> {
+        self.unreadable.as_ref().or(self.lacks.as_ref())
+    }
 }
 
 /// A node, as another one sees it.
@@ -120,15 +138,26 @@ impl NodeTable {
             let record = &known.record;
             name != own
                 && known.is_live(now)
-                && record.lacks.is_none()
+                && record.lacks().is_none()
                 && !record.disk_low
                 && !record.is_joining
         })
     }
 
+    /// The newest format that all nodes other than this one read; at least the oldest and at most the newest one that this node
+    /// writes. Dead nodes count: they may come back.
+    pub(crate) fn common_format(&self, own: &str, formats: RecordFormats) -> u8 {
+        let others = self.nodes.iter().filter(|(name, _)| *name != own);
+        let newest = others.map(|(_, known)| known.record.formats.newest).min();
+        newest.map_or(formats.newest, |newest| newest.min(formats.newest).max(formats.oldest))
+    }
+
     /// Whether a node other than this one follows the log.
     pub(crate) fn has_live_other(&self, now: Instant, own: &str) -> bool {
-        self.nodes.iter().any(|(name, known)| name != own && known.is_live(now) && !known.record.is_joining)
+        self.nodes.iter().any(|(name, known)| {
+            let record = &known.record;
+            name != own && known.is_live(now) && !record.is_joining && record.unreadable.is_none()
+        })
     }
 }
 
@@ -147,6 +176,7 @@ mod tests {
             role: ClusterRole::Follower,
             address: String::new(),
             version: String::new(),
+            formats: first_format(),
             applied,
             exchange: None,
             term: 0,
@@ -155,6 +185,7 @@ mod tests {
             lacks: None,
             disk_low: false,
             is_joining: false,
+            unreadable: None,
             renewal,
         }
     }
@@ -200,6 +231,44 @@ mod tests {
         assert!(!has_other(NodeRecord { disk_low: true, ..record(9, 1) }));
         assert!(!has_other(NodeRecord { lacks: Some("a table".to_owned()), ..record(9, 1) }));
         assert!(!has_other(NodeRecord { is_joining: true, ..record(9, 1) }));
+        assert!(!has_other(NodeRecord { unreadable: Some("record 10".to_owned()), ..record(9, 1) }));
         assert!(!NodeTable::default().has_other_with_space(now, "a"));
+    }
+    #[test]
+    fn nobody_waits_for_a_node_that_cannot_read_the_log() {
+        let now = Instant::now();
+        let mut table = NodeTable::default();
+        table.observe(now, [("b".to_owned(), record(9, 1))]);
+        assert!(table.has_live_other(now, "a"));
+        let stopped = NodeRecord { unreadable: Some("record 10".to_owned()), ..record(9, 2) };
+        table.observe(now, [("b".to_owned(), stopped)]);
+        assert!(!table.has_live_other(now, "a"));
+    }
+
+    #[test]
+    fn the_leader_writes_the_newest_format_that_all_known_nodes_read() {
+        let formats = |oldest, newest| RecordFormats { oldest, newest };
+        let common = |own: RecordFormats, others: &[RecordFormats]| {
+            let mut table = NodeTable::default();
+            // Long dead: they may come back.
+            let nodes = others
+                .iter()
+                .zip('b'..)
+                .map(|(formats, name)| (name.to_string(), NodeRecord { formats: *formats, ..record(9, 1) }));
+            table.observe(Instant::now(), nodes.chain([("a".to_owned(), record(9, 1))]));
+            table.common_format("a", own)
+        };
+        assert_eq!(common(formats(1, 3), &[]), 3);
+        assert_eq!(common(formats(1, 3), &[formats(1, 2), formats(1, 4)]), 2);
+        assert_eq!(common(formats(1, 2), &[formats(1, 4)]), 2, "it writes no format that it does not know");
+        assert_eq!(common(formats(2, 3), &[formats(1, 1), formats(1, 3)]), 2, "the other one stops");
+        assert_eq!(common(formats(1, 2), &[formats(3, 4)]), 2, "the other one stops");
+    }
+
+    #[test]
+    fn a_node_of_the_version_before_reads_the_first_format() {
+        let mut said = serde_json::to_value(record(9, 1)).unwrap();
+        said.as_object_mut().unwrap().retain(|key, _| key != "formats" && key != "unreadable");
+        assert_eq!(serde_json::from_value::<NodeRecord>(said).unwrap(), record(9, 1));
     }
 }

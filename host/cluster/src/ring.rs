@@ -117,6 +117,12 @@ impl ClusterKeys {
         format!("{}/ring/{slot:04}/{number:02}", self.prefix)
     }
 
+    /// The slot of a key; `None` for other keys.
+    pub(crate) fn slot_of(&self, key: &[u8]) -> Option<u64> {
+        let name = std::str::from_utf8(key).ok()?.strip_prefix(&self.prefix)?.strip_prefix("/ring/")?;
+        name.split('/').next()?.parse().ok()
+    }
+
     /// The first key after these of a slot.
     pub(crate) fn after_slot(&self, slot: u64) -> String {
         format!("{}/ring/{slot:04}0", self.prefix)
@@ -174,6 +180,8 @@ pub(crate) enum DecodedSlot {
     Record(Vec<u8>, usize),
     /// Pieces are missing.
     Incomplete,
+    /// An encoding that only a newer version knows.
+    UnknownEncoding(u8),
     /// No record.
     Invalid,
 }
@@ -227,7 +235,7 @@ pub(crate) fn decode_slot(keys: &ClusterKeys, slot: u64, found: &[KeyValue]) -> 
                 Err(_) => DecodedSlot::Invalid,
             }
         }
-        _ => DecodedSlot::Invalid,
+        other => DecodedSlot::UnknownEncoding(other),
     }
 }
 
@@ -257,6 +265,8 @@ mod tests {
         assert!(found.is_sorted_by(|a, b| a.key < b.key));
         assert!(found.iter().all(|one| one.key < keys().after_slot(7).into_bytes()));
         assert!(keys().after_slot(7) < keys().slot(8));
+        assert!(found.iter().all(|one| keys().slot_of(&one.key) == Some(7)));
+        assert_eq!(keys().slot_of(keys().head().as_bytes()), None);
         for missing in 0..3 {
             assert_eq!(decode_slot(&keys(), 7, &found[..missing]), DecodedSlot::Incomplete);
         }
@@ -267,11 +277,43 @@ mod tests {
         assert_eq!(decode_slot(&keys(), 7, &found), DecodedSlot::Record(b"short".to_vec(), 3));
     }
 
+    #[test]
+    fn an_encoding_of_a_newer_version_is_told_from_damage() {
+        let mut found = stored(encode_slot(&keys(), 7, b"short", false));
+        found[0].value[0] = 9;
+        assert_eq!(decode_slot(&keys(), 7, &found), DecodedSlot::UnknownEncoding(9));
+        found[0].value.push(0);
+        assert_eq!(decode_slot(&keys(), 7, &found), DecodedSlot::Invalid);
+    }
+
     proptest! {
         #[test]
         fn a_slot_decodes_to_its_record(record in vec(any::<u8>(), 0..2000), compress: bool, slot in 0_u64..1024) {
             let found = stored(encode_slot(&keys(), slot, &record, compress));
             prop_assert_eq!(decode_slot(&keys(), slot, &found), DecodedSlot::Record(record, 1));
+        }
+
+        #[test]
+        fn any_keys_are_a_record_or_refused(
+            pieces in vec((0_usize..4, vec(any::<u8>(), 0..40)), 0..6),
+            length in 0_u32..120,
+        ) {
+            let found: Vec<_> = pieces
+                .into_iter()
+                .enumerate()
+                .map(|(at, (number, mut value))| {
+                    if at == 0 {
+                        value.splice(..0, [&[PLAIN][..], &length.to_le_bytes()].concat());
+                    }
+                    let key = if number == 0 { keys().slot(3) } else { keys().piece(3, number) };
+                    KeyValue { key: key.into_bytes(), value, mod_revision: 0 }
+                })
+                .collect();
+            if let DecodedSlot::Record(record, used) = decode_slot(&keys(), 3, &found) {
+                prop_assert!(used <= found.len() && record.len() == length as usize);
+                let octets: Vec<_> = found.iter().flat_map(|one| one.value.iter().copied()).collect();
+                prop_assert_eq!(&octets[SLOT_HEADER..][..record.len()], &record[..]);
+            }
         }
 
         #[test]

@@ -363,7 +363,7 @@ impl Cluster {
     /// What this node lacks: it does not lead without.
     #[must_use]
     pub fn lacks(&self) -> Option<String> {
-        self.own.lock().lacks.clone()
+        self.own.lock().lacks().cloned()
     }
 
     /// Says from now on where other nodes get files from this one.

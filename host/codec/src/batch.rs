@@ -2,8 +2,8 @@
 
 use crate::field::Field;
 use crate::{
-    CipherError, ContentCipher, Cursor, RecordDecoder, RecordError, decode_balance, decode_final,
-    decode_idempotency_key, decode_journal, decode_number, decode_operation, decode_orphan_dlr,
+    BatchFormat, CipherError, ContentCipher, Cursor, RecordDecoder, RecordError, decode_balance,
+    decode_final, decode_idempotency_key, decode_journal, decode_number, decode_operation, decode_orphan_dlr,
     decode_pace_day, decode_pool, decode_progress, decode_queue_action, decode_settlement,
     decode_submit_attempts, encode_balance, encode_final, encode_idempotency_key, encode_journal,
     encode_message_with, encode_number, encode_operation, encode_orphan_dlr, encode_pace_day, encode_pool,
@@ -123,7 +123,7 @@ impl Section {
     }
 }
 
-/// A batch is a row of sections, in ascending order, each at most once: 1 section, 4 length, content. A section without
+/// Encodes a batch in the newest format, which is a row of sections, in ascending order, each at most once: 1 section, 4 length, content. A section without
 /// content is omitted. A record is preceded by its 4 octets of length, and is the value of its table, so that it can be
 /// written there without being decoded. A name is 2 length, UTF-8.
 ///
@@ -138,6 +138,29 @@ pub fn encode_batch(out: &mut Vec<u8>, batch: &Batch) {
 /// # Errors
 /// The cipher has no key for one of them. What was written then is no batch.
 pub fn encode_batch_with(
+    out: &mut Vec<u8>,
+    batch: &Batch,
+    cipher: Option<&dyn ContentCipher>,
+) -> Result<(), CipherError> {
+    encode_batch_as(BatchFormat::NEWEST, out, batch, cipher)
+}
+
+/// As [`encode_batch_with`], in this format, for readers that know no newer one.
+///
+/// # Errors
+/// As [`encode_batch_with`].
+pub fn encode_batch_as(
+    format: BatchFormat,
+    out: &mut Vec<u8>,
+    batch: &Batch,
+    cipher: Option<&dyn ContentCipher>,
+) -> Result<(), CipherError> {
+    match format {
+        BatchFormat::V1 => encode_sections(out, batch, cipher),
+    }
+}
+
+fn encode_sections(
     out: &mut Vec<u8>,
     batch: &Batch,
     cipher: Option<&dyn ContentCipher>,
@@ -288,10 +311,11 @@ pub fn encode_batch_with(
     Ok(())
 }
 
-/// Decodes the output of [`encode_batch`]. Records may have any format that this version reads.
+/// Decodes the output of [`encode_batch`], and of [`encode_batch_as`] in any format. Records may have any format that this version
+/// reads.
 ///
 /// # Errors
-/// The octets are no batch, or one with a section that only a newer version knows.
+/// The octets are no batch, or one whose format, or one of whose sections, only a newer version knows.
 pub fn decode_batch(octets: &[u8]) -> Result<Batch, RecordError> {
     decode_batch_with(octets, None)
 }
@@ -304,6 +328,12 @@ pub fn decode_batch_with(
     octets: &[u8],
     cipher: Option<Arc<dyn ContentCipher>>,
 ) -> Result<Batch, RecordError> {
+    match BatchFormat::of(octets)? {
+        BatchFormat::V1 => decode_sections(octets, cipher),
+    }
+}
+
+fn decode_sections(octets: &[u8], cipher: Option<Arc<dyn ContentCipher>>) -> Result<Batch, RecordError> {
     let mut batch = Batch::default();
     let mut decoder = RecordDecoder::with_cipher(cipher);
     let mut cursor = Cursor::new(octets);
@@ -317,9 +347,6 @@ pub fn decode_batch_with(
         let content = cursor.long()?;
         let begin = cursor.at() - content.len();
         decode_section(&mut batch, &mut decoder, section, content).map_err(|error| error.behind(begin))?;
-    }
-    if last.is_none() {
-        return Err(cursor.damaged("an empty batch"));
     }
     Ok(batch)
 }

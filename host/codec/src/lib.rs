@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod batch_format;
 mod content;
 mod cursor;
 mod field;
@@ -22,7 +23,8 @@ mod recorded_calls;
 mod routing;
 mod steps;
 
-pub use batch::{decode_batch, decode_batch_with, encode_batch, encode_batch_with};
+pub use batch::{decode_batch, decode_batch_with, encode_batch, encode_batch_as, encode_batch_with};
+pub use batch_format::BatchFormat;
 pub use content::{CipherError, ContentCipher, ContentPart, KEY_DESTROYED};
 pub use cursor::{Cursor, put_address, put_leb128, put_long, put_short, put_text};
 pub use format::{FORMAT, RecordError};

@@ -169,6 +169,12 @@ pub trait Journal: Send {
         None
     }
 
+    /// In a cluster: the newest format of payloads that all nodes read, by the numbers that they have told; `None` if only this
+    /// machine reads the journal.
+    fn payload_format(&self) -> Option<u8> {
+        None
+    }
+
     /// Tells at an orderly end that another node may claim at once.
     ///
     /// # Errors

@@ -70,13 +70,19 @@ impl Follower {
     /// [`checkpoint`](Self::checkpoint).
     ///
     /// # Errors
-    /// A newer version wrote a record, or the disk fails. The process must stop then.
+    /// [`StoreError::JournalRecord`]: a newer version wrote a record; those before it are applied. Otherwise the disk fails, and the
+    /// process must stop.
     pub fn apply(&mut self, records: &[JournalRecord]) -> Result<(), StoreError> {
         let mut pending = Pending::default();
+        let mut unreadable = None;
         for record in records {
-            match decode_record(record)? {
-                Some(batch) => pending.merge(record.seq, batch),
-                None => pending.skip(record.seq),
+            match decode_record(record) {
+                Ok(Some(batch)) => pending.merge(record.seq, batch),
+                Ok(None) => pending.skip(record.seq),
+                Err(error) => {
+                    unreadable = Some(error);
+                    break;
+                }
             }
         }
         let last = pending.last;
@@ -84,7 +90,7 @@ impl Follower {
             write(&self.database, &pending, Durability::None, None)?;
             self.applied = last;
         }
-        Ok(())
+        unreadable.map_or(Ok(()), Err)
     }
 
     /// Makes the tables durable. Returns the last record in them.

@@ -6,7 +6,7 @@ use crate::tables::{
     META_NEXT_ID, NAMES, SEALED_FILE_FORMAT, WITH_JOURNAL,
 };
 use crate::{StoreError, checked};
-use codec::{ContentCipher, RecordDecoder};
+use codec::{BatchFormat, ContentCipher, RecordDecoder};
 use journal::{
     Journal, JournalError, JournalReader, JournalRecord, LeaderLease, LocalJournal, NodeId, Seq, Writer,
 };
@@ -272,7 +272,8 @@ impl Store {
         let mut guard = self.journal.lock();
         let JournalWriter { journal, writer, buffer } = &mut *guard;
         buffer.clear();
-        codec::encode_batch_with(buffer, &batch, self.cipher.as_deref())?;
+        let format = journal.payload_format().map_or(BatchFormat::NEWEST, BatchFormat::up_to);
+        codec::encode_batch_as(format, buffer, &batch, self.cipher.as_deref())?;
         let seq = journal.append(writer, buffer)?;
         self.appended.store(seq.0, Relaxed);
         let done = CommitStats { rows: batch.rows() as u64, octets: buffer.len() as u64 };

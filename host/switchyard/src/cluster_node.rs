@@ -8,11 +8,13 @@ use crate::leading_node::LeadingNode;
 use crate::service_manager;
 use crate::shared_state::{CONFIGURATION, NodeStores, PLUGINS};
 use crate::stop_signals::StopSignals;
+use crate::unreadable_log::UnreadableLog;
 use admin::ClusterFollower;
 use anyhow::{Context as _, Result, bail};
-use api::ClusterView;
+use api::{ClusterView, RecordFormats};
 use archive::AuditLog;
 use cluster::{Cluster, ClusterError, ClusterOptions, EtcdJournal, FollowedTail, SharedScope, Suspicion};
+use codec::BatchFormat;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use hooks::HooksOptions;
 use journal::{Journal as _, JournalError, NodeId, Seq, Writer};
@@ -27,7 +29,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{Follower, Store};
+use store::{Follower, Store, StoreError};
 use tokio::runtime::Runtime;
 
 /// How often a node that has all records looks for new ones.
@@ -42,6 +44,11 @@ const PART: usize = 4 << 20;
 const TRIMMED_AT_ONCE: usize = 20_000;
 /// A node tries to reach etcd, or to get a snapshot, again after this time.
 const JOIN_INTERVAL: Duration = Duration::from_secs(1);
+/// What this version reads of the log, and writes to it.
+const FORMATS: RecordFormats =
+    RecordFormats { oldest: BatchFormat::OLDEST.number(), newest: BatchFormat::NEWEST.number() };
+/// A node that cannot read the log looks again after this time: it may be a member of etcd with damaged data.
+const UNREADABLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time for outstanding responses when the lead is handed over.
 pub(crate) const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -96,7 +103,8 @@ impl ClusterNode {
         let join = async {
             loop {
                 let handle = runtime.handle().clone();
-                match Cluster::join(options.clone(), &address, env!("CARGO_PKG_VERSION"), handle).await {
+                let version = (env!("CARGO_PKG_VERSION"), FORMATS);
+                match Cluster::join(options.clone(), &address, version, handle).await {
                     Err(ClusterError::Etcd { endpoint, reason }) => {
                         tracing::warn!(endpoint, reason, "joining the cluster failed, trying again");
                         tokio::time::sleep(JOIN_INTERVAL).await;
@@ -247,6 +255,7 @@ impl ClusterNode {
     ) -> Result<FollowEnd> {
         let cluster = &self.cluster;
         let mut suspicion = Suspicion::default();
+        let mut unreadable = UnreadableLog::new(cluster.clone());
         let mut leader_time = 0;
         let mut told = None;
         let mut next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
@@ -259,7 +268,11 @@ impl ClusterNode {
             match journal.follow(reached.next(), PART) {
                 Ok(tail) => {
                     let known = tail.records.partition_point(|record| record.seq <= applied);
-                    follower.apply(tail.records.get(known..).unwrap_or_default())?;
+                    match follower.apply(tail.records.get(known..).unwrap_or_default()) {
+                        Ok(()) => unreadable.clear(),
+                        Err(StoreError::JournalRecord { seq, source }) => unreadable.stop_at(seq, &source),
+                        Err(error) => return Err(error.into()),
+                    }
                     let last =
                         journal.copied().map_or(follower.applied(), |last| last.max(follower.applied()));
                     if let Some(head) = tail.head.filter(|head| head.seq < last) {
@@ -298,6 +311,11 @@ impl ClusterNode {
                     journal.set_copy(None);
                     journal.set_copy(sinks.map(|sinks| sinks.replace_copy(applied)).transpose()?);
                 }
+                Err(JournalError::UnknownContent { what, .. }) => {
+                    unreadable.stop_at(reached.next(), &what);
+                    suspicion.forget();
+                }
+                Err(JournalError::Behind { .. }) if unreadable.has_newer_tables() => suspicion.forget(),
                 Err(JournalError::Behind { oldest }) => {
                     tracing::info!(
                         record = follower.applied().0,
@@ -310,6 +328,7 @@ impl ClusterNode {
                     cluster.set_joining(false);
                     match replaced {
                         Ok(()) => {
+                            unreadable.clear();
                             let applied = tables.follower.applied();
                             *journal = cluster.journal(applied);
                             // With what etcd has still: the readers of the leader are a little behind.
@@ -318,6 +337,7 @@ impl ClusterNode {
                             journal.set_copy(sinks.map(|sinks| sinks.replace_copy(after)).transpose()?);
                         }
                         Err(error) => {
+                            unreadable.check_tables(&error);
                             tracing::warn!(
                                 error = format!("{error:#}"),
                                 "no snapshot of the leader's tables, trying again"
@@ -349,7 +369,13 @@ impl ClusterNode {
                     Err(error) => self.set_unusable(Some(format!("{error:#}"))),
                 }
             }
-            let pause = if has_more { Duration::ZERO } else { POLL };
+            let pause = if unreadable.is_unreadable() {
+                UNREADABLE_INTERVAL
+            } else if has_more {
+                Duration::ZERO
+            } else {
+                POLL
+            };
             if or_signal(runtime, signals, async { tokio::time::sleep(pause).await }).is_none() {
                 return Ok(FollowEnd::Stopped);
             }

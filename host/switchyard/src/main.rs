@@ -90,6 +90,7 @@ mod testing;
 mod text_encryption;
 mod traces;
 mod traffic_flows;
+mod unreadable_log;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;

@@ -8,3 +8,4 @@ mod shared_state;
 mod sinks;
 mod take_over;
 mod three_machines;
+mod versions;

@@ -1,7 +1,7 @@
 //! The log of a cluster and its shared state, against real etcd servers.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use api::ClusterRole;
+use api::{ClusterRole, RecordFormats};
 use cluster::{
     Cluster, ClusterError, ClusterOptions, DegradedPolicy, EtcdJournal, LogCopy, SeenElsewhere,
     SharedContent, SharedFile, SharedScope,
@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use testkit::etcd::{EtcdServers, EtcdTls};
 use tokio::runtime::Runtime;
 
+const VERSION: (&str, RecordFormats) = ("1", RecordFormats { oldest: 1, newest: 1 });
 const NONE: Duration = Duration::ZERO;
 const MUCH: usize = 64 << 20;
 
@@ -54,7 +55,7 @@ fn options(node: &str, endpoints: Vec<String>) -> ClusterOptions {
 impl Bed {
     fn join_with(&self, options: ClusterOptions) -> Arc<Cluster> {
         let handle = self.runtime.handle().clone();
-        self.runtime.block_on(Cluster::join(options, "http://192.0.2.1", "1", handle)).unwrap()
+        self.runtime.block_on(Cluster::join(options, "http://192.0.2.1", VERSION, handle)).unwrap()
     }
 
     fn node(&self, name: &str) -> (Arc<Cluster>, EtcdJournal) {
@@ -403,7 +404,7 @@ fn a_foreign_or_damaged_value_is_refused() {
     assert!(refused.to_string().contains("something else"), "{refused}");
     bed.servers.control(&["put", "/switchyard/id", "{\"format\":9}"]).unwrap();
     let handle = bed.runtime.handle().clone();
-    let other = Cluster::join(options("b", bed.servers.endpoints()), "", "1", handle);
+    let other = Cluster::join(options("b", bed.servers.endpoints()), "", VERSION, handle);
     let error = bed.runtime.block_on(other).unwrap_err();
     assert!(error.to_string().contains("format 9"), "{error}");
 }
@@ -444,7 +445,8 @@ fn users_of_etcd_are_used() {
     append(&mut journal, &mut writer, b"two");
     for (password, prefix) in [("wrong", "/switchyard"), ("hush", "/other")] {
         let handle = bed.runtime.handle().clone();
-        let error = bed.runtime.block_on(Cluster::join(with(password, prefix), "", "1", handle)).unwrap_err();
+        let error =
+            bed.runtime.block_on(Cluster::join(with(password, prefix), "", VERSION, handle)).unwrap_err();
         assert!(!error.to_string().contains(password), "{error}");
     }
 }
@@ -486,7 +488,7 @@ fn etcd_is_spoken_to_over_tls_with_a_client_certificate() {
     let mut writer = journal.claim(NodeId(1)).unwrap();
     assert_eq!(append(&mut journal, &mut writer, b"one"), Seq(9), "the log begins after the tables");
     let handle = bed.runtime.handle().clone();
-    let error = bed.runtime.block_on(Cluster::join(with(None, None), "", "1", handle)).unwrap_err();
+    let error = bed.runtime.block_on(Cluster::join(with(None, None), "", VERSION, handle)).unwrap_err();
     assert!(error.to_string().contains("etcd at https://127.0.0.1"), "{error}");
     assert!(bed.folder.path().exists());
 }
@@ -541,4 +543,101 @@ fn both_nodes_have_the_same_copy_of_the_log() {
         found
     });
     assert_eq!(found[0], found[1]);
+}
+
+fn until(bed: &Bed, what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        bed.runtime.block_on(tokio::time::sleep(Duration::from_millis(20)));
+    }
+}
+
+#[test]
+fn the_leader_writes_what_all_known_nodes_read() {
+    let bed = bed(1);
+    let join = |name: &str, oldest, newest| {
+        let formats = RecordFormats { oldest, newest };
+        let options = options(name, bed.servers.endpoints());
+        let joined = Cluster::join(options, "", ("2", formats), bed.runtime.handle().clone());
+        bed.runtime.block_on(joined).unwrap()
+    };
+    let a = join("a", 1, 3);
+    let mut leading = a.journal(Seq(0));
+    let mut writer = leading.claim(NodeId(1)).unwrap();
+    assert_eq!(leading.payload_format(), Some(3));
+    let b = join("b", 1, 2);
+    until(&bed, "b is known", || leading.payload_format() == Some(2));
+    // A node of a version that did not say what it reads; it is not alive.
+    let older = "{\"role\":\"follower\",\"address\":\"\",\"version\":\"1\",\"applied\":0,\"renewal\":1}";
+    bed.servers.control(&["put", "/switchyard/node/c", older]).unwrap();
+    until(&bed, "c is known", || leading.payload_format() == Some(1));
+    until(&bed, "b knows it, too", || b.status().format == 1);
+    let formats: Vec<_> = a.status().nodes.iter().map(|node| node.formats.newest).collect();
+    assert_eq!(formats, [3, 2, 1]);
+    assert!(a.remove_node("c").unwrap());
+    assert_eq!(leading.payload_format(), Some(2));
+    append(&mut leading, &mut writer, b"one");
+}
+
+#[test]
+fn a_node_that_cannot_read_the_log_says_so_and_is_not_waited_for() {
+    let bed = bed(1);
+    let small = |node| ClusterOptions { slots: 16, ..options(node, bed.servers.endpoints()) };
+    let a = bed.join_with(small("a"));
+    let mut leading = a.journal(Seq(0));
+    let mut writer = leading.claim(NodeId(1)).unwrap();
+    let b = bed.join_with(small("b"));
+    b.set_shared(1, None);
+    let said = |what: Option<&str>| {
+        until(&bed, "b has said it", || {
+            let nodes = a.status().nodes;
+            nodes.iter().any(|node| node.name == "b" && node.lacks.as_deref() == what)
+        });
+    };
+    said(None);
+    b.set_unreadable(Some("the records from 2 on".to_owned()));
+    assert_eq!(b.lacks().as_deref(), Some("the records from 2 on"));
+    said(Some("the records from 2 on"));
+    // More than the ring has: the leader would wait for a node that follows.
+    for _ in 0..40 {
+        append(&mut leading, &mut writer, b"one");
+    }
+    assert!(a.status().degraded);
+    b.set_unreadable(None);
+    said(None);
+}
+
+#[test]
+fn a_record_in_an_encoding_of_a_newer_version_is_no_damage() {
+    let bed = bed(1);
+    let (_cluster, mut journal) = bed.node("a");
+    let mut writer = journal.claim(NodeId(1)).unwrap();
+    append(&mut journal, &mut writer, b"one");
+    let endpoint = bed.servers.endpoints().remove(0);
+    let put = format!(
+        "printf '\\007\\002\\000\\000\\000xy' | etcdctl --endpoints {endpoint} put /switchyard/ring/0002"
+    );
+    let mut shell = std::process::Command::new("sh");
+    assert!(shell.env("ETCDCTL_API", "3").args(["-c", &put]).status().unwrap().success());
+    // What is before it is read.
+    let tail = journal.follow(Seq(1), MUCH).unwrap();
+    assert_eq!(tail.records.len(), 1);
+    let error = journal.follow(Seq(2), MUCH).unwrap_err();
+    assert!(matches!(error, JournalError::UnknownContent { .. }), "{error}");
+    assert!(error.to_string().contains("the unknown encoding 7"), "{error}");
+}
+
+#[test]
+fn a_log_that_begins_after_an_appliance_s_records_has_none_of_them() {
+    let bed = bed(1);
+    let a = bed.join_with(options("a", bed.servers.endpoints()));
+    let mut leading = a.journal(Seq(20));
+    let mut writer = leading.claim(NodeId(1)).unwrap();
+    assert_eq!(append(&mut leading, &mut writer, b"one"), Seq(22));
+    let (_b, mut following) = bed.node("b");
+    // Fewer than the ring has slots, and yet they are not there.
+    let behind = following.follow(Seq(1), MUCH).unwrap_err();
+    assert!(matches!(behind, JournalError::Behind { oldest: Seq(21) }), "{behind}");
+    assert_eq!(payloads(&mut following, Seq(21)), [b"one".to_vec()]);
 }

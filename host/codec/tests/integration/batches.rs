@@ -1,7 +1,7 @@
 //! Whole batches round-trip, have the same octets on every machine, and no octets make the decoder panic.
 
 use crate::generators::{definition, dlr_state, ended, handed, message, peer_id, progress};
-use codec::{decode_batch, encode_batch};
+use codec::{BatchFormat, decode_batch, encode_batch};
 use model::{
     Balance, Batch, ContentErasure, Dlr, IdempotencyKey, IdempotencyKeyRecord, JournalEntry, JournalPart,
     LedgerChange, LedgerOperation, MessageId, Notice, NoticeKind, NumberRow, NumberState, OperationRecord,
@@ -361,10 +361,20 @@ fn an_empty_batch_has_a_head() {
 fn sections_that_are_unknown_or_out_of_order_are_refused() {
     let mut octets = encode(&Batch { settled: Some(7), ..Batch::default() });
     let refusal = |octets: &[u8]| decode_batch(octets).unwrap_err().what;
-    assert_eq!(refusal(&octets[21..]), "a section in the wrong place");
+    assert_eq!(refusal(&octets[21..]), "unknown batch format");
+    assert_eq!(refusal(&[&octets[..21], &octets[..21]].concat()), "a section in the wrong place");
     assert_eq!(refusal(&[&octets[..], &octets[21..]].concat()), "a section in the wrong place");
     octets[21] = 32;
     assert_eq!(refusal(&octets), "unknown section");
+}
+
+#[test]
+fn the_first_octet_is_the_format_and_a_newer_one_is_refused() {
+    let mut octets = encode(&Batch::default());
+    assert_eq!(octets[0], BatchFormat::NEWEST.number());
+    octets[0] = BatchFormat::NEWEST.number() + 1;
+    let refused = decode_batch(&octets).unwrap_err();
+    assert_eq!((refused.what, refused.offset), ("unknown batch format", 0));
 }
 
 /// The octets of a batch never change: journals and other machines have them. `batches.hex` has batches as they are

@@ -49,6 +49,7 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
                 ("Leader", html! { (cluster.leader.as_deref().unwrap_or("—")) }),
                 ("Term", html! { (count(cluster.term)) }),
                 ("Records of the log", html! { (count(cluster.head)) }),
+                ("Record format", html! { (cluster.format) }),
                 ("Older records", html! {
                     @if cluster.degraded { (state_badge("uncertain")) " on this disk only: no other node keeps up" }
                     @else { "on more than one disk" }

@@ -163,3 +163,25 @@ fn a_leader_that_dies_finds_in_the_ring_what_its_tables_lack() {
     let again = lead(follower(&path, &log).unwrap(), &log, 1);
     assert!(names.iter().eq(again.directory(&[]).unwrap().iter()));
 }
+
+#[test]
+fn a_record_of_a_newer_version_stops_a_follower_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = ReplicatedLog::new(10);
+    let mut follower = follower(&folder.path().join("follower.redb"), &log).unwrap();
+    let mut journal = log.journal(NodeId(1));
+    let mut writer = journal.claim(NodeId(1)).unwrap();
+    let newer = [codec::BatchFormat::NEWEST.number() + 1, 0, 0, 0, 0];
+    let mut batch = Vec::new();
+    codec::encode_batch(&mut batch, &model::Batch::default());
+    for payload in [&batch[..], &newer, &batch] {
+        journal.append(&mut writer, payload).unwrap();
+    }
+    let records = journal.read(Seq(1), 1 << 20, Duration::ZERO).unwrap();
+    for from in [0, 2] {
+        let error = follower.apply(&records[from..]).unwrap_err();
+        assert!(matches!(error, StoreError::JournalRecord { seq: Seq(3), .. }), "{error}");
+        assert_eq!(follower.applied(), Seq(2), "what is before it is applied");
+    }
+    assert_eq!(follower.checkpoint().unwrap(), Seq(2));
+}

@@ -353,6 +353,7 @@ fn a_cluster_that_one_failure_would_stop_needs_attention() {
         alive,
         address: String::new(),
         version: String::new(),
+        formats: api::RecordFormats { oldest: 1, newest: 1 },
         durable: 1,
         lacks: None,
     };
@@ -380,6 +381,7 @@ fn a_cluster_that_one_failure_would_stop_needs_attention() {
             term: 1,
             head: 1,
             slots: 4096,
+            format: 1,
             degraded,
             nodes,
             etcd,

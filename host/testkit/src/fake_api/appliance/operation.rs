@@ -10,7 +10,7 @@ use api::{
     EtcdMemberView, EventSinkView, HistoryEventKind, HistoryEventView, HistoryRange, HistorySampleView,
     HlrQuestions, HookTrafficView, LatencyView, LinkBlocker, LinkPhase, LinkRole, LinkView,
     MetricsHistoryView, MetricsSampleView, PartitionView, PeerCallbacksView, PeerFiguresView, PeerTestView,
-    PluginPeerView, PumpState, QueueView, RecentMetricsView, RefusalCountView, RefusalsView, RefusedAttempts,
+    PluginPeerView, PumpState, QueueView, RecentMetricsView, RecordFormats, RefusalCountView, RefusalsView, RefusedAttempts,
     RefusedSubmissionView, RemainingMessagesView, SpanView, StatisticsCountsView, StatisticsView,
     StatusTotals, StatusView, SubmitterTrafficView, TestStepKind, TestStepView, TrafficCounts,
     TrafficFlowView, TrafficMapView, TrafficView,
@@ -321,6 +321,7 @@ pub(super) fn cluster() -> ClusterView {
         alive,
         address: format!("https://{name}.example:8443"),
         version: "0.2.0".to_owned(),
+        formats: RecordFormats { oldest: 1, newest: 1 },
         durable,
         lacks: None,
     };
@@ -347,6 +348,7 @@ pub(super) fn cluster() -> ClusterView {
         term: 7,
         head: 2_000_381,
         slots: 4096,
+        format: 1,
         degraded: false,
         nodes: vec![
             node("a", ClusterRole::Leader, true, 2_000_200),
