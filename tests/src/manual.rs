@@ -1,8 +1,8 @@
 //! Runs the commands of a page of the manual.
 //!
 //! Blocks marked `sh` are run. Other marks: `sh build` was done by the test before, `sh machine` is run
-//! in the appliance image by `cargo xtask image --test`, `sh cluster` on three machines in network namespaces, and `sh elsewhere` cannot
-//! be run by a test.
+//! in the appliance image by `cargo xtask image --test`, `sh cluster` on three machines in network namespaces, `sh certificates` before
+//! those of a cluster with TLS, and `sh elsewhere` cannot be run by a test.
 
 use crate::{Fixture, TIMEOUT};
 use anyhow::{Context, Result, bail};

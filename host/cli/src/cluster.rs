@@ -18,6 +18,8 @@ service manager starts this one again as a node that follows.
 Examples:
   switchyard cluster etcd --this w --machine a=192.0.2.1 --machine b=192.0.2.2 --machine w=192.0.2.3
   switchyard cluster join --this b --machine a=192.0.2.1 --machine b=192.0.2.2 --machine w=192.0.2.3
+  switchyard cluster join --this b --machine a=192.0.2.1 --machine b=192.0.2.2 --machine w=192.0.2.3 \\
+    --ca /etc/etcd/ca.pem --certificate /etc/etcd/machine.pem --key /etc/etcd/machine.key
   switchyard cluster status
   switchyard cluster hand-over
   switchyard cluster remove b"

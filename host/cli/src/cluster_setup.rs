@@ -2,6 +2,7 @@
 
 use clap::Args;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 /// A machine, by its name.
 type Machine = (String, IpAddr);
@@ -15,6 +16,46 @@ pub(crate) struct Machines {
     /// A machine with a member of etcd, as `NAME=IP-ADDRESS`; once for each of them. Three are the least that one may die of.
     #[arg(long = "machine", value_name = "NAME=ADDRESS", required = true, value_parser = machine)]
     machines: Vec<Machine>,
+    #[command(flatten)]
+    tls: TlsFiles,
+}
+
+/// The files of TLS between the members of etcd, and between them and the nodes; none of them: no TLS.
+#[derive(Debug, Args)]
+struct TlsFiles {
+    /// The certificate authority of all machines, PEM. With `--certificate` and `--key`: etcd speaks TLS, and only with machines that
+    /// have a certificate of this authority.
+    #[arg(long, value_name = "FILE", requires_all = ["certificate", "key"], value_parser = file)]
+    ca: Option<PathBuf>,
+    /// The certificate of this machine for its address, as a server and as a client, PEM.
+    #[arg(long, value_name = "FILE", requires_all = ["ca", "key"], value_parser = file)]
+    certificate: Option<PathBuf>,
+    /// The private key of the certificate, PEM. Both etcd and switchyard must be able to read it.
+    #[arg(long, value_name = "FILE", requires_all = ["ca", "certificate"], value_parser = file)]
+    key: Option<PathBuf>,
+}
+
+impl TlsFiles {
+    /// Authority, certificate and key; `None` without TLS.
+    fn all(&self) -> Option<[String; 3]> {
+        let files = [self.ca.as_ref()?, self.certificate.as_ref()?, self.key.as_ref()?];
+        Some(files.map(|path| path.display().to_string()))
+    }
+
+    const fn scheme(&self) -> &'static str {
+        if self.ca.is_some() { "https" } else { "http" }
+    }
+}
+
+/// A path that is the same for etcd, which runs in another folder, and needs no quoting in either file.
+fn file(text: &str) -> Result<PathBuf, String> {
+    if !text.starts_with('/') {
+        return Err("name it from the root, like /etc/etcd/machine.pem".to_owned());
+    }
+    if text.contains(['"', '\\', '$', '`']) || text.contains(char::is_control) {
+        return Err("the name has a character that the files of settings cannot have".to_owned());
+    }
+    Ok(text.into())
 }
 
 fn machine(text: &str) -> Result<Machine, String> {
@@ -64,22 +105,35 @@ impl Machines {
     /// If the machines make no cluster.
     pub(crate) fn etcd_settings(&self) -> Result<String, String> {
         let own = host(self.this_first()?.0);
+        let scheme = self.tls.scheme();
         let members: Vec<_> = self
             .machines
             .iter()
-            .map(|(name, address)| format!("{name}=http://{}:2380", host(*address)))
+            .map(|(name, address)| format!("{name}={scheme}://{}:2380", host(*address)))
             .collect();
-        let settings = [
+        let mut settings = vec![
             ("NAME", self.this.clone()),
-            ("LISTEN_PEER_URLS", format!("http://{own}:2380")),
-            ("INITIAL_ADVERTISE_PEER_URLS", format!("http://{own}:2380")),
-            ("LISTEN_CLIENT_URLS", format!("http://{own}:2379")),
-            ("ADVERTISE_CLIENT_URLS", format!("http://{own}:2379")),
+            ("LISTEN_PEER_URLS", format!("{scheme}://{own}:2380")),
+            ("INITIAL_ADVERTISE_PEER_URLS", format!("{scheme}://{own}:2380")),
+            ("LISTEN_CLIENT_URLS", format!("{scheme}://{own}:2379")),
+            ("ADVERTISE_CLIENT_URLS", format!("{scheme}://{own}:2379")),
             ("INITIAL_CLUSTER", members.join(",")),
             ("INITIAL_CLUSTER_TOKEN", "switchyard".to_owned()),
             ("PRE_VOTE", "true".to_owned()),
             ("EXPERIMENTAL_INITIAL_CORRUPT_CHECK", "true".to_owned()),
         ];
+        if let Some([ca, certificate, key]) = self.tls.all() {
+            settings.extend([
+                ("CERT_FILE", certificate.clone()),
+                ("KEY_FILE", key.clone()),
+                ("TRUSTED_CA_FILE", ca.clone()),
+                ("CLIENT_CERT_AUTH", "true".to_owned()),
+                ("PEER_CERT_FILE", certificate),
+                ("PEER_KEY_FILE", key),
+                ("PEER_TRUSTED_CA_FILE", ca),
+                ("PEER_CLIENT_CERT_AUTH", "true".to_owned()),
+            ]);
+        }
         let lines = settings.into_iter().map(|(name, value)| format!("ETCD_{name}=\"{value}\"\n"));
         Ok(lines.collect())
     }
@@ -90,10 +144,14 @@ impl Machines {
     /// If the machines make no cluster.
     pub(crate) fn section(&self) -> Result<String, String> {
         let (own, order) = self.this_first()?;
+        let scheme = self.tls.scheme();
         let endpoints: Vec<_> =
-            order.iter().map(|(_, address)| format!("\"http://{}:2379\"", host(*address))).collect();
+            order.iter().map(|(_, address)| format!("\"{scheme}://{}:2379\"", host(*address))).collect();
+        let tls = self.tls.all().map_or_else(String::new, |[ca, certificate, key]| {
+            format!("ca = \"{ca}\"\ncertificate = \"{certificate}\"\nkey = \"{key}\"\n")
+        });
         Ok(format!(
-            "\n[cluster]\nnode = \"{}\"\nendpoints = [{}]\naddress = \"https://{own}:8443\"\nlisten = \"{own}:7733\"\n",
+            "\n[cluster]\nnode = \"{}\"\nendpoints = [{}]\naddress = \"https://{own}:8443\"\nlisten = \"{own}:7733\"\n{tls}",
             self.this,
             endpoints.join(", "),
             own = host(own)
@@ -106,7 +164,33 @@ mod tests {
     use super::*;
 
     fn machines(this: &str, all: &[&str]) -> Machines {
-        Machines { this: this.to_owned(), machines: all.iter().map(|one| machine(one).unwrap()).collect() }
+        let machines = all.iter().map(|one| machine(one).unwrap()).collect();
+        Machines { this: this.to_owned(), machines, tls: TlsFiles { ca: None, certificate: None, key: None } }
+    }
+
+    #[test]
+    fn with_certificates_everything_speaks_tls() {
+        let mut b = machines("b", &["a=192.0.2.1", "b=192.0.2.2", "w=192.0.2.3"]);
+        let [ca, certificate, key] = ["/etc/ca.pem", "/etc/b.pem", "/etc/b.key"].map(|path| file(path).ok());
+        b.tls = TlsFiles { ca, certificate, key };
+        let (settings, section) = (b.etcd_settings().unwrap(), b.section().unwrap());
+        assert!(!settings.contains("http://"), "{settings}");
+        for part in ["", "PEER_"] {
+            for line in [
+                "CERT_FILE=\"/etc/b.pem\"",
+                "KEY_FILE=\"/etc/b.key\"",
+                "TRUSTED_CA_FILE=\"/etc/ca.pem\"",
+                "CLIENT_CERT_AUTH=\"true\"",
+            ] {
+                assert!(settings.contains(&format!("\nETCD_{part}{line}\n")), "{part}{line}: {settings}");
+            }
+        }
+        let end = "ca = \"/etc/ca.pem\"\ncertificate = \"/etc/b.pem\"\nkey = \"/etc/b.key\"\n";
+        assert!(section.contains("\"https://192.0.2.2:2379\"") && section.ends_with(end), "{section}");
+        assert!(!section.contains("\"http://"), "{section}");
+        for wrong in ["ca.pem", "/etc/\"ca\".pem", "/etc/$ca", "/etc/ca\n"] {
+            assert!(file(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 const PAGE: &str = "docs/guide/cluster.md";
+const MARKS: [&str; 2] = ["sh certificates", "sh cluster"];
 /// What stands for the service manager, the package manager and root on a machine.
 const SHIMS: [(&str, &str); 4] = [
     ("sudo", "exec \"$@\""),
@@ -82,6 +83,38 @@ fn write_program(path: &Path, text: &str) -> Result<()> {
 
 #[test]
 fn three_machines_become_a_cluster_as_the_manual_says() -> Result<()> {
+    become_a_cluster(false)
+}
+
+#[test]
+fn three_machines_become_a_cluster_with_tls_as_the_manual_says() -> Result<()> {
+    become_a_cluster(true)
+}
+
+/// Makes the certificates of the page in this folder, and copies them to the machines. Returns the options of the page.
+fn certificates(folder: &Path) -> Result<String> {
+    let page = ManualPage::read(PAGE, &MARKS)?;
+    let made = folder.join("certificates");
+    std::fs::create_dir_all(&made)?;
+    let block = page.blocks.iter().find(|block| block.mark == "sh certificates").context("no block")?;
+    let output = Command::new("bash")
+        .args(["-eu", "-o", "pipefail", "-c", &block.script])
+        .current_dir(&made)
+        .output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for machine in ["a", "b", "w"] {
+        let etc = folder.join(machine).join("etc/etcd");
+        std::fs::create_dir_all(&etc)?;
+        for (from, to) in [("ca.pem", "ca.pem"), (machine, "machine.pem"), (machine, "machine.key")] {
+            let ending = Path::new(to).extension().unwrap_or_default();
+            std::fs::copy(made.join(from).with_extension(ending), etc.join(to))?;
+        }
+    }
+    let options = page.spans.into_iter().find(|span| span.starts_with("--ca "));
+    options.context("the page has no options for TLS")
+}
+
+fn become_a_cluster(tls: bool) -> Result<()> {
     let fixture = Fixture::new()?;
     let folder = fixture.folder().join("machines");
     let programs = folder.join("programs");
@@ -105,12 +138,15 @@ fn three_machines_become_a_cluster_as_the_manual_says() -> Result<()> {
         std::fs::write(etc.join("switchyard/switchyard.toml"), paths.read(&shipped))?;
         std::fs::copy(package.join("routes.toml"), etc.join("switchyard/routes.toml"))?;
     }
-    let page = ManualPage::read(PAGE, &["sh cluster"])?;
+    let options = if tls { certificates(&folder)? } else { String::new() };
+    let mut page = ManualPage::read(PAGE, &MARKS)?;
+    page.blocks.retain(|block| block.mark == "sh cluster");
     ensure!(page.blocks.len() >= 5, "the page has {} blocks", page.blocks.len());
     for (number, block) in page.blocks.iter().enumerate() {
         for machine in machines(block)? {
             let name = format!("block-{number}.{machine}");
-            std::fs::write(folder.join(&name), &block.script)?;
+            let script = block.script.replace(" --this", &format!(" {options} --this"));
+            std::fs::write(folder.join(&name), script)?;
             // The last line is the last to come true.
             if let Some(line) = block.printed.lines().last() {
                 let words = line.split('…').next().unwrap_or_default().trim_end();
@@ -136,6 +172,12 @@ fn three_machines_become_a_cluster_as_the_manual_says() -> Result<()> {
         "in network namespaces, which need root or user namespaces: {words}\n{}",
         logs(&folder)
     );
+    for (machine, file) in [("w", "default/etcd"), ("a", "default/etcd"), ("a", "switchyard/switchyard.toml")]
+    {
+        let settings = std::fs::read_to_string(folder.join(machine).join("etc").join(file))?;
+        ensure!(settings.contains("\"https://192.0.2.1:2379") == (tls && machine == "a"), "{settings}");
+        ensure!(settings.contains("http://192.0.2.") != tls, "{settings}");
+    }
     let mut printed: Vec<&str> = words.split("=== block-").skip(1).collect();
     for (number, block) in page.blocks.iter().enumerate() {
         let machines = machines(block)?;

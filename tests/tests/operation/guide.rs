@@ -9,7 +9,8 @@ use std::process::Command;
 const README: &str = "README.md";
 const FOLDERS: [&str; 2] = ["docs/tutorial", "docs/guide"];
 /// The marks of command blocks.
-pub(crate) const MARKS: [&str; 5] = ["sh", "sh build", "sh cluster", "sh elsewhere", "sh machine"];
+pub(crate) const MARKS: [&str; 6] =
+    ["sh", "sh build", "sh certificates", "sh cluster", "sh elsewhere", "sh machine"];
 
 /// The pages of the tutorial walk, in order.
 pub(crate) const TUTORIAL: [&str; 5] = [

@@ -10,7 +10,8 @@ use std::path::Path;
 use testkit::manual_page::{CommandBlock, ManualPage, missing_line};
 
 pub(super) const PAGE: &str = "docs/guide/appliance-image.md";
-pub(super) const MARKS: [&str; 5] = ["sh", "sh build", "sh cluster", "sh elsewhere", "sh machine"];
+pub(super) const MARKS: [&str; 6] =
+    ["sh", "sh build", "sh certificates", "sh cluster", "sh elsewhere", "sh machine"];
 /// Where the page's commands expect and leave files.
 const UPDATE: &str = "/var/tmp/switchyard.raucb";
 const BACKUP: &str = "/var/tmp/backup.tar";
