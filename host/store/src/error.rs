@@ -112,7 +112,7 @@ pub enum StoreError {
     /// The file has messages of its own, and the cluster has a log already.
     #[error(
         "{path} has records of its own, and the cluster has other ones: a node joins a running cluster with an empty data \
-         directory"
+         directory. A restored backup founds a cluster: name a new prefix in [cluster]"
     )]
     HasOwnRecords {
         /// The file.

@@ -4,6 +4,7 @@
 //! and other files are copied into a folder of the data directory and checksummed. Finally the copies are sent. A slow
 //! reader therefore delays the copies only, and the data matches the manifest.
 
+use crate::cluster_sinks::LOG_COPY_FOLDER;
 use crate::manifest::{self, COPY_PREFIX, Manifest, Member};
 use crate::restore::STORE;
 use crate::text_encryption::KEY_FILE;
@@ -87,10 +88,12 @@ impl Backups {
             if kind.is_dir() {
                 // Compiled plugins are rebuilt from their components. The snapshot of the store needs no journal.
                 let is_journal = path == store::journal_path(&self.data.join(STORE));
-                // A node of a cluster is one machine, and its copies of files are in their places too.
+                // A node of a cluster is one machine, and its copies of files are in their places too. The copy of the log is for sinks,
+                // whose positions are in etcd.
                 // So is the history of the metrics, which changes all the time.
                 let is_node = path == self.data.join("node")
                     || path == self.data.join("fetched")
+                    || path == self.data.join(LOG_COPY_FOLDER)
                     || path == self.data.join(METRICS_FOLDER);
                 if !(name.starts_with(COPY_PREFIX)
                     || name == "artefacts"

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The folder with the copy of the log in the data directory.
-const FOLDER: &str = "cluster-log";
+pub(crate) const LOG_COPY_FOLDER: &str = "cluster-log";
 /// How often a node that follows looks how far the readers of the leader are.
 const POLL: Duration = Duration::from_secs(1);
 
@@ -56,7 +56,7 @@ impl ClusterSinks {
     /// Those that are configured; `None` if there are none. Then this node needs no copy of the log.
     pub(crate) fn of(config: &Config, cluster: &Arc<Cluster>) -> Result<Option<Self>> {
         let data = &config.appliance.data;
-        let folder = data.join(FOLDER);
+        let folder = data.join(LOG_COPY_FOLDER);
         if config.event_sinks.is_empty() && config.cdrs.is_empty() {
             match std::fs::remove_dir_all(&folder) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -35,7 +35,12 @@ impl Bed {
     }
 
     pub(crate) fn node_without_router(&self, name: &str, keys: &str) -> Result<TestDaemonConfig> {
-        let folder = self.fixture.folder().join(name);
+        self.node_in(name, name, keys)
+    }
+
+    /// A node without a router, with its files in this folder.
+    pub(crate) fn node_in(&self, folder: &str, name: &str, keys: &str) -> Result<TestDaemonConfig> {
+        let folder = self.fixture.folder().join(folder);
         let mut config = TestDaemonConfig::new(self.fixture.binary(), &folder)?;
         config.ports(self.smpp, free_port()?).archive("none");
         config.account("acme", "window = 1000");

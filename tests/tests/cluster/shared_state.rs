@@ -15,7 +15,7 @@ fn large_table() -> Vec<u8> {
 }
 
 /// The count that the router of a message saw.
-fn counted(leader: &TestDaemon) -> Result<u64> {
+pub(crate) fn counted(leader: &TestDaemon) -> Result<u64> {
     let mut esme = Probe::bind(leader.smpp(), "acme", PASSWORD, "861", false)?;
     let id = esme.submit(7)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
     let trace = leader.get(&format!("/v1/messages/{id}"))?;
