@@ -15,7 +15,8 @@ use ports::link::{
     dial,
 };
 use ports::{
-    EventSink, LinkRegistry, LoginLimiter, PassedConnection, PasswordVerifier, Routing, Socket, clock,
+    ConnectionLimitReached, EventSink, LinkRegistry, LoginLimiter, PassedConnection, PasswordVerifier,
+    Routing, Socket, clock,
 };
 use smgp::Smgp;
 use sp_session::SpProtocol as _;
@@ -200,7 +201,7 @@ impl Links {
         let named = listeners.get(&connection.listener).filter(serves);
         let listener = named.or_else(|| listeners.values().find(serves));
         let listener = listener.ok_or("no listener for its protocol is open")?;
-        listener.take_passed(socket, connection).map_err(|limit| limit.reason())
+        listener.take_passed(socket, connection).map_err(ConnectionLimitReached::reason)
     }
 
     /// Closes a listener and unbinds its connections. Returns whether there was one.

@@ -292,10 +292,7 @@ impl LinkProtocol for SmppLink {
     }
 
     fn first_request(octets: &[u8]) -> FirstRequest {
-        let (header, body) = match octets.split_at_checked(HEADER) {
-            Some((header, body)) => (header, body),
-            None => return FirstRequest::Incomplete,
-        };
+        let Some((header, body)) = octets.split_at_checked(HEADER) else { return FirstRequest::Incomplete };
         if !matches!(header[4..8], [0, 0, 0, 1 | 2 | 9]) {
             return FirstRequest::Other;
         }

@@ -17,6 +17,7 @@ use tokio::runtime::Runtime;
 fn join_newer(bed: &Bed, runtime: &Runtime) -> Result<Arc<Cluster>> {
     let options = ClusterOptions {
         node: "newer".to_owned(),
+        partition: 0,
         endpoints: bed.servers.endpoints(),
         prefix: "/switchyard".to_owned(),
         address: None,

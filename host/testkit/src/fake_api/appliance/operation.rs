@@ -10,10 +10,10 @@ use api::{
     EtcdMemberView, EventSinkView, HistoryEventKind, HistoryEventView, HistoryRange, HistorySampleView,
     HlrQuestions, HookTrafficView, LatencyView, LinkBlocker, LinkPhase, LinkRole, LinkView,
     MetricsHistoryView, MetricsSampleView, PartitionView, PeerCallbacksView, PeerFiguresView, PeerTestView,
-    PluginPeerView, PumpState, QueueView, RecentMetricsView, RecordFormats, RefusalCountView, RefusalsView, RefusedAttempts,
-    RefusedSubmissionView, RemainingMessagesView, SpanView, StatisticsCountsView, StatisticsView,
-    StatusTotals, StatusView, SubmitterTrafficView, TestStepKind, TestStepView, TrafficCounts,
-    TrafficFlowView, TrafficMapView, TrafficView,
+    PluginPeerView, PumpState, QueueView, RecentMetricsView, RecordFormats, RefusalCountView, RefusalsView,
+    RefusedAttempts, RefusedSubmissionView, RemainingMessagesView, SpanView, StatisticsCountsView,
+    StatisticsView, StatusTotals, StatusView, SubmitterTrafficView, TestStepKind, TestStepView,
+    TrafficCounts, TrafficFlowView, TrafficMapView, TrafficView,
 };
 use axum::Json;
 use axum::extract::{Path, Query};
