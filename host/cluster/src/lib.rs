@@ -16,6 +16,7 @@ mod nodes;
 mod options;
 mod proto;
 mod ring;
+mod shared_content;
 mod shared_state;
 mod suspicion;
 
@@ -26,7 +27,8 @@ pub use etcd_journal::{EtcdJournal, FollowedTail};
 pub use log_copy::LogCopy;
 pub use nodes::Exchange;
 pub use options::{ClusterOptions, DegradedPolicy};
-pub use shared_state::{SeenElsewhere, SharedChanges, SharedContent, SharedFile, SharedScope};
+pub use shared_content::{SharedContent, SharedFile};
+pub use shared_state::{SeenElsewhere, SharedChanges, SharedScope};
 pub use suspicion::Suspicion;
 
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `PREFIX/shared/name/NAME` | 1 octet `V` and the value, LZ4 with its length before it; or `F` and a file, JSON; or `D`: removed |
+//! | `PREFIX/shared/name/NAME` | see `shared_content` |
 //! | `PREFIX/shared/offer/SHA256` | the length of a file that the others are to fetch, in decimal |
 //! | `PREFIX/changed` | empty; written with each change, so that a reader need not look at all names |
 //!
@@ -17,37 +17,16 @@ use crate::proto::{
     COMPARE_CREATE, COMPARE_MOD, COMPARE_VALUE, Compare, DeleteRangeRequest, KeyValue, PutRequest,
     RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse, compare,
 };
+use crate::shared_content::{MAX_VALUE, REMOVED, SharedContent, SharedFile, decode, encode};
 use crate::{ClusterError, Exchange};
 use prost::Message;
-use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// The longest encoded value: etcd takes requests of 1.5 MiB.
-const MAX_VALUE: usize = 1 << 20;
 /// Changes in one transaction, and their octets: etcd takes 128 operations.
 const CHANGES_AT_ONCE: usize = 100;
 /// Keys in one answer.
 const KEYS_AT_ONCE: i64 = 200;
-
-const VALUE: u8 = b'V';
-const FILE: u8 = b'F';
-const REMOVED: u8 = b'D';
-
-/// A file that the nodes fetch from each other.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct SharedFile {
-    /// Its SHA-256 digest in hexadecimal.
-    pub sha256: String,
-    /// Its length.
-    pub octets: u64,
-}
-
-impl SharedFile {
-    fn is_valid(&self) -> bool {
-        self.sha256.len() == 64 && self.sha256.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
-    }
-}
 
 /// Whose shared state it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,17 +35,6 @@ pub enum SharedScope {
     Partition,
     /// What all partitions share. It is that of partition 0.
     Cluster,
-}
-
-/// What a name stands for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SharedContent {
-    /// These octets.
-    Value(Vec<u8>),
-    /// A file.
-    File(SharedFile),
-    /// Nothing any more.
-    Removed,
 }
 
 /// What has changed in the shared state.
@@ -91,36 +59,12 @@ pub enum SeenElsewhere {
     Alone,
 }
 
-fn encode(name: &str, content: &SharedContent) -> Result<Vec<u8>, ClusterError> {
-    let (kind, rest) = match content {
-        SharedContent::Value(value) => (VALUE, lz4_flex::compress_prepend_size(value)),
-        SharedContent::File(file) => (FILE, serde_json::to_vec(file).unwrap_or_default()),
-        SharedContent::Removed => (REMOVED, Vec::new()),
-    };
-    if rest.len() > MAX_VALUE {
-        return Err(ClusterError::TooLarge { name: name.to_owned(), octets: rest.len(), limit: MAX_VALUE });
-    }
-    let mut encoded = vec![kind];
-    encoded.extend(rest);
-    Ok(encoded)
-}
-
-/// `None`: not ours, or of a newer version.
-fn decode(octets: &[u8]) -> Option<SharedContent> {
-    let (kind, rest) = octets.split_first()?;
-    match *kind {
-        VALUE => {
-            // LZ4 cannot compress better: a longer length would be a trap for the memory.
-            let length = u32::from_le_bytes(rest.get(..4)?.try_into().ok()?) as usize;
-            if length > rest.len().saturating_mul(256) {
-                return None;
-            }
-            lz4_flex::decompress_size_prepended(rest).ok().map(SharedContent::Value)
-        }
-        FILE => serde_json::from_slice(rest).ok().filter(SharedFile::is_valid).map(SharedContent::File),
-        REMOVED if rest.is_empty() => Some(SharedContent::Removed),
-        _ => None,
-    }
+fn encoded(name: &str, content: &SharedContent) -> Result<Vec<u8>, ClusterError> {
+    encode(content).map_err(|octets| ClusterError::TooLarge {
+        name: name.to_owned(),
+        octets,
+        limit: MAX_VALUE,
+    })
 }
 
 impl Cluster {
@@ -198,7 +142,7 @@ impl Cluster {
         let mut puts = Vec::new();
         for (name, content) in changes {
             let key = format!("{}name/{name}", self.keys.shared(SharedScope::Partition)).into_bytes();
-            puts.push(PutRequest { key, value: encode(name, content)? });
+            puts.push(PutRequest { key, value: encoded(name, content)? });
         }
         let mut revision = 0;
         let mut rest = puts.as_slice();
@@ -428,12 +372,6 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-
-    fn file() -> SharedFile {
-        SharedFile { sha256: "0a".repeat(32), octets: 7 }
-    }
 
     #[test]
     fn what_is_too_long_is_refused_by_name() {
@@ -444,30 +382,7 @@ mod tests {
             (state >> 24) as u8
         });
         let value = SharedContent::Value(noise.take(MAX_VALUE + 1).collect());
-        let error = encode("users/ann", &value).unwrap_err();
+        let error = encoded("users/ann", &value).unwrap_err();
         assert!(error.to_string().contains("users/ann"), "{error}");
-    }
-
-    #[test]
-    fn a_file_has_a_digest() {
-        for wrong in ["", "zz", &"0A".repeat(32), "../x"] {
-            let file = SharedFile { sha256: wrong.to_owned(), octets: 7 };
-            let encoded = encode("tables/t", &SharedContent::File(file)).unwrap();
-            assert_eq!(decode(&encoded), None, "{wrong}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn content_decodes_to_itself(value in vec(any::<u8>(), 0..2000)) {
-            for content in [SharedContent::Value(value), SharedContent::File(file()), SharedContent::Removed] {
-                prop_assert_eq!(decode(&encode("n", &content).unwrap()), Some(content));
-            }
-        }
-
-        #[test]
-        fn any_octets_are_content_or_refused(value in vec(any::<u8>(), 0..200)) {
-            let _ = decode(&value);
-        }
     }
 }

@@ -36,6 +36,7 @@ const TARGETS: &[FuzzTarget] = &[
     ("dns_response", "", 1024),
     ("oci_artifact", "seeds-oci", 2048),
     ("resp", "", 4096),
+    ("ring", "", 4096),
     ("nats", "", 4096),
     ("amqp", "", 4096),
     ("tpdu", "seeds-tpdu", 2048),
