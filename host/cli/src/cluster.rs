@@ -19,7 +19,7 @@ Examples:
   switchyard cluster etcd --this w --machine a=192.0.2.1 --machine b=192.0.2.2 --machine w=192.0.2.3
   switchyard cluster join --this b --machine a=192.0.2.1 --machine b=192.0.2.2 --machine w=192.0.2.3
   switchyard cluster join --this b --machine a=192.0.2.1 --machine b=192.0.2.2 --machine w=192.0.2.3 \\
-    --ca /etc/etcd/ca.pem --certificate /etc/etcd/machine.pem --key /etc/etcd/machine.key
+    --etcd-ca /etc/etcd/ca.pem --etcd-certificate /etc/etcd/machine.pem --etcd-key /etc/etcd/machine.key
   switchyard cluster status
   switchyard cluster hand-over
   switchyard cluster remove b"

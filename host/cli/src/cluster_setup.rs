@@ -23,27 +23,27 @@ pub(crate) struct Machines {
 /// The files of TLS between the members of etcd, and between them and the nodes; none of them: no TLS.
 #[derive(Debug, Args)]
 struct TlsFiles {
-    /// The certificate authority of all machines, PEM. With `--certificate` and `--key`: etcd speaks TLS, and only with machines that
-    /// have a certificate of this authority.
-    #[arg(long, value_name = "FILE", requires_all = ["certificate", "key"], value_parser = file)]
-    ca: Option<PathBuf>,
+    /// The certificate authority of all machines, PEM. With `--etcd-certificate` and `--etcd-key`: etcd speaks TLS, and only with
+    /// machines that have a certificate of this authority.
+    #[arg(long, value_name = "FILE", requires_all = ["etcd_certificate", "etcd_key"], value_parser = file)]
+    etcd_ca: Option<PathBuf>,
     /// The certificate of this machine for its address, as a server and as a client, PEM.
-    #[arg(long, value_name = "FILE", requires_all = ["ca", "key"], value_parser = file)]
-    certificate: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", requires_all = ["etcd_ca", "etcd_key"], value_parser = file)]
+    etcd_certificate: Option<PathBuf>,
     /// The private key of the certificate, PEM. Both etcd and switchyard must be able to read it.
-    #[arg(long, value_name = "FILE", requires_all = ["ca", "certificate"], value_parser = file)]
-    key: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", requires_all = ["etcd_ca", "etcd_certificate"], value_parser = file)]
+    etcd_key: Option<PathBuf>,
 }
 
 impl TlsFiles {
     /// Authority, certificate and key; `None` without TLS.
     fn all(&self) -> Option<[String; 3]> {
-        let files = [self.ca.as_ref()?, self.certificate.as_ref()?, self.key.as_ref()?];
+        let files = [self.etcd_ca.as_ref()?, self.etcd_certificate.as_ref()?, self.etcd_key.as_ref()?];
         Some(files.map(|path| path.display().to_string()))
     }
 
     const fn scheme(&self) -> &'static str {
-        if self.ca.is_some() { "https" } else { "http" }
+        if self.etcd_ca.is_some() { "https" } else { "http" }
     }
 }
 
@@ -165,14 +165,19 @@ mod tests {
 
     fn machines(this: &str, all: &[&str]) -> Machines {
         let machines = all.iter().map(|one| machine(one).unwrap()).collect();
-        Machines { this: this.to_owned(), machines, tls: TlsFiles { ca: None, certificate: None, key: None } }
+        Machines {
+            this: this.to_owned(),
+            machines,
+            tls: TlsFiles { etcd_ca: None, etcd_certificate: None, etcd_key: None },
+        }
     }
 
     #[test]
     fn with_certificates_everything_speaks_tls() {
         let mut b = machines("b", &["a=192.0.2.1", "b=192.0.2.2", "w=192.0.2.3"]);
-        let [ca, certificate, key] = ["/etc/ca.pem", "/etc/b.pem", "/etc/b.key"].map(|path| file(path).ok());
-        b.tls = TlsFiles { ca, certificate, key };
+        let [etcd_ca, etcd_certificate, etcd_key] =
+            ["/etc/ca.pem", "/etc/b.pem", "/etc/b.key"].map(|path| file(path).ok());
+        b.tls = TlsFiles { etcd_ca, etcd_certificate, etcd_key };
         let (settings, section) = (b.etcd_settings().unwrap(), b.section().unwrap());
         assert!(!settings.contains("http://"), "{settings}");
         for part in ["", "PEER_"] {

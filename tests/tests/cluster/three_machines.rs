@@ -110,7 +110,7 @@ fn certificates(folder: &Path) -> Result<String> {
             std::fs::copy(made.join(from).with_extension(ending), etc.join(to))?;
         }
     }
-    let options = page.spans.into_iter().find(|span| span.starts_with("--ca "));
+    let options = page.spans.into_iter().find(|span| span.starts_with("--etcd-ca "));
     options.context("the page has no options for TLS")
 }
 

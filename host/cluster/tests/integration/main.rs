@@ -549,7 +549,7 @@ fn until(bed: &Bed, what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
-        bed.runtime.block_on(tokio::time::sleep(Duration::from_millis(20)));
+        bed.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(20)).await });
     }
 }
 
