@@ -173,7 +173,7 @@ mod tests {
         let unlimited = [tenant(""), account("one", 0, of_tenant), account("two", 1, of_tenant)].concat();
         let config = parsed(0, &unlimited).unwrap();
         assert_eq!(config.tenant_tree().branch("north").accounts.len(), 2, "its users see both");
-        let bucket = "[[pace-bucket]]\nname = \"night\"\nrate = 5.0\n";
+        let bucket = "[[pace-bucket]]\nname = \"night\"\namount = 2000\n";
         let in_it = "pace-buckets = [\"night\"]\n";
         let torn = [bucket, &account("one", 0, in_it), &account("two", 1, in_it)].concat();
         let problems = parsed(1, &torn).unwrap_err();
