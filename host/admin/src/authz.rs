@@ -6,7 +6,7 @@ mod streams;
 pub(crate) use scope::{Scope, scope_is_checked_elsewhere};
 
 use crate::authenticator::{AuthError, Authenticator};
-use crate::passed_on::passed_caller;
+use crate::passed_caller::passed_caller;
 use crate::permissions::{self, TenantAccess};
 use crate::problem::{Problem, ProblemKind};
 use crate::request_audit::{operation_name, record_outcome};

@@ -26,6 +26,7 @@ mod openapi;
 mod operation;
 mod overview;
 mod pace_buckets;
+mod passed_caller;
 mod passed_on;
 mod permissions;
 mod plugin_sources;

@@ -2,50 +2,23 @@
 
 use crate::authz;
 use crate::cluster::ClusterLeader;
+use crate::passed_caller::{CALLER, header_of};
 use crate::problem::{Problem, ProblemKind};
 use access::Caller;
-use api::Role;
 use axum::body::to_bytes;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use model::MessageId;
 use ports::{PassedApi, WasPassedOn};
-use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// The caller of a passed-on request, JSON. The node to which it came has authenticated the caller. It counts only in requests
-/// that came over the listener for nodes.
-const CALLER: HeaderName = HeaderName::from_static("passed-caller");
 /// The partition that a request is for, if it is not the one of this leader.
 const PARTITION: HeaderName = HeaderName::from_static("partition");
 /// Octets of a passed-on request's body.
 const BODY_LIMIT: usize = 16 << 20;
-
-#[derive(Serialize, Deserialize)]
-struct PassedCaller {
-    name: Arc<str>,
-    role: Role,
-    account: Option<Arc<str>>,
-    tenant: Option<Arc<str>>,
-    bodies: bool,
-}
-
-/// The caller of a request that another node has passed on.
-pub(crate) fn passed_caller(extensions: &Extensions, headers: &HeaderMap) -> Option<Caller> {
-    extensions.get::<WasPassedOn>()?;
-    let caller: PassedCaller = serde_json::from_slice(headers.get(CALLER)?.as_bytes()).ok()?;
-    let PassedCaller { name, role, account, tenant, bodies } = caller;
-    Some(Caller { name, role, account, tenant, bodies })
-}
-
-fn header_of(caller: &Caller) -> Option<HeaderValue> {
-    let Caller { name, role, account, tenant, bodies } = caller.clone();
-    let octets = serde_json::to_vec(&PassedCaller { name, role, account, tenant, bodies }).ok()?;
-    HeaderValue::from_bytes(&octets).ok()
-}
 
 /// The message that a path is about.
 fn message_of(path: &str) -> Option<MessageId> {
@@ -117,26 +90,6 @@ pub(crate) async fn pass_on(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn caller() -> Caller {
-        Caller {
-            name: "ann@north".into(),
-            role: Role::Account,
-            account: Some("shop \u{e9}".into()),
-            tenant: Some("north".into()),
-            bodies: true,
-        }
-    }
-
-    #[test]
-    fn a_caller_counts_only_if_a_node_has_passed_the_request_on() {
-        let headers: HeaderMap = [(CALLER, header_of(&caller()).unwrap())].into_iter().collect();
-        let mut extensions = Extensions::new();
-        assert_eq!(passed_caller(&extensions, &headers), None, "anybody can send a header");
-        extensions.insert(WasPassedOn);
-        assert_eq!(passed_caller(&extensions, &headers), Some(caller()));
-        assert_eq!(passed_caller(&extensions, &HeaderMap::new()), None);
-    }
 
     #[test]
     fn a_request_names_its_partition_or_its_message() {

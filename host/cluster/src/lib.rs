@@ -17,6 +17,7 @@ mod options;
 mod proto;
 mod ring;
 mod shared_content;
+mod shared_scope;
 mod shared_state;
 mod suspicion;
 
@@ -28,7 +29,8 @@ pub use log_copy::LogCopy;
 pub use nodes::Exchange;
 pub use options::{ClusterOptions, DegradedPolicy};
 pub use shared_content::{SharedContent, SharedFile};
-pub use shared_state::{SeenElsewhere, SharedChanges, SharedScope};
+pub use shared_scope::SharedScope;
+pub use shared_state::{SeenElsewhere, SharedChanges};
 pub use suspicion::Suspicion;
 
 use std::time::Duration;

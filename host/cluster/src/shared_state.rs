@@ -18,7 +18,7 @@ use crate::proto::{
     RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse, compare,
 };
 use crate::shared_content::{MAX_VALUE, REMOVED, SharedContent, SharedFile, decode, encode};
-use crate::{ClusterError, Exchange};
+use crate::{ClusterError, Exchange, SharedScope};
 use prost::Message;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -27,15 +27,6 @@ use std::time::{Duration, Instant};
 const CHANGES_AT_ONCE: usize = 100;
 /// Keys in one answer.
 const KEYS_AT_ONCE: i64 = 200;
-
-/// Whose shared state it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SharedScope {
-    /// That of the node's own partition. Its leader writes it.
-    Partition,
-    /// What all partitions share. It is that of partition 0.
-    Cluster,
-}
 
 /// What has changed in the shared state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
