@@ -588,7 +588,7 @@ fn a_node_that_cannot_read_the_log_says_so_and_is_not_waited_for() {
     let mut leading = a.journal(Seq(0));
     let mut writer = leading.claim(NodeId(1)).unwrap();
     let b = bed.join_with(small("b"));
-    b.set_shared(SharedScope::Cluster, 1, None);
+    b.set_shared(SharedScope::Partition, 1, None);
     let said = |what: Option<&str>| {
         until(&bed, "b has said it", || {
             let nodes = a.status().nodes;
