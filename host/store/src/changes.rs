@@ -3,7 +3,7 @@
 use crate::pending::{Pending, PendingContent};
 use journal::Seq;
 use model::{Batch, MessageId};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
 /// With so many changes, a commit applies them itself: the tables cannot keep up.
@@ -107,6 +107,14 @@ impl Changes {
         self.merged.lock().applied
     }
 
+    /// Merges all committed batches. They count as changes that are not being applied until they are taken.
+    fn merge_committed(&self) -> MutexGuard<'_, Merged> {
+        let mut merged = self.merged.lock();
+        let batches = std::mem::take(&mut self.committed.lock().batches);
+        merged.add(batches);
+        merged
+    }
+
     /// How many waiting and how many finished messages there are more than in the tables. `begin` begins to read the tables, and tells the
     /// last record in them: no change is in both, or in neither.
     ///
@@ -116,9 +124,7 @@ impl Changes {
         &self,
         begin: impl FnOnce() -> Result<(T, Seq), E>,
     ) -> Result<(T, (i64, i64)), E> {
-        let mut merged = self.merged.lock();
-        let batches = std::mem::take(&mut self.committed.lock().batches);
-        merged.add(batches);
+        let merged = self.merge_committed();
         let (tables, applied) = begin()?;
         let (mut waiting, mut finished) = merged.next.count_changes();
         if let Some(current) = merged.current.as_ref().filter(|current| current.last > applied) {
@@ -130,9 +136,7 @@ impl Changes {
 
     /// What is known of these waiting messages without the tables.
     pub(crate) fn contents_of(&self, ids: &[MessageId]) -> Vec<PendingContent> {
-        let mut merged = self.merged.lock();
-        let batches = std::mem::take(&mut self.committed.lock().batches);
-        merged.add(batches);
+        let merged = self.merge_committed();
         let contents = ids.iter().map(|id| match (merged.next.content_of(*id), &merged.current) {
             (PendingContent::AsStored, Some(current)) => current.content_of(*id),
             (content, _) => content,
