@@ -17,8 +17,8 @@ use ports::link::{
 use ports::{FirstRequest, LinkCommand, LoginInterface, Protocol, TlvRules};
 use smpp::message_id::MessageIdForm;
 use smpp::{
-    Bind, CloseReason, CommandId, CommandStatus, InterfaceVersion, Request, Session, SmppClientOptions,
-    SmppOptions, encode_request,
+    Bind, CloseReason, CommandId, CommandStatus, HEADER_LENGTH, Header, InterfaceVersion, Request, Response,
+    Session, SmppClientOptions, SmppOptions, encode_request, encode_response,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,8 +44,6 @@ pub(crate) struct SmppLink {
 /// session uses. Its answer counts as a sign of life and as nothing else.
 const PROBE_SEQUENCE: u32 = 0x7FFF_FFFF;
 
-/// Octets of a PDU's header.
-const HEADER: usize = 16;
 /// Octets of a system_id, with the one that ends it.
 const MAX_SYSTEM_ID: usize = 16;
 
@@ -292,9 +290,11 @@ impl LinkProtocol for SmppLink {
     }
 
     fn first_request(octets: &[u8]) -> FirstRequest {
-        let Some((header, body)) = octets.split_at_checked(HEADER) else { return FirstRequest::Incomplete };
-        if !matches!(header[4..8], [0, 0, 0, 1 | 2 | 9]) {
-            return FirstRequest::Other;
+        let Some(header) = Header::decode(octets) else { return FirstRequest::Incomplete };
+        let body = octets.get(HEADER_LENGTH..).unwrap_or_default();
+        match header.command {
+            CommandId::BIND_RECEIVER | CommandId::BIND_TRANSMITTER | CommandId::BIND_TRANSCEIVER => {}
+            _ => return FirstRequest::Other,
         }
         match body.iter().take(MAX_SYSTEM_ID).position(|octet| *octet == 0) {
             Some(end) => FirstRequest::Login(LoginInterface::Smpp, Bytes::copy_from_slice(&body[..end])),
@@ -304,18 +304,16 @@ impl LinkProtocol for SmppLink {
     }
 
     fn is_accepted(octets: &[u8]) -> Option<bool> {
-        octets.get(8..HEADER).map(|status| status[..4] == [0; 4])
+        Header::decode(octets).map(|header| header.status.is_ok())
     }
 
     fn refuse_for_now(first_request: &[u8]) -> Vec<u8> {
-        let mut answer = vec![0, 0, 0, 16];
-        answer.extend_from_slice(first_request.get(4..8).unwrap_or(&[0; 4]));
-        if let Some(response_bit) = answer.get_mut(4) {
-            *response_bit |= 0x80;
+        let mut answer = BytesMut::new();
+        if let Some(Header { command, sequence, .. }) = Header::decode(first_request) {
+            let status = CommandStatus::RBINDFAIL;
+            encode_response(&mut answer, command.response(), status, sequence, &Response::Empty);
         }
-        answer.extend_from_slice(&CommandStatus::RBINDFAIL.0.to_be_bytes());
-        answer.extend_from_slice(first_request.get(12..HEADER).unwrap_or(&[0; 4]));
-        answer
+        answer.to_vec()
     }
 
     fn probe(&mut self) -> bool {
@@ -419,7 +417,7 @@ mod tests {
     #[test]
     fn the_name_of_a_bind_is_read_before_the_bind_is_complete() {
         let octets = bind(b"acme");
-        let named = HEADER + b"acme\0".len();
+        let named = HEADER_LENGTH + b"acme\0".len();
         for cut in 0..named {
             assert_eq!(SmppLink::first_request(&octets[..cut]), FirstRequest::Incomplete, "{cut}");
         }
@@ -430,7 +428,7 @@ mod tests {
         let mut other = BytesMut::new();
         encode_request(&mut other, 1, &Request::EnquireLink);
         assert_eq!(SmppLink::first_request(&other), FirstRequest::Other);
-        let endless = [&octets[..HEADER], &[b'x'; 40]].concat();
+        let endless = [&octets[..HEADER_LENGTH], &[b'x'; 40]].concat();
         assert_eq!(SmppLink::first_request(&endless), FirstRequest::Other);
     }
 
