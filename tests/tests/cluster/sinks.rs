@@ -123,6 +123,10 @@ fn check(bed: &Bed, leader: &TestDaemon, sink: &SmsApi, folders: &[PathBuf]) -> 
         let (messages, names) = records(folders)?;
         let open = names.iter().filter(|name| name.ends_with(".part")).count();
         Ok(messages.len() >= accepted.len() && open <= 1)
+    })
+    .with_context(|| {
+        let found = records(folders).map(|(messages, names)| (messages.len(), names));
+        format!("{} messages, records and files: {found:?}", accepted.len())
     })?;
     let (messages, names) = records(folders)?;
     let ids: BTreeSet<_> = messages.iter().cloned().collect();

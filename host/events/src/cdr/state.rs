@@ -49,7 +49,7 @@ pub(crate) struct LeftFile {
     pub(crate) node: String,
     /// Its number.
     pub(crate) file: u64,
-    /// What is behind this length is in files of other nodes.
+    /// What is behind this length is in files of other nodes; 0, and not closed: so is its number.
     pub(crate) octets: u64,
     pub(crate) totals: FileTotals,
     /// It has its trailer, and lacks its name.
@@ -67,24 +67,24 @@ impl CdrState {
         if self.node == node {
             return self;
         }
-        if self.renaming {
-            self.left.push(LeftFile {
-                node: self.node.clone(),
-                file: self.file.saturating_sub(1),
-                octets: 0,
-                totals: FileTotals::default(),
-                is_closed: true,
-            });
+        let (none, node_before) = (FileTotals::default(), self.node.clone());
+        let left = |file, octets, totals, is_closed| LeftFile {
+            node: node_before.clone(),
+            file,
+            octets,
+            totals,
+            is_closed,
+        };
+        // A leader that is killed between writing and storing leaves a file of which nothing is stored.
+        let open = left(self.file, self.octets, self.totals, false);
+        let closed = self.renaming.then(|| left(self.file.saturating_sub(1), 0, none, true));
+        for file in closed.into_iter().chain([open]) {
+            if !self.left.contains(&file) {
+                self.left.push(file);
+            }
         }
         if self.octets > 0 {
-            self.left.push(LeftFile {
-                node: self.node.clone(),
-                file: self.file,
-                octets: self.octets,
-                totals: self.totals,
-                is_closed: false,
-            });
-            (self.file, self.octets, self.totals) = (self.file + 1, 0, FileTotals::default());
+            (self.file, self.octets, self.totals) = (self.file + 1, 0, none);
         }
         node.clone_into(&mut self.node);
         self.renaming = false;
@@ -117,7 +117,11 @@ mod tests {
         assert_eq!(left, [("a", 4, true), ("a", 5, false)]);
         // Nothing is begun, so the number is not used up.
         let third = second.taken_over_by("c");
-        assert_eq!((&*third.node, third.file, third.left.len()), ("c", 6, 2));
+        assert_eq!((&*third.node, third.file, third.left.len()), ("c", 6, 3));
+        let left = third.left.last().unwrap();
+        assert_eq!((&*left.node, left.file, left.octets, left.is_closed), ("b", 6, 0, false));
+        let fourth = third.taken_over_by("b").taken_over_by("c").taken_over_by("b");
+        assert_eq!((fourth.file, fourth.left.len()), (6, 4));
         // A file of the state before has no node.
         let text = r#"{"journal":1,"seq":2,"file":3,"octets":0,"totals":{"opened_at":0,"records":0,"segments":0,"captured":0,"refunded":0,"lost_records":0},"renaming":false}"#;
         let alone: CdrState = serde_json::from_str(text).unwrap();

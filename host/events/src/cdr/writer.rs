@@ -92,10 +92,7 @@ impl CdrWriter {
         }
         let path = self.part(self.stored.file);
         if self.stored.octets == 0 {
-            return match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => Err(self.failed(&path)(error)),
-                _ => Ok(()),
-            };
+            return self.remove_unstored(&path);
         }
         let file = OpenOptions::new().write(true).open(&path).map_err(self.failed(&path))?;
         let length = file.metadata().map_err(self.failed(&path))?.len();
@@ -206,6 +203,9 @@ impl CdrWriter {
 
     fn finish_left_file(&self, left: &LeftFile) -> Result<(), EventsError> {
         let path = self.part(left.file);
+        if !left.is_closed && left.octets == 0 {
+            return self.remove_unstored(&path);
+        }
         if !left.is_closed {
             let mut file = match OpenOptions::new().write(true).open(&path) {
                 // It has its name already.
@@ -227,6 +227,14 @@ impl CdrWriter {
             written.map_err(self.failed(&path))?;
         }
         self.finish(left.file)
+    }
+
+    /// Removes a file of which nothing is stored, if it is there.
+    fn remove_unstored(&self, path: &Path) -> Result<(), EventsError> {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(self.failed(path)(error)),
+            _ => Ok(()),
+        }
     }
 
     fn name(&self, number: u64) -> String {
@@ -400,40 +408,43 @@ mod tests {
 
     #[test]
     fn nodes_write_each_record_once_in_files_with_consecutive_numbers() {
-        let folder = tempfile::tempdir().unwrap();
-        let nodes = [("a", "on-a"), ("b", "on-b")];
-        let mut next = 1;
-        // Each of them leads in turn, and dies with octets that are not stored.
-        for (node, files) in nodes.into_iter().cycle().take(6) {
-            let mut leader = node_writer(folder.path(), node, files);
-            assert_eq!(leader.position(), Seq(next - 1));
-            for _ in 0..7 {
+        // With some of them, a leader dies when it has begun a file of which nothing is stored.
+        for commits in 1..40 {
+            let folder = tempfile::tempdir().unwrap();
+            let nodes = [("a", "on-a"), ("b", "on-b")];
+            let mut next = 1;
+            // Each of them leads in turn, and dies with octets that are not stored.
+            for (node, files) in nodes.into_iter().cycle().take(6) {
+                let mut leader = node_writer(folder.path(), node, files);
+                assert_eq!(leader.position(), Seq(next - 1));
+                for _ in 0..commits {
+                    leader.add(&record(next), Timestamp(1_000));
+                    leader.commit(Seq(next), Timestamp(1_001)).unwrap();
+                    next += 1;
+                }
                 leader.add(&record(next), Timestamp(1_000));
-                leader.commit(Seq(next), Timestamp(1_001)).unwrap();
-                next += 1;
+                leader.write().unwrap();
             }
-            leader.add(&record(next), Timestamp(1_000));
-            leader.write().unwrap();
-        }
-        // Whoever is back follows, and completes what it has left.
-        let (mut messages, mut names) = (Vec::new(), Vec::new());
-        for (node, files) in nodes {
-            let follower = unstarted_writer(folder.path(), node, files);
-            assert_eq!(follower.stored.node, "b");
-            follower.finish_left_files().unwrap();
-            follower.finish_left_files().unwrap();
-            let (found, mut found_names) = content_of(&folder.path().join(files));
-            messages.extend(found);
-            names.append(&mut found_names);
-        }
-        messages.sort_unstable();
-        names.sort();
-        // The last leader has written one that is not stored.
-        assert_eq!(messages, (1..=next).collect::<Vec<_>>());
-        let last = names.pop().unwrap();
-        assert!(last.ends_with(".csv.part"), "{last}");
-        for (number, name) in (1..).zip(&names) {
-            assert_eq!(*name, format!("b-{number:08}.csv"));
+            // Whoever is back follows, and completes what it has left.
+            let (mut messages, mut names) = (Vec::new(), Vec::new());
+            for (node, files) in nodes {
+                let follower = unstarted_writer(folder.path(), node, files);
+                assert_eq!(follower.stored.node, "b");
+                follower.finish_left_files().unwrap();
+                follower.finish_left_files().unwrap();
+                let (found, mut found_names) = content_of(&folder.path().join(files));
+                messages.extend(found);
+                names.append(&mut found_names);
+            }
+            messages.sort_unstable();
+            names.sort();
+            // The last leader has written one that is not stored.
+            assert_eq!(messages, (1..=next).collect::<Vec<_>>(), "{commits}");
+            let last = names.pop().unwrap();
+            assert!(last.ends_with(".csv.part"), "{last}");
+            for (number, name) in (1..).zip(&names) {
+                assert_eq!(*name, format!("b-{number:08}.csv"));
+            }
         }
     }
 
