@@ -1,8 +1,10 @@
-//! Events for an exchange of AMQP 0.9.1, such as of RabbitMQ.
+//! Event transport for an exchange of an AMQP 0.9.1 broker (for example RabbitMQ).
 //!
-//! An event is published as a persistent message with its id in the property `message-id`, and counts as accepted when the
-//! broker confirms it. Messages are mandatory: one that no queue takes is returned, and counts as a failure, since a broker
-//! confirms what it drops. Events of a request are published one behind the other on one channel, so their order stays.
+//! Each event is one persistent message with the event's id in the property `message-id`. It is accepted when the broker
+//! confirms it.
+//! Messages are mandatory: without the flag, a broker confirms a message that no queue takes and drops it. With it, the
+//! broker returns
+//! the message, which counts as a failure. The events of a request are published in order on one channel.
 
 mod protocol;
 
@@ -20,29 +22,30 @@ use std::time::{Duration, Instant};
 
 pub use protocol::{AmqpProtocolError, AmqpServerFrame, decode_amqp_frame};
 
-/// The ports of a broker, if the URL names none: without and with TLS.
+/// Default ports of a broker, without and with TLS.
 const PORT: u16 = 5672;
 const TLS_PORT: u16 = 5671;
 
-/// Heartbeats are off, so a connection that was idle for longer is replaced: a firewall may have forgotten it.
+/// Heartbeats are off, and a firewall may have dropped an idle connection: one that was idle for longer is replaced.
 const LONGEST_IDLE: Duration = Duration::from_secs(30);
 
 /// Publishes events with the routing keys `SUBJECT.TYPE`.
 pub(crate) struct AmqpTransport {
     server: ServerAddress,
-    /// For `amqps://`.
+    /// TLS of an `amqps://` URL; `None` for `amqp://`.
     tls: Option<Arc<ClientConfig>>,
-    /// `USER:PASSWORD`.
+    /// Credentials, `USER:PASSWORD`.
     token: String,
     virtual_host: String,
     exchange: String,
-    /// The beginning of routing keys.
+    /// Prefix of the routing keys.
     subject: String,
     timeout: Duration,
     connection: Option<AmqpConnection>,
     used_at: Instant,
-    /// While a message is returned, the ids of the events before it. They have queues, which must not get them again with
-    /// each attempt.
+    /// `None` normally. After the broker returned a message: the ids of the events before it, which were confirmed and must
+    /// not be
+    /// published again with each attempt.
     accepted: Option<Vec<String>>,
 }
 
@@ -110,7 +113,7 @@ impl AmqpTransport {
         Ok(connection)
     }
 
-    /// Publishes events and waits until all are confirmed. `Ok(false)`: one was returned.
+    /// Publishes events and waits until all are confirmed. `Ok(false)`: the broker returned a message.
     fn publish(&self, connection: &mut AmqpConnection, events: &[EncodedEvent]) -> Result<bool, SendError> {
         let mut octets = Vec::with_capacity(events.iter().map(|event| event.json.len() + 256).sum());
         for event in events {
@@ -126,13 +129,13 @@ impl AmqpTransport {
         let mut is_waiting = vec![true; waiting];
         while waiting > 0 {
             match connection.next(deadline)? {
-                // The connection ends with it, so nobody waits for its confirmation.
+                // The caller closes the connection, so the confirmation is not awaited.
                 AmqpServerFrame::Returned => return Ok(false),
                 AmqpServerFrame::Confirmed { tag, is_multiple, is_accepted } => {
                     if !is_accepted {
                         return Err(SendError("the broker refuses an event (basic.nack)".to_owned()));
                     }
-                    // Of an earlier request there is none: each is awaited.
+                    // Each request awaits all its confirmations, so this one is for the current request.
                     let Some(last) = tag.checked_sub(first).and_then(|last| usize::try_from(last).ok())
                     else {
                         continue;
@@ -148,7 +151,7 @@ impl AmqpTransport {
         Ok(true)
     }
 
-    /// Publishes events one by one up to the one that is returned.
+    /// Publishes events one by one, up to the first that is returned.
     fn publish_singly(
         &mut self,
         connection: &mut AmqpConnection,
@@ -186,7 +189,7 @@ impl EventTransport for AmqpTransport {
             Some(connection) if !is_idle => connection,
             _ => self.connect()?,
         };
-        // After a failure, the next attempt has a connection of its own: confirmations would have other numbers.
+        // The next attempt opens a new connection: the delivery tags start again there.
         if self.accepted.is_some() {
             self.publish_singly(&mut connection, events)?;
         } else if !self.publish(&mut connection, events)? {
@@ -199,7 +202,7 @@ impl EventTransport for AmqpTransport {
     }
 }
 
-/// The virtual host of a URL: its path, in which `%2f` is a slash; `/` if there is none.
+/// Virtual host of a URL: its path, where `%2f` is a slash; `/` if the path is empty.
 fn virtual_host(url: &str) -> String {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let path = rest.split_once('/').map_or("", |(_, path)| path);
@@ -209,22 +212,22 @@ fn virtual_host(url: &str) -> String {
 
 struct AmqpConnection {
     stream: Box<dyn ServerStream>,
-    /// Octets that are not decoded yet.
+    /// Received octets that are not decoded yet.
     input: Vec<u8>,
-    /// The longest frame in octets.
+    /// Maximum length of a frame, in octets.
     frame_max: usize,
-    /// The number of the last message on the channel.
+    /// Delivery tag of the last message published on the channel.
     published: u64,
 }
 
 impl AmqpConnection {
     fn write(&mut self, octets: &[u8]) -> Result<(), SendError> {
         let written = self.stream.write_all(octets).and_then(|()| self.stream.flush());
-        // What the broker says of it comes with the next frame, and is not read any more.
+        // The broker's reaction comes with the next frame, which is not read any more.
         written.map_err(|error| SendError(format!("the connection broke: {error}")))
     }
 
-    /// The next frame; a closing is an error.
+    /// The next frame; a `close` of the broker is an error.
     fn next(&mut self, deadline: Instant) -> Result<AmqpServerFrame, SendError> {
         loop {
             let decoded = decode_amqp_frame(&self.input).map_err(|error| SendError(error.to_string()))?;

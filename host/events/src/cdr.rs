@@ -1,8 +1,10 @@
-//! CDR files: one record for each message that has ended, exactly once.
+//! CDR files: exactly one record for each message that has reached a final state.
 //!
-//! The position in the journal and the length of the file up to there are stored together, after the file is synced. A start cuts
-//! off what is behind that length and goes on from that position. So each final record is in one file, whatever the daemon was
-//! doing when it was killed. See decision 73.
+//! The position in the journal and the length of the open file are stored together, after the file is synced. At its start,
+//! the daemon
+//! cuts off the octets beyond the stored length and continues from the stored position. So each final record is in exactly
+//! one file,
+//! whenever the daemon was killed. See decision 73.
 
 mod fields;
 mod format;

@@ -5,7 +5,7 @@ use model::Timestamp;
 use serde::Serialize;
 use time::OffsetDateTime;
 
-/// What an event tells.
+/// The types of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventType {
     /// A message was accepted: it is durable.
@@ -22,9 +22,9 @@ pub enum EventType {
     Fault,
     /// The plugins of a hook were changed.
     Exchange,
-    /// A version of the configuration is in force.
+    /// A version of the configuration came into force.
     Configuration,
-    /// Records of the journal were gone before the sink got them.
+    /// Records of the journal were removed before the sink got them.
     Gap,
 }
 
@@ -42,7 +42,7 @@ impl EventType {
         Self::Gap,
     ];
 
-    /// The name in the configuration.
+    /// The name in the configuration: `accepted`, `attempt`, …
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl EventType {
         }
     }
 
-    /// The type of that name.
+    /// The type with that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
@@ -83,10 +83,10 @@ impl EventType {
 /// An event.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CloudEvent {
-    /// The same at each repetition; no other event of this appliance has it.
+    /// Unique among the events of this appliance; a repetition has the same id.
     pub(crate) id: String,
     pub(crate) kind: EventType,
-    /// What it is about, such as `messages/1000000042`.
+    /// The subject of the event, for example `messages/1000000042`.
     pub(crate) subject: Option<String>,
     pub(crate) time: Timestamp,
     pub(crate) data: EventData,
@@ -121,7 +121,7 @@ impl CloudEvent {
         };
         let start = out.len();
         if let Err(error) = serde_json::to_writer(&mut *out, &format) {
-            // Texts and numbers in memory cannot fail to be written.
+            // Serialising into memory does not fail.
             tracing::error!(%error, "an event has no JSON form");
             out.truncate(start);
             out.extend_from_slice(b"{}");
@@ -129,7 +129,7 @@ impl CloudEvent {
     }
 }
 
-/// A time in RFC 3339, in UTC, with milliseconds: always as long.
+/// A time in RFC 3339, in UTC, with milliseconds; the length is fixed.
 pub(crate) fn rfc3339(at: Timestamp) -> String {
     let nanoseconds = i128::from(at.0) * 1_000_000;
     match OffsetDateTime::from_unix_timestamp_nanos(nanoseconds) {

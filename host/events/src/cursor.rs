@@ -3,13 +3,14 @@ use serde::{Deserialize, Serialize};
 
 /// A position in a journal.
 ///
-/// On disk, `events/NAME.cursor` in the data directory: one line of JSON with these fields, replaced as a whole. In a cluster it is in
-/// etcd.
+/// On disk, `events/NAME.cursor` in the data directory: one line of JSON with these fields, replaced as a whole. In a
+/// cluster, it is
+/// stored in etcd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Cursor {
-    /// Which journal it is: [`journal::JournalReader::created`], or the number of the cluster.
+    /// Identity of the journal: [`journal::JournalReader::created`], or the number of the cluster.
     pub(crate) journal: u64,
-    /// Everything up to this record was sent.
+    /// The last record whose events were all sent.
     pub(crate) seq: u64,
 }
 

@@ -1,7 +1,7 @@
 use journal::JournalError;
 use std::path::PathBuf;
 
-/// An event sink cannot be started, or cannot read its events.
+/// Errors of event sinks and CDR files.
 #[derive(Debug, thiserror::Error)]
 pub enum EventsError {
     /// The file with a position cannot be read or written.
@@ -12,26 +12,26 @@ pub enum EventsError {
         /// The cause.
         source: std::io::Error,
     },
-    /// In a cluster, a position cannot be read or written.
+    /// In a cluster, a shared position cannot be read or written.
     #[error("{place}: {source}")]
     SharedPosition {
-        /// Where it is.
+        /// Path of the position in the store.
         place: String,
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// What is stored is no position.
+    /// A stored position cannot be parsed.
     #[error(
         "{place}: is no position in the journal ({what}). Remove it to begin with new events; those before are not sent"
     )]
     PositionDamaged {
-        /// Where it is.
+        /// File or path of the position.
         place: String,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
-    /// In a cluster, another node leads.
-    #[error("the CDR files are those of node {node:?} by now, which leads")]
+    /// Another node leads.
+    #[error("node {node:?} leads now and writes the CDR files")]
     OtherNode {
         /// The node.
         node: String,
@@ -65,7 +65,7 @@ pub enum EventsError {
         sink: String,
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
     /// A CDR file cannot be written.

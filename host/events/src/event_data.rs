@@ -1,11 +1,11 @@
-//! The data of events, as the manual describes them.
+//! The data of events; the manual describes the fields.
 
 use model::{NumberState, PoolChange};
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The attribute `data` of an event.
+/// Attribute `data` of an event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum EventData {
@@ -14,22 +14,22 @@ pub(crate) enum EventData {
     Dlr(DlrData),
     Ended(EndedData),
     Pool(PoolData),
-    /// As the notice has them.
+    /// The data of an operational notice, unchanged.
     Notice(Value),
     Gap(GapData),
 }
 
-/// What all events about a message have.
+/// Fields that all events about a message have.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct MessageData {
     /// The id of the message.
     pub(crate) message: String,
-    /// The id of its submission to several destinations.
+    /// The id of its submission, if that had several destinations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) submission: Option<String>,
     /// `mt` or `mo`.
     pub(crate) direction: &'static str,
-    /// The account that submitted it, or that gets it.
+    /// The account that submitted or receives the message.
     pub(crate) account: Arc<str>,
     pub(crate) source: String,
     pub(crate) destination: String,
@@ -39,13 +39,13 @@ pub(crate) struct MessageData {
 pub(crate) struct AcceptedData {
     #[serde(flatten)]
     pub(crate) message: MessageData,
-    /// Segments on the air.
+    /// Number of segments.
     pub(crate) segments: u16,
     /// The data coding scheme.
     pub(crate) data_coding: u8,
-    /// 0 to 3.
+    /// Priority, 0 to 3.
     pub(crate) priority: u8,
-    /// The peers of its legs, in order.
+    /// The peers of the legs, in order.
     pub(crate) peers: Vec<Arc<str>>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct AcceptedData {
 pub(crate) struct AttemptData {
     #[serde(flatten)]
     pub(crate) message: MessageData,
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub(crate) attempt: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) peer: Option<Arc<str>>,
@@ -63,7 +63,7 @@ pub(crate) struct AttemptData {
 pub(crate) struct DlrData {
     #[serde(flatten)]
     pub(crate) message: MessageData,
-    /// As SMPP's message_state: `delivered`, `undeliverable`, …
+    /// SMPP's `message_state`: `delivered`, `undeliverable`, …
     pub(crate) state: &'static str,
     /// The network's error code; 0 for none.
     pub(crate) error: u16,
@@ -81,21 +81,21 @@ pub(crate) struct EndedData {
     pub(crate) error: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) peer: Option<Arc<str>>,
-    /// The peer's id of the message.
+    /// The id that the peer gave to the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) peer_message_id: Option<String>,
     pub(crate) attempts: u16,
     pub(crate) segments: u16,
-    /// RFC 3339.
+    /// Time in RFC 3339.
     pub(crate) accepted_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) price: Option<PriceData>,
 }
 
-/// What a message cost.
+/// The price of a message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct PriceData {
-    /// Millionths of the currency unit.
+    /// Amount in millionths of the currency unit.
     pub(crate) amount: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) account: Option<Arc<str>>,
@@ -115,15 +115,15 @@ pub(crate) struct PoolData {
     /// The new state; omitted if the number has left the pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<NumberState>,
-    /// The author; omitted if it was a timer.
+    /// The author; omitted if a timer made the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) by: Option<Arc<str>>,
-    /// The message that has it as its sender.
+    /// The message that uses the number as its sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
 }
 
-/// Records of the journal that no event tells of.
+/// A range of journal records for which no events exist.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct GapData {
     pub(crate) first: u64,

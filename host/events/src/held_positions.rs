@@ -2,7 +2,7 @@ use journal::{JournalHold, Seq};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// The positions up to which the journal must be kept, one of each reader.
+/// For each reader, the position from which it needs the journal.
 #[derive(Debug)]
 pub(crate) struct HeldPositions {
     hold: Arc<JournalHold>,
@@ -14,14 +14,14 @@ impl HeldPositions {
         Self { hold, positions: Mutex::default() }
     }
 
-    /// Adds a reader; returns its place. The journal keeps what it kept before until [`apply`](Self::apply).
+    /// Adds a reader; returns its index. The journal keeps the same records as before until [`apply`](Self::apply).
     pub(crate) fn add(&self, position: Seq) -> usize {
         let mut positions = self.positions.lock();
         positions.push(position);
         positions.len() - 1
     }
 
-    /// Lets the journal give up what no reader needs.
+    /// Lets the journal remove the records that no reader needs.
     pub(crate) fn apply(&self) {
         self.hold.set(first_needed(&self.positions.lock()));
     }
@@ -35,7 +35,7 @@ impl HeldPositions {
     }
 }
 
-/// The first record that somebody needs who has read up to these positions.
+/// The first record that a reader with one of these positions still needs.
 pub(crate) fn first_needed(positions: &[Seq]) -> Seq {
     positions.iter().min().map_or(Seq(u64::MAX), |position| position.next())
 }

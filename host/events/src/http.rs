@@ -1,4 +1,4 @@
-//! Events in HTTP requests: the HTTP protocol binding of CloudEvents 1.0.
+//! Event transport for HTTP: the HTTP protocol binding of CloudEvents 1.0.
 
 use crate::EventsError;
 use crate::options::{EventMode, EventSinkOptions};
@@ -10,7 +10,7 @@ use ureq::tls::TlsConfig;
 pub(crate) struct HttpTransport {
     agent: Agent,
     url: String,
-    /// The value of the header Authorization, if there is a token.
+    /// Value of the header `Authorization`; `None` without a token.
     authorization: Option<String>,
     mode: EventMode,
 }
@@ -21,7 +21,7 @@ impl HttpTransport {
             .map_err(|source| EventsError::Authority { sink: options.name.clone(), source })?;
         let config = Agent::config_builder()
             .timeout_global(Some(options.timeout))
-            // A redirect would send the events to a system that the configuration does not name.
+            // A redirect would send the events to a system that is not in the configuration.
             .max_redirects(0)
             .http_status_as_error(false)
             .user_agent(concat!("switchyard/", env!("CARGO_PKG_VERSION")))

@@ -1,8 +1,9 @@
-//! Events for a topic of Kafka: the Kafka protocol binding of CloudEvents 1.0, in structured mode.
+//! Event transport for a topic of Kafka: the Kafka protocol binding of CloudEvents 1.0, in structured mode.
 //!
-//! A record has the event's id as its key, by which a consumer, or the compaction of the topic, drops repetitions. Its partition
-//! follows from what the event is about, so that the events of a message stay in order. Events count as accepted when all replicas in
-//! sync have them.
+//! The key of a record is the event's id, by which a consumer or the compaction of the topic drops repetitions. The
+//! partition is
+//! chosen by the event's subject, so the events of a message stay in order. Events are accepted when all in-sync replicas
+//! have them.
 
 use crate::EventsError;
 use crate::options::{EventSinkOptions, SaslMechanism};
@@ -21,23 +22,23 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tracing::dispatcher::{self, Dispatch};
 
-/// The port of a broker, if the URL names none.
+/// Default port of a broker.
 const PORT: &str = "9092";
 
 /// Produces events to a topic.
 pub(crate) struct KafkaTransport {
-    /// Of this thread: the connections work while something is sent.
+    /// Runtime of this thread: the connections make progress only while a request is sent.
     runtime: Runtime,
-    /// `HOST:PORT` of the brokers that are asked for the others.
+    /// `HOST:PORT` of the bootstrap brokers.
     brokers: Vec<String>,
-    /// For `kafkas://`.
+    /// TLS of a `kafkas://` URL.
     tls: Option<Arc<ClientConfig>>,
-    /// `USER:PASSWORD`, if there is one.
+    /// Credentials, `USER:PASSWORD`; empty without.
     token: String,
     mechanism: SaslMechanism,
     topic: String,
     timeout: Duration,
-    /// One of each partition.
+    /// Clients of the partitions, by index; `None` before the first connection.
     partitions: Option<Vec<PartitionClient>>,
 }
 
@@ -65,7 +66,7 @@ impl KafkaTransport {
 
     async fn connect(&self) -> Result<Vec<PartitionClient>, SendError> {
         let failed = |error: rskafka::client::error::Error| SendError(error.to_string());
-        // Errors come back at once, or after the timeout: the sink's thread has the delays.
+        // An error is returned at once, or after the timeout: the sink's thread does the back-off.
         let backoff = BackoffConfig { deadline: Some(self.timeout), ..BackoffConfig::default() };
         let mut builder =
             ClientBuilder::new(self.brokers.clone()).client_id("switchyard").backoff_config(backoff);
@@ -100,7 +101,7 @@ impl KafkaTransport {
                 records.push(record(event));
             }
         }
-        // What is about one message is in one request, in order.
+        // All events with one subject are in one request, in order.
         let sent = partitions.iter().zip(records).map(|(partition, records)| async move {
             let produced = partition.produce(records, Compression::NoCompression).await;
             produced.map_err(|error| SendError(format!("partition {}: {error}", partition.partition())))
@@ -121,15 +122,15 @@ impl EventTransport for KafkaTransport {
             Ok(partitions)
         };
         let limited = async { tokio::time::timeout(self.timeout, work).await };
-        // The client writes a line for each attempt; the sink's thread says once that it is down.
+        // The client logs every attempt; the sink's thread logs once that the sink is down.
         let done = dispatcher::with_default(&Dispatch::none(), || self.runtime.block_on(limited));
-        // After a failure, the next attempt has connections of its own, and asks again where the partitions are.
+        // After a failure, the next attempt opens new connections, and looks up the partitions' leaders again.
         self.partitions = Some(done.map_err(|_| SendError("no acknowledgement in time".to_owned()))??);
         Ok(())
     }
 }
 
-/// The brokers of a URL: `kafka://HOST[:PORT][,HOST[:PORT]…]`.
+/// Brokers of a URL `kafka://HOST[:PORT][,HOST[:PORT]…]`.
 fn brokers(url: &str) -> Vec<String> {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or_default();
@@ -140,7 +141,7 @@ fn brokers(url: &str) -> Vec<String> {
     authority.split(',').map(with_port).collect()
 }
 
-/// The partition of an event; the same for all events about the same thing.
+/// Partition of an event; the same for all events with the same subject.
 fn partition_of(event: &EncodedEvent, partitions: usize) -> usize {
     let hash = crc32c::crc32c(event.subject.as_deref().unwrap_or_default().as_bytes());
     usize::try_from(hash).unwrap_or(0).checked_rem(partitions).unwrap_or(0)

@@ -1,9 +1,10 @@
-//! What leaves the appliance: events for other systems.
+//! Event sinks and CDR files: readers of the journal that inform other systems.
 //!
-//! The source is the journal. Each sink has a thread and a durable cursor: it reads records that are on the disk already,
-//! makes events of them, and moves its cursor when they are accepted. So the core waits for no sink, and nothing is lost
-//! while a sink or the daemon is down, as long as the journal has the records. An event may be sent twice; its id is the
-//! same then. See decision 66.
+//! Each reader has a thread and a durable position. It reads journal records that are on disk, translates them into events,
+//! and
+//! advances its position when the sink has accepted them. The core never waits for a sink. Nothing is lost while a sink or
+//! the daemon
+//! is down, as long as the journal keeps the records. An event may be sent twice; both have the same id. See decision 66.
 #![forbid(unsafe_code)]
 
 mod amqp;

@@ -1,4 +1,4 @@
-//! What events say of a message, remembered from its acceptance to its end.
+//! Facts of messages that events need, remembered from acceptance to end.
 
 use codec::ContentCipher;
 use model::{
@@ -9,39 +9,39 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// So many messages are remembered. What is forgotten is read from the store or the archive.
+/// Maximum number of remembered messages. Forgotten ones are read from the store or the archive.
 const MOST_REMEMBERED: usize = 100_000;
 
-/// Why messages cannot be read.
+/// An error of a [`MessageDirectory`].
 pub type DirectoryError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Messages and the names of peers. The daemon implements it over directory, store and archive.
+/// Lookup of messages and of the names of peers. The daemon implements it over directory, store and archive.
 pub trait MessageDirectory: Send + Sync {
-    /// The name of a peer or account; removed ones keep their names.
+    /// Name of a peer or account, also of a removed one.
     fn name(&self, peer: PeerId) -> Arc<str>;
 
     /// Whether the peer is an account (a customer of the operator).
     fn is_account(&self, peer: PeerId) -> bool;
 
-    /// The name of a pool; `None` if it is removed.
+    /// Name of a pool; `None` if it is removed.
     ///
     /// # Errors
-    /// If the store cannot be read. The caller tries again.
+    /// The store cannot be read. The caller tries again.
     fn pool_name(&self, pool: PoolId) -> Result<Option<PoolName>, DirectoryError>;
 
-    /// The contents of messages, waiting, finished or archived, in the order of `ids`; `None` for unknown ones.
+    /// Messages by id, in the order of `ids`, whether waiting, finished or archived; `None` for unknown ids.
     ///
     /// # Errors
-    /// If store or archive cannot be read. The caller tries again.
+    /// Store or archive cannot be read. The caller tries again.
     fn messages(&self, ids: &[MessageId]) -> Result<Vec<Option<Message>>, DirectoryError>;
 
-    /// Decrypts contents of messages in the journal. Events have no texts, but the number of their segments.
+    /// Cipher for message contents in the journal. Events have no texts, but they have the number of segments.
     fn cipher(&self) -> Option<Arc<dyn ContentCipher>> {
         None
     }
 }
 
-/// What events and CDRs say of a message.
+/// Facts of a message for events and CDRs.
 #[derive(Debug, Clone)]
 pub(crate) struct MessageFacts {
     pub(crate) submission: Option<MessageId>,
@@ -55,9 +55,9 @@ pub(crate) struct MessageFacts {
     /// The peers of its legs.
     pub(crate) legs: Box<[PeerId]>,
     pub(crate) quote: Option<Box<Quote>>,
-    /// It is a DLR for a submitter: not a message of its own.
+    /// Whether it is a DLR for a submitter, and not a message.
     pub(crate) is_dlr: bool,
-    /// The DLRs of it that events have told.
+    /// Number of DLRs for which events exist already.
     pub(crate) told_dlrs: usize,
 }
 
@@ -103,7 +103,7 @@ impl MessageFacts {
         (Direction::Mo, account.map_or_else(|| "".into(), |account| directory.name(account)))
     }
 
-    /// Who took the message, or was to take it: as in the archive.
+    /// The peer that took the message or should have taken it; the archive uses the same rule.
     pub(crate) fn other_party(&self, ended: &FinalRecord) -> Option<PeerId> {
         ended.peer.or_else(|| last_tried(ended)).or_else(|| self.legs.first().copied())
     }
@@ -126,7 +126,7 @@ fn last_tried(ended: &FinalRecord) -> Option<PeerId> {
     })
 }
 
-/// The number of submit attempts in a trace.
+/// Number of submit attempts in a trace.
 pub(crate) fn attempts(ended: &FinalRecord) -> u16 {
     let attempts = ended.steps.iter().filter_map(|step| match step.kind {
         StepKind::Submitted { attempt, .. } => Some(attempt),
@@ -135,14 +135,15 @@ pub(crate) fn attempts(ended: &FinalRecord) -> u16 {
     attempts.max().unwrap_or(0)
 }
 
-/// The messages that were accepted lately and have not ended.
+/// Recently accepted messages that have not ended.
 ///
-/// Later records of the journal name a message by its id. Most messages end soon after their acceptance, so the reader has
-/// seen the record with the content.
+/// Later journal records name a message by its id only. Most messages end soon after their acceptance, so the reader has
+/// usually seen
+/// the record with the content.
 #[derive(Debug, Default)]
 pub(crate) struct MessageWindow {
     facts: FxHashMap<MessageId, MessageFacts>,
-    /// In the order in which they came; also some that have ended.
+    /// Ids in the order of arrival; some of these messages have ended.
     order: VecDeque<MessageId>,
     pools: FxHashMap<PoolId, Arc<str>>,
 }
@@ -168,7 +169,7 @@ impl MessageWindow {
         self.facts.contains_key(&id)
     }
 
-    /// Remembers a message, or its new content.
+    /// Remembers a message, or replaces its content.
     pub(crate) fn put(&mut self, id: MessageId, mut facts: MessageFacts) {
         match self.facts.get_mut(&id) {
             Some(known) => {
@@ -186,7 +187,8 @@ impl MessageWindow {
         self.facts.remove(&id);
     }
 
-    /// Forgets the oldest messages beyond the limit. Between two passes, which need what they have looked up.
+    /// Forgets the oldest messages beyond the limit. Call it between two passes only: a pass needs the messages that it
+    /// looked up.
     pub(crate) fn trim(&mut self) {
         while self.facts.len() > MOST_REMEMBERED {
             let Some(oldest) = self.order.pop_front() else { return };

@@ -1,8 +1,8 @@
-//! Events in a stream of NATS JetStream.
+//! Event transport for a stream of NATS JetStream.
 //!
-//! An event is published with its id in the header `Nats-Msg-Id`, so that the stream drops a repetition within its duplicate window, and
-//! counts as accepted when the stream acknowledges it. Events of a request are published one behind the other, and their
-//! acknowledgements are awaited together.
+//! The event's id is in the header `Nats-Msg-Id`, so the stream drops repetitions within its duplicate window. An event is
+//! accepted when
+//! the stream acknowledges it. The events of a request are published in order, then all acknowledgements are awaited.
 
 mod protocol;
 
@@ -19,16 +19,16 @@ use std::time::{Duration, Instant};
 
 pub use protocol::{NatsProtocolError, NatsServerMessage, decode_nats_message};
 
-/// The port of a server, if the URL names none.
+/// Default port of a server.
 const PORT: u16 = 4222;
 
-/// Nobody answers the pings of the server meanwhile, so a connection that was idle for longer is replaced.
+/// An idle connection does not answer the server's pings: one that was idle for longer is replaced.
 const LONGEST_IDLE: Duration = Duration::from_secs(30);
 
 /// Publishes events to the subjects `SUBJECT.TYPE`.
 pub(crate) struct NatsTransport {
     server: ServerAddress,
-    /// For `tls://`.
+    /// TLS of a `tls://` URL.
     tls: Option<Arc<ClientConfig>>,
     token: String,
     subject: String,
@@ -64,7 +64,7 @@ impl NatsTransport {
             inbox: String::new(),
         };
         let deadline = Instant::now() + self.timeout;
-        // The server speaks first, without TLS.
+        // The server sends INFO first, without TLS.
         let NatsServerMessage::Info(info) = connection.next(deadline)? else {
             return Err(SendError("the server did not introduce itself".to_owned()));
         };
@@ -136,14 +136,15 @@ impl EventTransport for NatsTransport {
             Some(connection) if !is_idle => connection,
             _ => self.connect()?,
         };
-        // After a failure, late acknowledgements could be taken for others: the next attempt has a connection of its own.
+        // After a failure, a late acknowledgement could be mistaken for another one: the next attempt opens a new
+        // connection.
         self.publish(&mut connection, events)?;
         (self.connection, self.used_at) = (Some(connection), Instant::now());
         Ok(())
     }
 }
 
-/// What matters of `INFO`.
+/// The fields of `INFO` that we use.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ServerInfo {
@@ -151,7 +152,7 @@ struct ServerInfo {
     tls_required: bool,
 }
 
-/// The answer of JetStream to a published message.
+/// JetStream's answer to a published message.
 #[derive(Debug, Deserialize)]
 struct PublishAnswer {
     stream: Option<String>,
@@ -166,9 +167,9 @@ struct PublishError {
 
 struct NatsConnection {
     stream: Box<dyn ServerStream>,
-    /// Octets that are not decoded yet.
+    /// Received octets that are not decoded yet.
     input: Vec<u8>,
-    /// The subject of answers, without its last part.
+    /// Prefix of the reply subjects: without the last token.
     inbox: String,
 }
 
@@ -178,7 +179,7 @@ impl NatsConnection {
         written.map_err(|error| SendError(format!("the connection broke: {error}")))
     }
 
-    /// The next message; pings are answered, and an error of the server is one.
+    /// The next message. Pings are answered here; `-ERR` is returned as an error.
     fn next(&mut self, deadline: Instant) -> Result<NatsServerMessage, SendError> {
         loop {
             let decoded = decode_nats_message(&self.input).map_err(|error| SendError(error.to_string()))?;

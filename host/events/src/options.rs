@@ -7,37 +7,37 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How events are put into requests.
+/// Content mode of HTTP requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Word)]
 pub enum EventMode {
-    /// Many events in a request: `application/cloudevents-batch+json`.
+    /// Many events in one request: `application/cloudevents-batch+json`.
     #[default]
     Batch,
-    /// One event in a request: `application/cloudevents+json`.
+    /// One event per request: `application/cloudevents+json`.
     Structured,
 }
 
-/// The mechanism by which a sink logs in to Kafka.
+/// SASL mechanism for Kafka.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Word)]
 pub enum SaslMechanism {
-    /// PLAIN (RFC 4616): the password is sent as it is, so use it with TLS.
+    /// PLAIN (RFC 4616): the password is sent in clear, so use it with TLS only.
     #[default]
     Plain,
-    /// SCRAM-SHA-256 (RFC 7677): the password is not sent, and the broker proves that it knows it.
+    /// SCRAM-SHA-256 (RFC 7677): the password is not sent, and the broker proves that it knows the password.
     #[word("scram-sha-256")]
     ScramSha256,
-    /// SCRAM-SHA-512, as SCRAM-SHA-256.
+    /// SCRAM-SHA-512: like SCRAM-SHA-256, with SHA-512.
     #[word("scram-sha-512")]
     ScramSha512,
 }
 
-/// How events show the numbers of subscribers.
+/// How events show subscribers' numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Word)]
 pub enum EventNumbers {
-    /// All but the first four and last two characters are asterisks.
+    /// Only the first four and the last two characters are shown; the others are asterisks.
     #[default]
     Masked,
-    /// Whole.
+    /// Numbers are shown in full.
     Whole,
 }
 
@@ -50,7 +50,7 @@ impl EventNumbers {
     }
 }
 
-/// How events get to a sink.
+/// Protocol of a sink.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SinkProtocol {
     Http,
@@ -81,56 +81,58 @@ impl SinkProtocol {
     }
 }
 
-/// `[[event-sink]]`: a system that gets events.
+/// `[[event-sink]]`: a system that receives events.
 #[derive(Clone, PartialEq, Keys)]
 #[keys(check = Self::check)]
 pub struct EventSinkOptions {
-    /// Its name. Its position in the journal is stored under it.
+    /// The name. The sink's position in the journal is stored under it.
     #[key(example = "crm", length = 1..=64)]
     pub name: String,
-    /// Where events go: they are posted to `http://` or `https://`, published to a stream of NATS JetStream at `nats://HOST[:PORT]` or
-    /// `tls://HOST[:PORT]`, to an exchange of AMQP 0.9.1 at `amqp://HOST[:PORT][/VHOST]` or `amqps://HOST[:PORT][/VHOST]`, or to a topic of
-    /// Kafka at `kafka://HOST[:PORT],…` or `kafkas://HOST[:PORT],…`.
+    /// The URL of the sink. `http://` and `https://`: events are posted. `nats://HOST[:PORT]` and `tls://HOST[:PORT]`:
+    /// events are published
+    /// to a stream of NATS JetStream. `amqp://HOST[:PORT][/VHOST]` and `amqps://HOST[:PORT][/VHOST]`: events are published
+    /// to an exchange
+    /// of AMQP 0.9.1. `kafka://HOST[:PORT],…` and `kafkas://HOST[:PORT],…`: events are produced to a topic of Kafka.
     #[key(example = "https://crm.example/events")]
     pub url: String,
-    /// The certificate authority of an https, tls, amqps or kafkas URL, PEM.
+    /// File with the certificate authority of an https, tls, amqps or kafkas URL, in PEM.
     #[key(existing, default_as = "the authorities that the system trusts")]
     pub ca: Option<PathBuf>,
-    /// By HTTP a token that is sent with each request: `Authorization: Bearer TOKEN`. By NATS a token, or `USER:PASSWORD`. By
-    /// AMQP and Kafka `USER:PASSWORD`.
+    /// Credentials. HTTP: a token, sent as `Authorization: Bearer TOKEN`. NATS: a token or `USER:PASSWORD`. AMQP and Kafka:
+    /// `USER:PASSWORD`.
     #[key(secret, or_file)]
     pub token: String,
-    /// By NATS, events are published to the subjects `SUBJECT.TYPE`, such as `switchyard.ended`; by AMQP, these are the routing keys.
+    /// Prefix of the NATS subjects or AMQP routing keys `SUBJECT.TYPE`, for example `switchyard.ended`.
     #[key(default = "switchyard", length = 1..=128)]
     pub subject: String,
-    /// By AMQP, the exchange that events are published to. It must exist.
+    /// The AMQP exchange to which events are published. It must exist.
     #[key(default = "switchyard", length = 1..=255)]
     pub exchange: String,
-    /// By Kafka, the topic that events are produced to. It must exist.
+    /// The Kafka topic to which events are produced. It must exist.
     #[key(default = "switchyard", length = 1..=249)]
     pub topic: String,
-    /// By Kafka, the mechanism of SASL by which `token` is used.
+    /// The SASL mechanism with which `token` is used, for Kafka.
     #[key(default = "plain")]
     pub sasl_mechanism: SaslMechanism,
-    /// By HTTP, one event or many in a request.
+    /// One or many events per request, for HTTP.
     #[key(default = "batch")]
     pub mode: EventMode,
-    /// Maximum number of events in a request, or that a stream, exchange or topic has not acknowledged.
+    /// Maximum number of events per request, or of unacknowledged events at a stream, exchange or topic.
     #[key(range = 1..=1000, default = 100)]
     pub batch: usize,
-    /// Maximum time for the answer to a request.
+    /// Maximum time until a request is answered.
     #[key(default = "10s")]
     pub timeout: Duration,
-    /// The types of events: `accepted`, `attempt`, `dlr`, `ended`, `pool`, `fault`, `exchange`, `configuration`.
+    /// Types of events that are sent: `accepted`, `attempt`, `dlr`, `ended`, `pool`, `fault`, `exchange`, `configuration`.
     #[key(default_as = "all")]
     pub types: Vec<String>,
-    /// Accounts whose messages make events.
+    /// Accounts whose messages cause events.
     #[key(default_as = "all", reference = "account")]
     pub accounts: Vec<String>,
-    /// How the numbers of subscribers are shown. Events have no texts of messages.
+    /// How subscribers' numbers are shown. Events never contain message texts.
     #[key(default = "masked")]
     pub numbers: EventNumbers,
-    /// Rules for numbers, in place of `numbers`.
+    /// Redaction rules for numbers; they replace `numbers`.
     pub redact: NumberRedaction,
 }
 
@@ -197,7 +199,7 @@ impl EventSinkOptions {
         SinkProtocol::of_scheme(scheme).unwrap_or(SinkProtocol::Http)
     }
 
-    /// The messages that its events tell of.
+    /// The messages whose facts its events need.
     pub(crate) fn named_messages(&self) -> NamedMessages {
         NamedMessages {
             attempts: self.has_type(EventType::Attempt),
@@ -207,7 +209,7 @@ impl EventSinkOptions {
         }
     }
 
-    /// Whether events of this type are sent. A gap always is.
+    /// Whether events of this type are sent. Gap events always are.
     #[must_use]
     pub fn has_type(&self, kind: EventType) -> bool {
         kind == EventType::Gap || self.types.is_empty() || self.types.iter().any(|name| name == kind.name())

@@ -1,4 +1,4 @@
-//! Where the readers of the journal store how far they are.
+//! Stores for the positions of the readers of the journal.
 
 use crate::EventsError;
 use serde::Serialize;
@@ -8,26 +8,27 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Stores octets by names. The daemon of a node of a cluster implements it over etcd.
+/// A durable store of octets by name. In a cluster, the daemon implements it over etcd.
 pub trait PositionStore: Send + Sync {
-    /// What is stored; `None` if nothing was.
+    /// The stored octets; `None` if there are none.
     ///
     /// # Errors
-    /// It cannot be read. The caller tries again.
+    /// The store cannot be read. The caller tries again.
     fn load(&self, name: &str) -> Result<Option<Vec<u8>>, EventsError>;
 
-    /// Stores octets in place of `previous`, durable on return.
+    /// Replaces `previous` by `octets`; durable on return.
     ///
     /// # Errors
-    /// It is not known whether they are stored; or something else was stored meanwhile, or this node does not lead any more, where that
-    /// may happen.
+    /// It is unknown whether the octets are stored. In a cluster also: something else was stored in the meantime, or this
+    /// node does not
+    /// lead any more.
     fn save(&self, name: &str, previous: Option<&[u8]>, octets: &[u8]) -> Result<(), EventsError>;
 
-    /// Where it is, for errors.
+    /// Path or file of a name, for error messages.
     fn place(&self, name: &str) -> String;
 }
 
-/// Files of a folder. Nobody else writes them.
+/// Position files in one folder. This process is their only writer.
 #[derive(Debug)]
 pub(crate) struct PositionFiles {
     folder: PathBuf,
@@ -64,11 +65,11 @@ impl PositionStore for PositionFiles {
     }
 }
 
-/// What one reader stores, as one line of JSON.
+/// The position of one reader, stored as one line of JSON.
 pub(crate) struct StoredPosition<T> {
     store: Arc<dyn PositionStore>,
     name: String,
-    /// What is stored; `None` if it is not known.
+    /// The stored octets; `None` if they are unknown.
     stored: Option<Option<Vec<u8>>>,
     value: PhantomData<fn() -> T>,
 }
@@ -89,7 +90,7 @@ impl<T: DeserializeOwned + Serialize> StoredPosition<T> {
         octets.as_deref().map(serde_json::from_slice).transpose().map_err(damaged)
     }
 
-    /// Stores the position, durable on return. After an error, it may be stored or not.
+    /// Stores the position; durable on return. After an error, it is unknown whether it is stored.
     pub(crate) fn save(&mut self, value: &T) -> Result<(), EventsError> {
         let octets = serde_json::to_vec(value).unwrap_or_default();
         let stored = match self.stored.take() {

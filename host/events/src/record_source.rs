@@ -1,4 +1,4 @@
-//! Reading the journal with the contents of the messages that its records name.
+//! Reader of the journal that adds the facts of the messages that its records name.
 
 use crate::EventsError;
 use crate::message_facts::{MessageDirectory, MessageFacts, MessageWindow};
@@ -7,50 +7,50 @@ use model::{Batch, MessageId, Step, StepKind, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Records are read in parts of so many octets.
+/// Maximum size of one read, in octets.
 const PART: usize = 1 << 20;
 
-/// A record of the journal with a batch.
+/// A journal record that has a batch.
 #[derive(Debug)]
 pub(crate) struct BatchRecord {
     pub(crate) seq: Seq,
-    /// When it was appended.
+    /// Time of the append.
     pub(crate) at: Timestamp,
     pub(crate) batch: Batch,
 }
 
-/// Some records of the journal, in order.
+/// Consecutive records of the journal.
 #[derive(Debug)]
 pub(crate) struct RecordPart {
-    /// Those with a batch.
+    /// The records that have a batch.
     pub(crate) records: Vec<BatchRecord>,
-    /// The last record, also if it has no batch.
+    /// The last record, with or without a batch.
     pub(crate) last: Seq,
-    /// When the first record was appended.
+    /// Time at which the first record was appended.
     pub(crate) first_at: Timestamp,
 }
 
-/// What a read found.
+/// Result of a read.
 #[derive(Debug)]
 pub(crate) enum RecordRead {
     /// The next records.
     Part(RecordPart),
-    /// There are none yet.
+    /// There are no more records yet.
     End,
-    /// The next ones are gone: these were not read.
+    /// The journal has removed these records before they were read.
     Gap { first: Seq, last: Seq },
 }
 
-/// The messages that a reader needs to know.
+/// Which named messages a reader needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NamedMessages {
-    /// Those with a submit attempt.
+    /// Messages with a submit attempt.
     pub(crate) attempts: bool,
-    /// Those with a DLR.
+    /// Messages with a DLR.
     pub(crate) dlrs: bool,
-    /// Those that have ended.
+    /// Messages that have ended.
     pub(crate) ended: bool,
-    /// And the names of pools.
+    /// In addition, the names of pools.
     pub(crate) pools: bool,
 }
 
@@ -58,7 +58,7 @@ impl NamedMessages {
     /// Messages that have ended.
     pub(crate) const ENDED: Self = Self { attempts: false, dlrs: false, ended: true, pools: false };
 
-    /// The messages that a batch names without their content.
+    /// The needed messages that a batch names without their content.
     fn of(self, batch: &Batch) -> impl Iterator<Item = MessageId> {
         let attempts = batch.submit_attempts.iter().filter(move |_| self.attempts).map(|attempt| attempt.id);
         let has_dlr = move |steps: &[Step]| self.dlrs && steps.iter().any(is_dlr);
@@ -68,7 +68,7 @@ impl NamedMessages {
     }
 }
 
-/// The journal from a position on.
+/// The journal, from a position on.
 pub(crate) struct RecordSource {
     reader: JournalReader,
     directory: Arc<dyn MessageDirectory>,
@@ -97,8 +97,9 @@ impl RecordSource {
         self.reader.head().seq
     }
 
-    /// Reads the next records; waits for the first one up to `timeout`. The facts of all messages that they name are in the
-    /// window then, as far as they are known anywhere.
+    /// Reads the next records; waits up to `timeout` for the first one. On return, the window has the facts of all messages
+    /// that the
+    /// records name, except for unknown messages.
     pub(crate) fn read(&mut self, timeout: Duration) -> Result<RecordRead, EventsError> {
         self.window.trim();
         let next = self.position.next();
@@ -127,7 +128,7 @@ impl RecordSource {
         Ok(RecordRead::Part(RecordPart { records, last, first_at }))
     }
 
-    /// Puts the names of the pools whose numbers change into the window.
+    /// Puts the names of the pools with changed numbers into the window.
     fn look_up_pools(&mut self, records: &[BatchRecord]) -> Result<(), EventsError> {
         for pools in records.iter().map(|record| &record.batch.pools) {
             for pool in &pools.records {

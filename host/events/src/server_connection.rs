@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) trait ServerStream: Read + Write + Send {}
 impl<T: Read + Write + Send> ServerStream for T {}
 
-/// Where a server is.
+/// Address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerAddress {
     pub(crate) host: String,
@@ -22,12 +22,12 @@ pub(crate) struct ServerAddress {
 }
 
 impl ServerAddress {
-    /// The host and port of a URL. `port` is the one of the protocol.
+    /// Host and port of a URL. `port` is the default port.
     pub(crate) fn of_url(url: &str, port: u16) -> Self {
         let rest = url.split_once("://").map_or("", |(_, rest)| rest);
         let authority = rest.split('/').next().unwrap_or_default();
         let (host, port) = match authority.rsplit_once(':') {
-            // Not the last part of an IPv6 address.
+            // The colon is not part of an IPv6 address.
             Some((host, given)) if !host.contains(':') || host.ends_with(']') => {
                 (host, given.parse().unwrap_or(port))
             }
@@ -36,12 +36,12 @@ impl ServerAddress {
         Self { host: host.trim_matches(['[', ']']).to_owned(), port }
     }
 
-    /// An error with the address.
+    /// An error that names the address.
     pub(crate) fn failed(&self, error: &dyn std::fmt::Display) -> SendError {
         SendError(format!("{}:{}: {error}", self.host, self.port))
     }
 
-    /// Connects. Reads and writes fail after `timeout`, too.
+    /// Connects. `timeout` also applies to each later read and write.
     pub(crate) fn connect(&self, timeout: Duration) -> Result<TcpStream, SendError> {
         let failed = |error: std::io::Error| self.failed(&error);
         let addresses = (self.host.as_str(), self.port).to_socket_addrs().map_err(failed)?;
@@ -62,7 +62,7 @@ impl ServerAddress {
         Ok(socket)
     }
 
-    /// The connection with TLS; the handshake is made with the first write.
+    /// Wraps a connection with TLS; the handshake happens with the first write.
     pub(crate) fn secure(
         &self,
         socket: TcpStream,
@@ -74,7 +74,7 @@ impl ServerAddress {
     }
 }
 
-/// TLS with the authority of the sink, or those of the system.
+/// TLS configuration with the sink's certificate authority, or the authorities of the system.
 pub(crate) fn tls_config(options: &EventSinkOptions) -> Result<ClientConfig, EventsError> {
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject as _;

@@ -1,4 +1,4 @@
-//! The state of a sink, for the API and the metrics.
+//! State of a sink, for the API and the metrics.
 
 use api::{EventSinkView, PumpState};
 use journal::Seq;
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// The state of a sink, and counts since the start of the daemon.
+/// State of a sink, with counters since the start of the daemon.
 #[derive(Debug)]
 pub(crate) struct SinkMonitor {
     state: Mutex<CurrentState>,
@@ -17,7 +17,7 @@ pub(crate) struct SinkMonitor {
     lost_records: AtomicU64,
     /// The last record whose events were all accepted.
     position: AtomicU64,
-    /// When the oldest record of which events wait was appended; 0 if none is known.
+    /// Time at which the oldest record with waiting events was appended; 0 if unknown.
     waiting_since: AtomicU64,
 }
 
@@ -62,7 +62,7 @@ impl SinkMonitor {
         self.lost_records.fetch_add(records, Relaxed);
     }
 
-    /// Events of records from this time on wait to be accepted.
+    /// Events of records from this time on are not accepted yet.
     pub(crate) fn waits_since(&self, at: Timestamp) {
         self.waiting_since.store(at.0.max(1), Relaxed);
     }

@@ -2,7 +2,7 @@ use crate::position_store::{PositionFiles, PositionStore};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the readers of the journal keep their positions and files.
+/// Storage of the positions and files of the journal's readers.
 #[derive(Clone)]
 pub struct SinkStorage {
     pub(crate) positions: Arc<dyn PositionStore>,
@@ -10,12 +10,12 @@ pub struct SinkStorage {
     pub(crate) data: PathBuf,
     /// The name of this node; empty without a cluster.
     pub(crate) node: String,
-    /// What tells the journal from any other; `None` if its own files do.
+    /// The identity of the journal; `None` if the journal's own files have it.
     pub(crate) journal: Option<u64>,
 }
 
 impl SinkStorage {
-    /// That of an appliance without a cluster: files in the folder `events` of the data directory.
+    /// The storage without a cluster: files in the folder `events` of the data directory.
     #[must_use]
     pub fn alone(data: &Path) -> Self {
         Self {
@@ -26,7 +26,8 @@ impl SinkStorage {
         }
     }
 
-    /// That of a node of a cluster: `positions` are shared, `data` is its own. `cluster` is the number of the cluster.
+    /// The storage of a cluster node: `positions` are shared, `data` is the node's own. `cluster` is the number of the
+    /// cluster.
     #[must_use]
     pub fn of_node(node: &str, cluster: u64, positions: Arc<dyn PositionStore>, data: &Path) -> Self {
         Self { positions, data: data.to_owned(), node: node.to_owned(), journal: Some(cluster) }

@@ -1,4 +1,4 @@
-//! The thread of one sink.
+//! Thread of one event sink.
 
 use crate::EventsError;
 use crate::cloud_event::CloudEvent;
@@ -16,33 +16,33 @@ use model::Timestamp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The first delay after a failure; it doubles up to [`LONGEST_DELAY`].
+/// First delay after a failure; it doubles up to [`LONGEST_DELAY`].
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 /// The longest delay between two attempts.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
-/// How long a thread waits for new records before it looks whether it is to stop.
+/// Maximum time to wait for new records before the thread checks whether it must stop.
 const POLL: Duration = Duration::from_millis(250);
-/// After some records, more are waited for: a sink costs at most so many passes a second.
+/// After some records, the thread waits this long for more: it limits the passes of a sink per second.
 const LINGER: Duration = Duration::from_millis(20);
-/// The position is stored at most so often. After a crash, events since then are sent again.
+/// Minimum time between two saves of the position. After a crash, events since the last save are sent again.
 const SAVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads the journal for one sink.
 pub(crate) struct SinkThread {
     pub(crate) options: EventSinkOptions,
-    /// The attribute `source` of all events.
+    /// Attribute `source` of all events.
     pub(crate) source_attribute: String,
     pub(crate) source: RecordSource,
     pub(crate) transport: Box<dyn EventTransport>,
     pub(crate) journal: u64,
     pub(crate) cursor: StoredPosition<Cursor>,
-    /// All events up to this record are accepted.
+    /// The last record whose events are all accepted.
     pub(crate) done: Seq,
     /// The position that is stored.
     pub(crate) saved: Seq,
     pub(crate) saved_at: Instant,
     pub(crate) held: Arc<HeldPositions>,
-    /// Its place in `held`.
+    /// Index in `held`.
     pub(crate) index: usize,
     pub(crate) monitor: Arc<SinkMonitor>,
     pub(crate) stop: Receiver<()>,
@@ -53,7 +53,7 @@ struct Stopped;
 
 impl SinkThread {
     pub(crate) fn run(mut self) {
-        // Traffic comes first.
+        // Traffic has priority.
         if let Err(error) = rustix::process::setpriority_process(None, 10) {
             tracing::debug!(%error, "lowering the priority of an event sink failed");
         }
@@ -82,7 +82,7 @@ impl SinkThread {
         }
     }
 
-    /// Reads some records and sends their events. Returns how long to wait for more.
+    /// Reads some records and sends their events. Returns how long to wait for more records.
     fn pass(&mut self) -> Result<Result<Duration, Stopped>, EventsError> {
         match self.source.read(POLL)? {
             RecordRead::End => {
@@ -171,7 +171,7 @@ impl SinkThread {
         self.monitor.set_position(position);
     }
 
-    /// Stores the position, if the last time is long enough ago.
+    /// Stores the position, if [`SAVE_INTERVAL`] has passed since the last save.
     fn save_if_due(&mut self) -> Result<(), EventsError> {
         if self.saved_at.elapsed() >= SAVE_INTERVAL { self.save() } else { Ok(()) }
     }
@@ -181,7 +181,7 @@ impl SinkThread {
         if self.done != self.saved {
             self.cursor.save(&Cursor { journal: self.journal, seq: self.done.0 })?;
             self.saved = self.done;
-            // Only what is stored may be given up: the next process begins there.
+            // The journal may remove only what the stored position covers: the next process starts there.
             self.held.set(self.index, self.done);
         }
         self.saved_at = Instant::now();

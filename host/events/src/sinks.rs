@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A sink that has not started.
+/// An event sink that is not started yet.
 #[derive(Debug)]
 struct LoadedSink {
     options: EventSinkOptions,
@@ -33,7 +33,7 @@ struct LoadedSink {
     cursor: Option<Cursor>,
 }
 
-/// CDR files whose thread has not started.
+/// A `[[cdr]]` whose thread is not started yet.
 #[derive(Debug)]
 struct LoadedCdr {
     options: CdrOptions,
@@ -42,7 +42,7 @@ struct LoadedCdr {
     state: Option<CdrState>,
 }
 
-/// The positions of event sinks and CDR files, read before the journal is opened, so that it keeps what they need.
+/// Positions of event sinks and CDR files. They are read before the journal is opened, so that it keeps the needed records.
 #[derive(Debug)]
 pub struct SinkCursors {
     sinks: Vec<LoadedSink>,
@@ -52,10 +52,10 @@ pub struct SinkCursors {
 }
 
 impl SinkCursors {
-    /// Reads the positions, and tells `hold` which records are needed from now on.
+    /// Reads the positions, and tells `hold` which records are needed.
     ///
     /// # Errors
-    /// If a position cannot be read.
+    /// A position cannot be read.
     pub fn load(
         storage: &SinkStorage,
         sinks: &[EventSinkOptions],
@@ -85,10 +85,10 @@ impl SinkCursors {
         Ok(Self { sinks, cdrs, storage: storage.clone(), hold })
     }
 
-    /// Completes the CDR files that this node has begun and another one has taken over, for a node that follows.
+    /// On a follower: completes the CDR files that this node began before another node became leader.
     ///
     /// # Errors
-    /// If a file cannot be written, or has lost octets.
+    /// A file cannot be written, or has lost octets.
     pub fn finish_left_files(self) -> Result<(), EventsError> {
         for cdr in self.cdrs {
             if let Some(state) = cdr.state {
@@ -99,16 +99,17 @@ impl SinkCursors {
         Ok(())
     }
 
-    /// What the journal must keep; `None` without readers.
+    /// The records that the journal must keep; `None` without readers.
     #[must_use]
     pub fn hold(&self) -> Option<Arc<JournalHold>> {
         (!self.sinks.is_empty() || !self.cdrs.is_empty()).then(|| self.hold.clone())
     }
 
-    /// Starts the readers. A new one begins with the records that are appended from now on. `name` is that of the appliance.
+    /// Starts the readers. A new reader begins with the records that are appended from now on. `name` is the name of the
+    /// appliance.
     ///
     /// # Errors
-    /// If a position cannot be stored, or a thread cannot be started.
+    /// A position cannot be stored, or a thread cannot be started.
     pub fn start(
         self,
         reader: &JournalReader,
@@ -135,7 +136,7 @@ impl SinkCursors {
         for cdr in self.cdrs {
             threads.push((cdr.options.name.clone(), starting.cdr(cdr)?));
         }
-        // With all positions, and before any of them moves.
+        // All positions are known, and none of them has moved yet.
         starting.held.apply();
         let (running, ended) = bounded::<()>(0);
         for (sink, run) in threads {
@@ -154,12 +155,12 @@ impl SinkCursors {
     }
 }
 
-/// What all readers need at their start.
+/// The inputs that all readers share at their start.
 struct Starting<'a> {
     reader: &'a JournalReader,
     directory: &'a Arc<dyn MessageDirectory>,
     name: &'a str,
-    /// Empty without a cluster.
+    /// Name of the node; empty without a cluster.
     node: &'a str,
     journal: u64,
     held: Arc<HeldPositions>,
@@ -168,7 +169,7 @@ struct Starting<'a> {
 }
 
 impl Starting<'_> {
-    /// Where a reader begins: at its position, or with the first record of another journal than the one that it has read.
+    /// Start position of a reader: its stored position; the beginning if that belongs to another journal.
     fn begin(&self, name: &str, journal: u64, position: Seq) -> Seq {
         if journal == self.journal {
             return position;
@@ -271,19 +272,20 @@ struct RunningSink {
     monitor: Arc<SinkMonitor>,
 }
 
-/// The running readers of the journal. They stop when this is dropped, without waiting for a sink that does not answer: its events
-/// are sent after the next start.
+/// The running readers of the journal. When this is dropped, they stop without waiting for a sink that does not answer: its
+/// events are
+/// sent after the next start.
 pub struct EventSinks {
     sinks: Vec<RunningSink>,
     reader: JournalReader,
-    /// The readers stop when it is dropped.
+    /// The readers stop when this sender is dropped.
     stop: Mutex<Option<Sender<()>>>,
-    /// Disconnected when all have ended.
+    /// Disconnected when all readers have ended.
     ended: Receiver<()>,
 }
 
 impl EventSinks {
-    /// Lets the readers store their positions and end. Waits so long for those that are sending.
+    /// Lets the readers store their positions and end. Waits up to `timeout` for readers that are sending.
     pub fn stop(&self, timeout: Duration) {
         *self.stop.lock() = None;
         if self.ended.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {

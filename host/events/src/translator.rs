@@ -1,4 +1,4 @@
-//! Events of the records of the journal.
+//! Translation of journal records into events.
 
 use crate::cloud_event::{CloudEvent, EventType, rfc3339};
 use crate::event_data::{
@@ -14,7 +14,7 @@ use model::{
 };
 use serde_json::Value;
 
-/// Makes the events of one sink.
+/// Translates records for one sink.
 pub(crate) struct Translator<'a> {
     pub(crate) options: &'a EventSinkOptions,
     pub(crate) directory: &'a dyn MessageDirectory,
@@ -22,10 +22,11 @@ pub(crate) struct Translator<'a> {
 }
 
 impl Translator<'_> {
-    /// Appends the events of a record. The window has the messages that it names.
+    /// Appends the events of a record. The window must have the messages that the record names.
     ///
-    /// Ids are made of what is durable and unique for ever: the id of a message, the number of an attempt with the record, the
-    /// time of a DLR. So they are the same at each repetition, on each node, and whatever the reader has remembered.
+    /// Ids are made of durable, unique values only: the id of a message; the number of an attempt with the number of the
+    /// record; the time
+    /// of a DLR. So they are the same at each repetition and on each node, whatever the reader has forgotten.
     pub(crate) fn translate(&mut self, record: &BatchRecord, out: &mut Vec<CloudEvent>) {
         let BatchRecord { seq, batch, at: _ } = record;
         for message in &batch.accepted {
@@ -67,7 +68,7 @@ impl Translator<'_> {
         out.extend(batch.notices.iter().filter_map(|notice| self.notice(notice)));
     }
 
-    /// What all events about a message have; `None` if the sink does not get them.
+    /// Common fields of the events about a message; `None` if the sink does not get these events.
     fn message(
         &self,
         id: MessageId,
@@ -103,7 +104,7 @@ impl Translator<'_> {
         let data = PoolData {
             pool: pool.clone(),
             entry: number,
-            // It is the sender of messages.
+            // The number is a sender of messages.
             number: self
                 .options
                 .redact
@@ -167,12 +168,12 @@ impl Translator<'_> {
             attempt: attempt.attempt,
             peer: peer.map(|peer| self.directory.name(*peer)),
         };
-        // An attempt that never left is repeated with the same number.
+        // An attempt that was never sent is repeated with the same number.
         let name = format!("{id}-attempt-{}-{seq}", attempt.attempt);
         Some(self.event(EventType::Attempt, name, id, attempt.at, EventData::Attempt(data)))
     }
 
-    /// The DLRs in the trace of a message that were not told yet. A trace that has lost steps is told again as a whole.
+    /// The DLRs in a message's trace for which no events exist. If the trace has lost steps, all its DLRs get events again.
     fn dlrs(&mut self, id: MessageId, steps: &[Step], peer: Option<PeerId>, out: &mut Vec<CloudEvent>) {
         let count = steps.iter().filter(|step| is_dlr(step)).count();
         if count == 0 {
@@ -217,7 +218,7 @@ impl Translator<'_> {
         let peer_id = &ended.peer_id.0;
         let other = facts.other_party(ended);
         let message = self.message(id, facts, Some(ended))?;
-        // Of an MO message, the other party is the account, and the peer is where it came from.
+        // For an MO message, the other party is the account, and the peer is its origin.
         let peer = if self.directory.is_account(facts.origin) { other } else { Some(facts.origin) };
         let data = EndedData {
             message,
@@ -238,7 +239,7 @@ impl Translator<'_> {
     }
 }
 
-/// The event that tells of records which no events tell of.
+/// The event for journal records that have no events.
 pub(crate) fn gap(first: Seq, last: Seq, now: Timestamp) -> CloudEvent {
     CloudEvent {
         id: format!("gap-{first}-{last}"),
@@ -360,7 +361,7 @@ mod tests {
         assert_eq!(ids(&found), ["1000000042-accepted", "1000000042-attempt-1-7"]);
         let EventData::Attempt(data) = &found[1].data else { panic!("{found:?}") };
         assert_eq!((data.peer.as_deref(), &*data.message.destination), (Some("upstream"), "8613*******78"));
-        // The steps of a message are in each later record; each DLR is told once.
+        // The steps of a message are in each later record; each DLR causes one event.
         let found = events(&options, &mut window, waiting(vec![dlr(2_500, 1)]));
         assert_eq!(ids(&found), ["1000000042-dlr-2500-1"]);
         let found = events(&options, &mut window, waiting(vec![dlr(2_500, 1), dlr(2_500, 1)]));
@@ -373,7 +374,7 @@ mod tests {
             (data.state, &*data.message.account, data.peer.as_deref()),
             ("delivered", "shop", Some("upstream"))
         );
-        // A reader that has forgotten the message tells the DLRs again, under the same ids.
+        // A reader that has forgotten the message repeats the DLR events, with the same ids.
         window.put(ID, MessageFacts::of(&message()));
         let found = events(&options, &mut window, finished(steps));
         assert_eq!(

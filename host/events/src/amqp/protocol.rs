@@ -1,4 +1,4 @@
-//! The frames of AMQP 0.9.1: <https://www.rabbitmq.com/resources/specs/amqp0-9-1.pdf>. Only what a publisher needs.
+//! Frames of AMQP 0.9.1, as far as a publisher needs them: <https://www.rabbitmq.com/resources/specs/amqp0-9-1.pdf>.
 //!
 //! | octets | contents |
 //! |---|---|
@@ -8,15 +8,15 @@
 //! | 7– | payload |
 //! | last | 0xCE |
 //!
-//! A method begins with its class and its number, 2 octets each. Numbers are big-endian.
+//! A method begins with its class id and its method id, 2 octets each. Numbers are big-endian.
 
-/// What a client sends first.
+/// The octets that a client sends before its first frame.
 pub(crate) const PROTOCOL_HEADER: &[u8] = b"AMQP\0\0\x09\x01";
 
-/// A frame of the server with a longer payload ends the connection. We negotiate no longer ones.
+/// Maximum payload that we negotiate. A frame with a longer one ends the connection.
 pub(crate) const MOST_OCTETS: usize = 128 * 1024;
 
-/// Type, channel, length and end.
+/// Octets of a frame around its payload: type, channel, length and end.
 pub(crate) const FRAME_OVERHEAD: usize = 8;
 
 /// The channel on which events are published.
@@ -50,17 +50,17 @@ const PROPERTY_FLAGS: u16 = 1 << 15 | 1 << 12 | 1 << 7;
 /// The broker keeps the message over a restart, if its queue is durable.
 const PERSISTENT: u8 = 2;
 
-/// What a server of AMQP sends.
+/// A frame that a server sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AmqpServerFrame {
-    /// `connection.start`: which mechanisms of SASL it takes, separated by blanks.
+    /// `connection.start`: the SASL mechanisms that the server supports.
     Start {
-        /// The mechanisms.
+        /// The mechanisms, separated by blanks.
         mechanisms: String,
     },
-    /// `connection.tune`: what it proposes.
+    /// `connection.tune`: the limits that the server proposes.
     Tune {
-        /// The longest frame in octets; 0 for any length.
+        /// Maximum length of a frame in octets; 0 for any length.
         frame_max: u32,
     },
     /// `connection.open-ok`.
@@ -71,35 +71,35 @@ pub enum AmqpServerFrame {
     ConfirmsSelected,
     /// `connection.close` or `channel.close`, with the reason.
     Closed {
-        /// The code, such as 404.
+        /// The reply code, for example 404.
         code: u16,
-        /// The server's words.
+        /// The reply text.
         text: String,
     },
     /// `basic.return`: no queue takes the message. Its content and its confirmation follow.
     Returned,
     /// `basic.ack` or `basic.nack`.
     Confirmed {
-        /// The number of the message on its channel, from 1.
+        /// The delivery tag: the number of the message on its channel, from 1.
         tag: u64,
-        /// Whether it is for all earlier ones, too.
+        /// Whether it confirms all earlier messages, too.
         is_multiple: bool,
-        /// Whether the broker has it.
+        /// Whether the broker accepted the message: true for `ack`, false for `nack`.
         is_accepted: bool,
     },
     /// Anything else: heartbeats, the content of returned messages, other methods.
     Other,
 }
 
-/// The octets are not of the protocol.
+/// The octets are not AMQP 0.9.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the server does not speak AMQP 0.9.1: {0}")]
 pub struct AmqpProtocolError(&'static str);
 
-/// Decodes the first frame of `input`. `None`: it is not complete. Returns how many octets it has.
+/// Decodes the first frame of `input`. Returns the frame and its length in octets; `None` if it is not complete.
 ///
 /// # Errors
-/// The octets are not of the protocol, or too many.
+/// The octets are not AMQP 0.9.1, or the frame exceeds [`MOST_OCTETS`].
 pub fn decode_amqp_frame(input: &[u8]) -> Result<Option<(AmqpServerFrame, usize)>, AmqpProtocolError> {
     if input.starts_with(b"AMQP") {
         return Err(AmqpProtocolError("it takes another version only"));
@@ -157,7 +157,7 @@ fn method(payload: &[u8]) -> Option<AmqpServerFrame> {
     Some(frame)
 }
 
-/// What is left of a payload.
+/// The part of a payload that is not decoded yet.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -200,7 +200,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Appends a frame whose payload `write` makes.
+/// Appends a frame with the payload that `write` appends.
 fn frame(out: &mut Vec<u8>, kind: u8, channel: u16, write: impl FnOnce(&mut Vec<u8>)) {
     out.push(kind);
     out.extend_from_slice(&channel.to_be_bytes());
@@ -227,7 +227,7 @@ fn method_frame(
     });
 }
 
-/// A text of at most 255 octets; the rest of a longer one is cut off.
+/// Appends a short string: at most 255 octets; a longer text is cut off.
 fn short_text(out: &mut Vec<u8>, text: &str) {
     let octets = text.as_bytes();
     let octets = octets.get(..usize::from(u8::MAX)).unwrap_or(octets);
@@ -240,7 +240,8 @@ fn long_text(out: &mut Vec<u8>, octets: &[u8]) {
     out.extend_from_slice(octets);
 }
 
-/// `connection.start-ok` with a user and a password. We take `basic.nack`, and want the reason of a refused login.
+/// `connection.start-ok` with user and password. It announces that we understand `basic.nack` and the close reason of a
+/// refused login.
 pub(crate) fn encode_start_ok(out: &mut Vec<u8>, (user, password): (&str, &str), product: &str) {
     let mut capabilities = Vec::new();
     for name in ["publisher_confirms", "basic.nack", "authentication_failure_close"] {
@@ -285,7 +286,8 @@ pub(crate) fn encode_confirm_select(out: &mut Vec<u8>) {
     method_frame(out, CHANNEL, CONFIRM_SELECT, |out| out.push(0));
 }
 
-/// `basic.publish` of a persistent message with this id, which the broker returns if no queue takes it.
+/// `basic.publish` of a persistent message with this id. The flag `mandatory` makes the broker return it if no queue takes
+/// it.
 pub(crate) fn encode_publish(
     out: &mut Vec<u8>,
     (exchange, routing_key): (&str, &str),

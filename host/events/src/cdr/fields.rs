@@ -1,4 +1,4 @@
-//! What CDR files have of a message, and of themselves.
+//! The fields of CDR files: of messages, and of the first and last line of a file.
 
 use super::state::FileTotals;
 use crate::cloud_event::rfc3339;
@@ -64,7 +64,7 @@ impl FieldValue {
     }
 }
 
-/// The fields of one line, in their order. A field that does not apply is an empty text.
+/// The fields of one line, in order. A field that does not apply is an empty text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fields(pub(crate) Vec<(&'static str, FieldValue)>);
 
@@ -78,7 +78,7 @@ fn owned(text: impl Into<String>) -> FieldValue {
     FieldValue::Text(Cow::Owned(text.into()))
 }
 
-/// The record of a message, and what it adds to the sums of its file.
+/// The record of a message, with the amounts that it adds to the totals of its file.
 #[derive(Debug)]
 pub(crate) struct CdrRecord {
     pub(crate) fields: Fields,
@@ -88,7 +88,9 @@ pub(crate) struct CdrRecord {
 }
 
 impl CdrRecord {
-    /// The record of a message that has ended. Without its facts, which no table has any more, it has what the end says.
+    /// The record of a message that has ended. If no table has the facts of the message any more, the record has the fields
+    /// of the final
+    /// record only.
     pub(crate) fn new(
         (id, facts): (MessageId, Option<&MessageFacts>),
         ended: &FinalRecord,
@@ -101,7 +103,7 @@ impl CdrRecord {
         let (direction, account, peer) = match facts {
             Some(facts) => {
                 let (direction, account) = facts.account(directory, Some(ended));
-                // Of an MO message, the other party is the account, and the peer is where it came from.
+                // For an MO message, the other party is the account, and the peer is its origin.
                 let is_mt = directory.is_account(facts.origin);
                 let peer = if is_mt { facts.other_party(ended) } else { Some(facts.origin) };
                 (FieldValue::Text(Cow::Borrowed(direction.name())), owned(&*account), name(peer))

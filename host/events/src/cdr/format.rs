@@ -28,14 +28,14 @@ enum LineType {
 }
 
 impl LineFormat {
-    /// The format of checked options.
+    /// The format for checked options.
     pub(crate) fn new(options: &CdrOptions) -> Self {
         let columns = match options.columns.as_slice() {
             [] => RECORD_FIELDS.iter().map(|&name| name.to_owned()).collect(),
             columns => columns.to_vec(),
         };
         let template = |text: &str, fields| {
-            // The configuration was checked.
+            // The configuration was checked, so parsing does not fail.
             Template::parse(text, fields).unwrap_or_else(|_| Template::empty())
         };
         match options.format {
@@ -49,7 +49,7 @@ impl LineFormat {
         }
     }
 
-    /// Appends the first line, and by CSV a line with the names of the columns.
+    /// Appends the first line; for CSV also a line with the names of the columns.
     pub(crate) fn header(&self, out: &mut Vec<u8>, fields: &Fields) {
         self.line(out, LineType::Header, fields);
         if let Self::Csv(columns) = self {

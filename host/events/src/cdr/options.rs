@@ -5,7 +5,7 @@ use configuration::{Keys, Section, Word};
 use redaction::NumberRedaction;
 use std::time::Duration;
 
-/// The form of CDR files.
+/// The format of CDR files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Word)]
 pub enum CdrFormat {
     /// Comma-separated values (RFC 4180); the first column is the type of the line.
@@ -17,43 +17,45 @@ pub enum CdrFormat {
     Fixed,
 }
 
-/// `[[cdr]]`: files with a record for each message that has ended.
+/// `[[cdr]]`: files with one record for each message that has reached a final state.
 #[derive(Clone, Debug, PartialEq, Keys)]
 #[keys(check = Self::check)]
 pub struct CdrOptions {
-    /// Its name, with which the names of its files begin.
+    /// The name; the names of the files begin with it.
     #[key(example = "billing", length = 1..=64)]
     pub name: String,
-    /// The folder of the files: below `cdr` in the data directory, or below `cdr-root` of `[configuration]`. A relative path is below the
-    /// latter.
+    /// The folder of the files, inside `cdr` of the data directory or inside `cdr-root` of `[configuration]`. A relative
+    /// path is relative to
+    /// `cdr-root`.
     #[key(default_as = "`cdr/NAME` in the data directory")]
     pub folder: Option<String>,
-    /// The form of the files.
+    /// The format of the files.
     #[key(default = "csv")]
     pub format: CdrFormat,
-    /// The fields of a record, in order; for `csv` and `json-lines`.
+    /// The fields of a record, in order, for `csv` and `json-lines`.
     #[key(default_as = "all")]
     pub columns: Vec<String>,
-    /// The first line of a file; for `fixed`. `{FIELD:>8}` is a field in 8 characters, aligned right; `{FIELD:0>8}` has zeros in front, and
+    /// The first line of a file, for `fixed`. `{FIELD:>8}` is a field of 8 characters, aligned right; `{FIELD:0>8}` pads
+    /// with zeros;
     /// `{FIELD:<8}` is aligned left.
     pub header: String,
-    /// The line of a message; for `fixed`.
+    /// The line of a message, for `fixed`.
     pub record: String,
-    /// The last line of a file; for `fixed`.
+    /// The last line of a file, for `fixed`.
     pub trailer: String,
-    /// A file with so many octets is closed.
+    /// Size in octets from which a file is closed.
     #[key(size, default = "64MiB")]
     pub max_size: u64,
-    /// A file is closed so long after its first record.
+    /// Age from which a file is closed, counted from its first record.
     #[key(default = "1h")]
     pub max_age: Duration,
-    /// Accounts whose messages have records.
+    /// Accounts whose messages get records.
     #[key(default_as = "all", reference = "account")]
     pub accounts: Vec<String>,
-    /// How the numbers of subscribers are shown.
+    /// How subscribers' numbers are shown.
     #[key(default = "whole")]
     pub numbers: EventNumbers,
-    /// Rules for numbers, in place of `numbers`.
+    /// Redaction rules for numbers; they replace `numbers`.
     pub redact: NumberRedaction,
 }
 
@@ -94,7 +96,7 @@ impl CdrOptions {
         }
     }
 
-    /// The end of the names of its files.
+    /// Extension of the names of the files.
     pub(crate) const fn extension(&self) -> &'static str {
         match self.format {
             CdrFormat::Csv => "csv",
@@ -103,7 +105,7 @@ impl CdrOptions {
         }
     }
 
-    /// Whether messages of this account have records.
+    /// Whether messages of this account get records.
     pub(crate) fn has_account(&self, account: &str) -> bool {
         self.accounts.is_empty() || self.accounts.iter().any(|name| name == account)
     }

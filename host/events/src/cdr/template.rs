@@ -1,8 +1,8 @@
-//! Templates of lines with columns of fixed width.
+//! Line templates with columns of fixed width.
 
 use super::fields::{FieldValue, Fields};
 
-/// The widest column.
+/// Maximum width of a column.
 const MOST_COLUMNS: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,20 +11,20 @@ enum Part {
     Column { field: String, fill: char, is_right: bool, width: usize },
 }
 
-/// A line with columns of fixed width: `{FIELD:>8}`, `{FIELD:<20}`, `{FIELD:0>12}`; `{{` and `}}` are braces.
+/// A line template: `{FIELD:>8}`, `{FIELD:<20}`, `{FIELD:0>12}`; `{{` and `}}` are braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template(Vec<Part>);
 
 impl Template {
-    /// A line without anything.
+    /// A template of an empty line.
     pub(crate) const fn empty() -> Self {
         Self(Vec::new())
     }
 
-    /// Reads a template whose fields are among `known`.
+    /// Parses a template; `known` are the permitted fields.
     ///
     /// # Errors
-    /// What is wrong, for the author of the configuration.
+    /// A description of the fault, for the author of the configuration.
     pub(crate) fn parse(text: &str, known: &[&str]) -> Result<Self, String> {
         if text.contains(['\n', '\r']) {
             return Err("must be one line".to_owned());
@@ -59,8 +59,9 @@ impl Template {
         Ok(Self(parts))
     }
 
-    /// Appends the line, with its end. A text that is too long is cut; a number that is too long is written as asterisks, since a cut
-    /// one would be another number.
+    /// Appends the line with its line end. A text that is too long is cut. A number that is too long is replaced by
+    /// asterisks, since a cut
+    /// number would be a different one.
     pub(crate) fn write(&self, out: &mut Vec<u8>, fields: &Fields) {
         for part in &self.0 {
             match part {

@@ -14,15 +14,15 @@ use model::Timestamp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long it waits for new records before it looks whether it is to stop.
+/// Maximum time to wait for new records before the thread checks whether it must stop.
 const POLL: Duration = Duration::from_millis(250);
-/// After some records, more are waited for.
+/// After some records, the thread waits this long for more.
 const LINGER: Duration = Duration::from_millis(50);
-/// Records are durable in the file after so long.
+/// Maximum time until a record is durable in the file.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
-/// With so many records, the file is written at once.
+/// With this number of pending records, the file is written at once.
 const MOST_PENDING: u64 = 10_000;
-/// The first delay after a failure; it doubles up to [`LONGEST_DELAY`].
+/// First delay after a failure; it doubles up to [`LONGEST_DELAY`].
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 /// The longest delay between two attempts.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ pub(crate) struct CdrThread {
     pub(crate) directory: Arc<dyn MessageDirectory>,
     pub(crate) writer: CdrWriter,
     pub(crate) held: Arc<HeldPositions>,
-    /// Its place in `held`.
+    /// Index in `held`.
     pub(crate) index: usize,
     pub(crate) monitor: Arc<SinkMonitor>,
     pub(crate) stop: Receiver<()>,
@@ -42,7 +42,7 @@ pub(crate) struct CdrThread {
 
 impl CdrThread {
     pub(crate) fn run(mut self) {
-        // Traffic comes first.
+        // Traffic has priority.
         if let Err(error) = rustix::process::setpriority_process(None, 10) {
             tracing::debug!(%error, "lowering the priority of CDR files failed");
         }
@@ -62,7 +62,7 @@ impl CdrThread {
         }
     }
 
-    /// Goes on from the stored state until the daemon stops.
+    /// Writes files from the stored position on, until the daemon stops.
     fn write_until_stopped(&mut self, delay: &mut Duration) -> Result<(), EventsError> {
         self.writer.resume()?;
         let mut position = self.writer.position();
@@ -121,7 +121,7 @@ impl CdrThread {
         Ok(())
     }
 
-    /// Adds the messages that ended in a record.
+    /// Adds the messages that ended in this journal record.
     fn add(&mut self, record: &BatchRecord, directory: &dyn MessageDirectory, window: &mut MessageWindow) {
         for message in &record.batch.replaced {
             window.put(message.id, MessageFacts::of(message));

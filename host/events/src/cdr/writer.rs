@@ -1,4 +1,4 @@
-//! The files themselves.
+//! Writer of the files of one `[[cdr]]`.
 
 use super::fields::{CdrRecord, header, trailer};
 use super::format::LineFormat;
@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The end of the name of a file that is not complete.
+/// Extension of a file that is not complete.
 const PART: &str = "part";
 
 /// Writes the files of one `[[cdr]]`.
@@ -26,11 +26,11 @@ pub(crate) struct CdrWriter {
     node: String,
     format: LineFormat,
     state_file: StoredPosition<CdrState>,
-    /// What is stored.
+    /// The stored state.
     stored: CdrState,
-    /// What is stored, with the lines in `lines`.
+    /// The state to be stored once `lines` are written.
     next: CdrState,
-    /// Lines behind the stored length of the open file.
+    /// Lines beyond the stored length of the open file.
     lines: Vec<u8>,
     file: Option<File>,
 }
@@ -58,7 +58,7 @@ impl CdrWriter {
         }
     }
 
-    /// The last record whose ends are in the files, durably.
+    /// The last journal record whose final records are durable in the files.
     pub(crate) fn position(&self) -> Seq {
         self.stored.seq()
     }
@@ -72,9 +72,9 @@ impl CdrWriter {
         }
     }
 
-    /// Forgets what is not stored, gives a complete file its name, and cuts the open one at its stored length.
+    /// Discards everything that is not stored, renames a complete file, and cuts the open file to its stored length.
     pub(crate) fn resume(&mut self) -> Result<(), EventsError> {
-        // After a failure, it is not known what is stored.
+        // After a failure, the stored state is unknown.
         if let Some(stored) = self.state_file.load()? {
             if stored.node != self.node {
                 return Err(EventsError::OtherNode { node: stored.node });
@@ -104,7 +104,7 @@ impl CdrWriter {
         Ok(())
     }
 
-    /// Adds the record of a message that ended in a record of the journal at this time.
+    /// Adds the CDR of a message. `at` is the time of the journal record in which it ended.
     pub(crate) fn add(&mut self, record: &CdrRecord, at: Timestamp) {
         let before = self.lines.len();
         let totals = &mut self.next.totals;
@@ -121,18 +121,18 @@ impl CdrWriter {
         self.next.octets += (self.lines.len() - before) as u64;
     }
 
-    /// Counts records of the journal that were gone.
+    /// Counts journal records that were removed before they were read.
     pub(crate) fn add_lost(&mut self, records: u64) {
         self.next.totals.lost_records += records;
     }
 
-    /// Whether the open file has its size or age.
+    /// Whether the open file has reached its maximum size or age.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         let CdrState { octets, totals, .. } = &self.next;
         *octets >= self.options.max_size || (*octets > 0 && now - totals.opened_at >= self.options.max_age)
     }
 
-    /// Makes everything up to record `seq` of the journal durable, and closes the file if it is due.
+    /// Makes everything up to journal record `seq` durable, and closes the file if it is due.
     pub(crate) fn commit(&mut self, seq: Seq, now: Timestamp) -> Result<(), EventsError> {
         let is_due = self.is_due(now);
         if is_due {
@@ -155,13 +155,13 @@ impl CdrWriter {
         self.stored = self.next.clone();
         if is_due {
             self.finish(self.stored.file.saturating_sub(1))?;
-            // Stored with the next change: a start looks for the file, and finds that it has its name.
+            // Stored with the next change. Until then, a start finds that the file already has its final name.
             self.next.renaming = false;
         }
         Ok(())
     }
 
-    /// Writes the lines behind the stored length, and syncs them.
+    /// Writes and syncs the lines beyond the stored length.
     fn write(&mut self) -> Result<(), EventsError> {
         let path = self.part(self.next.file);
         let mut file = match self.file.take() {
@@ -184,18 +184,18 @@ impl CdrWriter {
         Ok(())
     }
 
-    /// Gives a complete file its final name, unless it has that already.
+    /// Renames a complete file to its final name, unless that is done already.
     fn finish(&self, number: u64) -> Result<(), EventsError> {
         let (part, path) = (self.part(number), self.folder.join(self.name(number)));
         match std::fs::rename(&part, &path) {
-            // The process before was killed behind the renaming. Whoever takes the files away may have taken this one.
+            // The previous process was killed after the renaming, and the file may have been collected since.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => Err(self.failed(&part)(error)),
             Ok(()) => sync_folder(&self.folder).map_err(self.failed(&self.folder)),
         }
     }
 
-    /// Completes the files that this node left behind when another one took its place.
+    /// Completes the files that this node left behind when another node became leader.
     pub(crate) fn finish_left_files(&self) -> Result<(), EventsError> {
         let mut own = self.stored.left.iter().filter(|left| left.node == self.node);
         own.try_for_each(|left| self.finish_left_file(left))
@@ -208,7 +208,7 @@ impl CdrWriter {
         }
         if !left.is_closed {
             let mut file = match OpenOptions::new().write(true).open(&path) {
-                // It has its name already.
+                // It already has its final name.
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
                 opened => opened.map_err(self.failed(&path))?,
             };
@@ -229,7 +229,7 @@ impl CdrWriter {
         self.finish(left.file)
     }
 
-    /// Removes a file of which nothing is stored, if it is there.
+    /// Removes a file that no stored state names, if it exists.
     fn remove_unstored(&self, path: &Path) -> Result<(), EventsError> {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(self.failed(path)(error)),
@@ -255,7 +255,7 @@ fn sync_folder(folder: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The number of the first file of a `[[cdr]]` without a state: after all that are in the folder.
+/// Number of the first file of a `[[cdr]]` without a state: one above the highest number in the folder.
 pub(crate) fn first_number(folder: &Path, name: &str) -> u64 {
     let numbers = std::fs::read_dir(folder).into_iter().flatten().flatten().filter_map(|entry| {
         let file = entry.file_name().into_string().ok()?;
@@ -278,7 +278,7 @@ mod tests {
         node_writer(folder, "", "cdr")
     }
 
-    /// The writer of a node of a cluster, with a folder of its own, which begins to lead.
+    /// The writer of a cluster node with a folder of its own, at the start of its lead.
     fn node_writer(folder: &Path, node: &str, files: &str) -> CdrWriter {
         let mut writer = unstarted_writer(folder, node, files);
         let stored = writer.stored.clone().taken_over_by(node);
@@ -315,7 +315,7 @@ mod tests {
         CdrRecord { fields, segments: 1, captured: 5, refunded: 0 }
     }
 
-    /// The messages in all files, and the names of these.
+    /// The messages in all files, and the names of the files.
     fn content(folder: &Path) -> (Vec<u64>, Vec<String>) {
         content_of(&folder.join("cdr"))
     }
@@ -339,8 +339,9 @@ mod tests {
 
     #[test]
     fn what_was_not_stored_is_cut_off_wherever_the_process_dies() {
-        // Each message ends in a record of its own. The process dies behind the given number of writes, with octets behind
-        // the stored length, and goes on from the stored position.
+        // Each message ends in a record of its own. The process dies after the given number of writes, with octets beyond
+        // the stored length,
+        // and continues from the stored position.
         for death in 1..25 {
             let folder = tempfile::tempdir().unwrap();
             let mut current = writer(folder.path());
@@ -351,7 +352,7 @@ mod tests {
                 }
                 current.add(&record(seq), Timestamp(1_000));
                 if turn == death {
-                    // Written, synced, and not stored.
+                    // Written and synced, but not stored.
                     current.write().unwrap();
                     current = writer(folder.path());
                 } else {
@@ -371,10 +372,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut first = writer(folder.path());
         first.add(&record(1), Timestamp(1_000));
-        // Its age is over.
+        // The file has reached its maximum age.
         first.commit(Seq(1), Timestamp(61_000)).unwrap();
         assert_eq!(content(folder.path()).1, ["b-00000001.csv"]);
-        // As it is if the process dies before the renaming.
+        // The state after the process dies before the renaming.
         let path = folder.path().join("cdr/b-00000001.csv");
         std::fs::rename(&path, path.with_extension("csv.part")).unwrap();
         let mut second = writer(folder.path());
@@ -390,7 +391,7 @@ mod tests {
             content(folder.path()),
             (vec![1, 2], vec!["b-00000001.csv".into(), "b-00000002.csv.part".into()])
         );
-        // Without a state, the numbers go on.
+        // Without a state, the numbering continues.
         std::fs::remove_file(folder.path().join("events/b.cdr")).unwrap();
         assert_eq!(first_number(&folder.path().join("cdr"), "b"), 3);
     }
@@ -408,12 +409,12 @@ mod tests {
 
     #[test]
     fn nodes_write_each_record_once_in_files_with_consecutive_numbers() {
-        // With some of them, a leader dies when it has begun a file of which nothing is stored.
+        // For some values, a leader dies when it has begun a file that no stored state names.
         for commits in 1..40 {
             let folder = tempfile::tempdir().unwrap();
             let nodes = [("a", "on-a"), ("b", "on-b")];
             let mut next = 1;
-            // Each of them leads in turn, and dies with octets that are not stored.
+            // The nodes lead in turn; each dies with octets that are not stored.
             for (node, files) in nodes.into_iter().cycle().take(6) {
                 let mut leader = node_writer(folder.path(), node, files);
                 assert_eq!(leader.position(), Seq(next - 1));
@@ -425,7 +426,7 @@ mod tests {
                 leader.add(&record(next), Timestamp(1_000));
                 leader.write().unwrap();
             }
-            // Whoever is back follows, and completes what it has left.
+            // A returning node follows, and completes the files that it left behind.
             let (mut messages, mut names) = (Vec::new(), Vec::new());
             for (node, files) in nodes {
                 let follower = unstarted_writer(folder.path(), node, files);
@@ -438,7 +439,7 @@ mod tests {
             }
             messages.sort_unstable();
             names.sort();
-            // The last leader has written one that is not stored.
+            // The last leader has written a record that is not stored.
             assert_eq!(messages, (1..=next).collect::<Vec<_>>(), "{commits}");
             let last = names.pop().unwrap();
             assert!(last.ends_with(".csv.part"), "{last}");

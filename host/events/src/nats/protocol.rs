@@ -2,42 +2,42 @@
 
 use std::io::Write as _;
 
-/// A server that sends a longer line, or a longer payload, is given up.
+/// Maximum length of a line or a payload. A server that sends a longer one is disconnected.
 pub(crate) const MOST_OCTETS: usize = 1 << 20;
 
-/// What a server of NATS sends.
+/// A message that a server sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NatsServerMessage {
-    /// `INFO`: what the server is, as JSON.
+    /// `INFO`: the properties of the server, as JSON.
     Info(Vec<u8>),
-    /// `PING`: wants a `PONG`.
+    /// `PING`: the client must answer `PONG`.
     Ping,
     /// `PONG`: the answer to a `PING`.
     Pong,
     /// `+OK`.
     Ok,
-    /// `-ERR`, in its own words.
+    /// `-ERR` with the server's text.
     Error(String),
-    /// `MSG` or `HMSG`: a message to a subject that we have subscribed to.
+    /// `MSG` or `HMSG`: a message for one of our subscriptions.
     Message {
         /// The subject.
         subject: String,
-        /// The first line and the fields before the payload; empty by `MSG`.
+        /// The status line and the header fields; empty for `MSG`.
         headers: Vec<u8>,
         /// The payload.
         payload: Vec<u8>,
     },
 }
 
-/// The octets are not of the protocol.
+/// The octets are not NATS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the server does not speak the protocol of NATS: {0}")]
 pub struct NatsProtocolError(&'static str);
 
-/// Decodes the first message of `input`. `None`: it is not complete. Returns how many octets it has.
+/// Decodes the first message of `input`. Returns the message and its length in octets; `None` if it is not complete.
 ///
 /// # Errors
-/// The octets are not of the protocol, or too many.
+/// The octets are not NATS, or exceed [`MOST_OCTETS`].
 pub fn decode_nats_message(input: &[u8]) -> Result<Option<(NatsServerMessage, usize)>, NatsProtocolError> {
     let Some(end) = input.windows(2).position(|pair| pair == b"\r\n") else {
         let too_long = NatsProtocolError("a line is too long");
@@ -62,7 +62,7 @@ pub fn decode_nats_message(input: &[u8]) -> Result<Option<(NatsServerMessage, us
     Ok(Some((message, used)))
 }
 
-/// Decodes `SUBJECT SID [REPLY] [HEADER-OCTETS] OCTETS` and what follows.
+/// Decodes `SUBJECT SID [REPLY] [HEADER-OCTETS] OCTETS` and the payload.
 fn message(
     fields: &[u8],
     rest: &[u8],
@@ -97,7 +97,7 @@ fn message(
     Ok(Some((message, used + total + 2)))
 }
 
-/// Appends a message with an id by which JetStream recognises a repetition.
+/// Appends a message with the id by which JetStream recognises repetitions.
 pub(crate) fn encode_publish(out: &mut Vec<u8>, (subject, reply): (&str, &str), id: &str, payload: &[u8]) {
     let headers = format!(
         "NATS/1.0\r\nNats-Msg-Id: {id}\r\nContent-Type: application/cloudevents+json; charset=utf-8\r\n\r\n"
