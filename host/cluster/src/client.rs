@@ -1,4 +1,4 @@
-//! Calls of etcd's API v3: several members, TLS, users.
+//! Client of etcd's API v3, for several members, with TLS and users.
 
 use crate::proto::{AuthenticateRequest, AuthenticateResponse, RangeRequest, RangeResponse};
 use crate::{ClusterError, ClusterOptions};
@@ -15,12 +15,13 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
-/// The maximum time for one answer. etcd elects a leader in one to two seconds.
+/// Maximum time for one answer. etcd elects a leader in one to two seconds.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The delay before a call is repeated.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
-/// The longest answer: etcd's requests are limited to 1.5 MiB, and a part of the ring is read at once.
+/// Maximum length of an answer, in octets: requests to etcd are limited to 1.5 MiB, but many slots of the ring are read at
+/// once.
 const LONGEST_ANSWER: usize = 64 << 20;
 
 pub(crate) const RANGE: &str = "/etcdserverpb.KV/Range";
@@ -32,10 +33,10 @@ pub(crate) const STATUS: &str = "/etcdserverpb.Maintenance/Status";
 pub(crate) const ALARM: &str = "/etcdserverpb.Maintenance/Alarm";
 const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
 
-/// A client of all members of etcd. Must be made within a tokio runtime.
+/// Client of all members of etcd. Must be created within a tokio runtime.
 pub(crate) struct EtcdClient {
     members: Vec<(String, Channel)>,
-    /// The member to ask.
+    /// Index of the member that is asked.
     current: AtomicUsize,
     /// Name and password, if etcd has users.
     user: Option<(String, String)>,
@@ -57,7 +58,7 @@ impl EtcdClient {
                 .tcp_nodelay(true)
                 .http2_keep_alive_interval(Duration::from_secs(2))
                 .keep_alive_timeout(Duration::from_secs(2))
-                // The windows of HTTP/2 are too small for a part of the ring.
+                // The default windows of HTTP/2 are too small for an answer with many slots.
                 .initial_stream_window_size(4 << 20)
                 .initial_connection_window_size(8 << 20);
             if endpoint.starts_with("https://") {
@@ -77,12 +78,12 @@ impl EtcdClient {
         self.members.get(self.current.load(Relaxed) % self.members.len().max(1))
     }
 
-    /// The address of the member that is asked.
+    /// URL of the member that is asked.
     pub(crate) fn endpoint(&self) -> &str {
         self.current().map_or("", |(endpoint, _)| endpoint)
     }
 
-    /// The error for what the current member answered.
+    /// The error for an answer of the current member.
     pub(crate) fn failed(&self, status: &Status) -> ClusterError {
         ClusterError::Etcd { endpoint: self.endpoint().to_owned(), reason: reason(status) }
     }
@@ -92,12 +93,14 @@ impl EtcdClient {
         self.members.iter().map(|(endpoint, _)| endpoint.as_str())
     }
 
-    /// The current member does not answer: asks all at once, and from now on the first one that answers for a majority.
+    /// Replaces a current member that does not answer: asks all members at once, and takes the first that answers for a
+    /// majority.
     ///
-    /// One by one would take long: a member that cannot be reached and one that waits for etcd's election both say nothing.
+    /// Asking one after the other would take long: neither an unreachable member nor one that waits for etcd's election
+    /// answers.
     pub(crate) async fn find_member(&self) {
         let silent = self.current.load(Relaxed);
-        // No key has this name: the answer is short, and it is linearizable.
+        // No key has this name, so the answer is short; and it is linearizable.
         let request = RangeRequest::of("\0".to_owned());
         let asked = (0..self.members.len()).map(|member| {
             let request = &request;
@@ -110,7 +113,7 @@ impl EtcdClient {
                 return;
             }
         }
-        // Another caller may have found one meanwhile.
+        // Unless another caller has replaced it in the meantime.
         let _ = self.current.compare_exchange(silent, silent.wrapping_add(1), Relaxed, Relaxed);
     }
 
@@ -141,7 +144,7 @@ impl EtcdClient {
         self.call_member(channel, path, request).await
     }
 
-    /// Calls until a member answers, or refuses, or the time is over. Only for calls that may be repeated.
+    /// Repeats the call until a member answers or refuses, or the time is over. Only for calls that may be repeated.
     pub(crate) async fn call_any<Q, A>(
         &self,
         path: &'static str,
@@ -179,7 +182,7 @@ impl EtcdClient {
         };
         match unary(channel, path, request.clone(), Some(token)).await {
             Err(status) if is_old_token(&status) => {
-                // etcd has forgotten the token, and has done nothing.
+                // etcd no longer knows the token, so the call had no effect.
                 let token = self.authenticate(channel, user).await?;
                 unary(channel, path, request.clone(), Some(token)).await
             }
@@ -227,7 +230,7 @@ where
     }
 }
 
-/// The innermost cause of an error: those around it say only what was tried.
+/// The innermost cause of an error: the outer ones only say which call failed.
 #[must_use]
 pub fn innermost_cause(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -239,7 +242,7 @@ pub fn innermost_cause(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What etcd answered, for the log.
+/// The text of an answer of etcd, for the log.
 pub(crate) fn reason(status: &Status) -> String {
     let cause = std::error::Error::source(status).map(innermost_cause);
     cause.unwrap_or_else(|| status.message().to_owned())
@@ -248,7 +251,7 @@ pub(crate) fn reason(status: &Status) -> String {
 /// Whether the request has certainly no effect, and a repetition would not help.
 pub(crate) fn is_refusal(status: &Status) -> bool {
     match status.code() {
-        // Also the answer to a queue that is full, which empties.
+        // etcd gives the same code while its request queue is full; that passes.
         Code::ResourceExhausted => !status.message().contains("too many requests"),
         Code::InvalidArgument
         | Code::PermissionDenied

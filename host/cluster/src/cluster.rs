@@ -1,4 +1,4 @@
-//! What a node knows of its cluster, and tells it.
+//! Membership: the state that a node publishes about itself, and its view of the other nodes and of etcd.
 
 use crate::client::{
     ALARM, ANSWER_TIMEOUT, COMPACT, DELETE_RANGE, EtcdClient, PUT, RANGE, STATUS, TXN, is_refusal, reason,
@@ -22,26 +22,26 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tonic::Status;
 
-/// The format of `PREFIX/id`.
+/// Format of `PREFIX/id`.
 const FORMAT: u32 = 1;
-/// How often etcd's members are asked for their state.
+/// Interval at which the state of etcd's members is read.
 const MEMBER_INTERVAL: Duration = Duration::from_secs(5);
-/// etcd keeps so many revisions: readers see a consistent state, and its file stays small.
+/// Number of revisions that etcd keeps: enough for consistent reads, few enough for a small file.
 const REVISIONS: i64 = 200;
-/// A compaction is due after so many revisions more.
+/// Number of further revisions after which a compaction is due.
 const COMPACTION: i64 = 1000;
 
-/// What all nodes of a cluster have in common.
+/// Properties that all nodes of a cluster share, in `PREFIX/id`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     format: u32,
-    /// A random number: tables that follow this log follow no other one.
+    /// Random number of the cluster: tables that follow this log cannot follow another one.
     cluster: u64,
     /// The number of slots of the ring.
     slots: u64,
 }
 
-/// Who has claimed the log last.
+/// The latest claim of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaderRecord {
     /// The name of the node.
@@ -50,7 +50,7 @@ pub struct LeaderRecord {
     pub address: String,
     /// The term of its claim.
     pub term: u64,
-    /// Whether it has ended in order: another node may claim at once.
+    /// Whether the leader has resigned at an orderly end: another node may claim at once.
     pub resigned: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct PartitionLeader {
     pub node: String,
     /// The URL of its admin API.
     pub address: String,
-    /// Where other nodes reach it.
+    /// Address at which other nodes fetch files and snapshots.
     pub exchange: Option<Exchange>,
 }
 
@@ -77,27 +77,27 @@ pub struct Cluster {
     identity: Identity,
     pub(crate) own: Mutex<NodeRecord>,
     pub(crate) nodes: Mutex<NodeTable>,
-    /// The nodes of the other partitions.
+    /// Nodes of the other partitions.
     pub(crate) neighbours: Mutex<BTreeMap<u8, NodeTable>>,
-    /// What this node lacks of its partition's shared state, and of what all partitions share.
+    /// The parts that this node lacks: of its partition's shared state, and of the state that all partitions share.
     pub(crate) lacks: Mutex<[Option<String>; 2]>,
-    /// The value of `PREFIX/leader` since this node leads.
+    /// Value of `PREFIX/leader` that this node has written; `None` while it does not lead.
     pub(crate) claimed: Mutex<Option<Vec<u8>>>,
     view: Mutex<View>,
-    /// The newest revision of etcd that this node knows.
+    /// The newest revision of etcd that this node has seen.
     pub(crate) revision: AtomicI64,
     compacted: AtomicI64,
     pub(crate) is_degraded: AtomicBool,
-    /// The last record of the log that this node knows.
+    /// The last record of the log that this node has seen.
     pub(crate) head: AtomicU64,
 }
 
-/// What is known of etcd.
+/// The last known state of etcd.
 #[derive(Debug, Default)]
 struct View {
     members: Vec<EtcdMemberView>,
     leader: Option<LeaderRecord>,
-    /// Since when, and why, etcd does not answer.
+    /// Time since which etcd does not answer, and the error.
     silent: Option<(Instant, String)>,
 }
 
@@ -112,11 +112,13 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Finds the cluster in etcd, or founds it. `address` is the URL of this node's admin API, and `formats` are those of payloads
-    /// that this version reads and writes. Must run on `runtime`, which also renews from then on what the node says of itself.
+    /// Joins the cluster in etcd, or creates it. `address` is the URL of this node's admin API; `formats` are the payload
+    /// formats that
+    /// this version reads and writes. Must run on `runtime`, on which a task then renews the node's record.
     ///
     /// # Errors
-    /// The settings cannot be used, etcd refuses or does not answer within some seconds, or its keys are of something else.
+    /// The settings cannot be used; etcd refuses or does not answer within some seconds; or the keys belong to something
+    /// else.
     pub async fn join(
         options: ClusterOptions,
         address: &str,
@@ -170,7 +172,7 @@ impl Cluster {
                 tokio::time::sleep(RENEWAL).await;
             }
         });
-        // By itself: a member that does not answer must not delay the renewals.
+        // In a task of its own: a member that does not answer must not delay the renewals.
         let asking = Arc::downgrade(&cluster);
         runtime.spawn(async move {
             while let Some(cluster) = asking.upgrade() {
@@ -205,20 +207,20 @@ impl Cluster {
         &self.options.node
     }
 
-    /// The log. `start` is the last record that the tables have: a new log begins after it.
+    /// The log. `start` is the last record in the tables of this node: a new log begins after it.
     #[must_use]
     pub fn journal(self: &Arc<Self>, start: Seq) -> EtcdJournal {
         EtcdJournal::new(self.clone(), start)
     }
 
-    /// Says from now on that this node leads, or follows.
+    /// Publishes whether this node leads or follows.
     pub fn set_role(&self, role: ClusterRole) {
         let term = self.leader().map_or(0, |leader| leader.term);
         let mut own = self.own.lock();
         (own.role, own.term) = (role, term);
     }
 
-    /// The leaders of all partitions that have one, this node's among them.
+    /// The leaders of all partitions that have one, including this node's partition.
     #[must_use]
     pub fn partition_leaders(&self) -> Vec<PartitionLeader> {
         let now = Instant::now();
@@ -243,7 +245,7 @@ impl Cluster {
         self.partition_leaders().into_iter().find(|leader| leader.partition == partition)
     }
 
-    /// All partitions that have nodes, this one among them.
+    /// All partitions that have nodes, including this node's.
     fn partitions(&self, now: Instant) -> Vec<PartitionView> {
         let view = |partition: u8, nodes: &NodeTable| PartitionView {
             partition,
@@ -259,33 +261,34 @@ impl Cluster {
         partitions
     }
 
-    /// Says from now on that records up to this one are durable in the tables of this node.
+    /// Publishes that the records up to `seq` are durable in the tables of this node.
     pub fn set_applied(&self, seq: Seq) {
         self.own.lock().applied = seq.0;
     }
 
-    /// Says from now on whether the disk of this node is below the watermark.
+    /// Publishes whether the free disk space of this node is below the watermark.
     pub fn set_disk_low(&self, low: bool) {
         self.own.lock().disk_low = low;
     }
 
-    /// Whether another node could lead, and has space on its disk.
+    /// Whether another node could lead and has enough disk space.
     #[must_use]
     pub fn has_other_with_space(&self) -> bool {
         self.nodes.lock().has_other_with_space(Instant::now(), &self.options.node)
     }
 
-    /// Says from now on that this node fetches a snapshot, so that nobody waits until it has what the log has; or that it has one.
+    /// Publishes whether this node is fetching a snapshot: the leader does not wait for it meanwhile.
     pub fn set_joining(&self, is_joining: bool) {
         self.own.lock().is_joining = is_joining;
     }
 
-    /// Says from now on which records this node cannot read, so that it follows no more and does not lead; or that it can.
+    /// Publishes the records that this node cannot read, so that it neither follows nor leads; `None` if it reads all
+    /// records.
     pub fn set_unreadable(&self, unreadable: Option<String>) {
         self.own.lock().unreadable = unreadable;
     }
 
-    /// The newest format of payloads that all known nodes read, and this one writes.
+    /// The newest payload format that all known nodes read and this node writes.
     pub(crate) fn payload_format(&self) -> u8 {
         let formats = self.own.lock().formats;
         self.nodes.lock().common_format(&self.options.node, formats)
@@ -296,7 +299,7 @@ impl Cluster {
         self.own.lock().address.clone()
     }
 
-    /// Who leads, as far as this node knows.
+    /// The leader, as far as this node knows.
     #[must_use]
     pub fn leader(&self) -> Option<LeaderRecord> {
         self.view.lock().leader.clone()
@@ -348,7 +351,8 @@ impl Cluster {
         }
     }
 
-    /// Whether the record `seq` may be written over the one that its slot has. Waits for a node that is catching up.
+    /// Waits until the record `seq` may overwrite the record in its slot: until another node has that one, or as `degraded`
+    /// says.
     pub(crate) async fn make_room(&self, seq: Seq) {
         let Some(victim) = seq.0.checked_sub(self.identity.slots).filter(|victim| *victim > 0) else {
             return;
@@ -376,7 +380,7 @@ impl Cluster {
         }
     }
 
-    /// Renews what this node says of itself, and learns what the others say.
+    /// Renews this node's record in etcd, and reads those of the other nodes.
     async fn renew(&self) {
         let value = {
             let mut own = self.own.lock();
@@ -478,25 +482,26 @@ impl Cluster {
         view.members = members;
     }
 
-    /// Lets etcd forget old revisions.
+    /// Compacts etcd: removes old revisions.
     async fn compact(&self) {
         let (newest, compacted) = (self.revision.load(Relaxed), self.compacted.load(Relaxed));
         if self.own.lock().role != ClusterRole::Leader || newest - compacted < REVISIONS + COMPACTION {
             return;
         }
         let revision = newest - REVISIONS;
-        // Another leader may have done it: that is refused, and as good.
+        // A refusal is no failure: another leader has done it.
         let done: Result<Empty, Status> = self.client.call(COMPACT, &CompactionRequest { revision }).await;
         if done.is_ok() || done.is_err_and(|status| is_refusal(&status)) {
             self.compacted.store(revision, Relaxed);
         }
     }
 
-    /// Forgets a node that is gone for ever. Returns whether it was known. Waits for etcd: must not be called on a thread
-    /// of the runtime. A node that still runs is known again at once.
+    /// Removes a node that has left the cluster. Returns whether it was known. A node that still runs registers again at
+    /// once. Waits for
+    /// etcd: must not be called on a thread of the runtime.
     ///
     /// # Errors
-    /// etcd does not answer for some seconds, or refuses.
+    /// etcd refuses, or does not answer for some seconds.
     pub fn remove_node(&self, name: &str) -> Result<bool, ClusterError> {
         let request = DeleteRangeRequest { key: self.keys.node(name).into_bytes() };
         let removed = self.runtime.block_on(async {
@@ -511,7 +516,7 @@ impl Cluster {
     /// The end of the log; `None` if it is empty.
     ///
     /// # Errors
-    /// etcd does not answer for some seconds, or the key is not ours.
+    /// etcd does not answer for some seconds, or the key belongs to something else.
     pub async fn read_head(&self) -> Result<Option<Head>, ClusterError> {
         let key = self.keys.head();
         let found = read_key(&self.client, &key).await.map_err(|status| self.client.failed(&status))?;
@@ -544,7 +549,7 @@ async fn identity(client: &EtcdClient, keys: &ClusterKeys, slots: u64) -> Result
             success: vec![PutRequest { key: key.clone().into_bytes(), value }.into()],
             failure: Vec::new(),
         };
-        // Whether this one was first or another: the key is there now.
+        // The key exists now, whether this node wrote it or another one.
         let _: TxnResponse = client.call_any(TXN, &request, ANSWER_TIMEOUT * 10).await.map_err(failed)?;
     }
     let found = read_key(client, &key).await.map_err(failed)?;

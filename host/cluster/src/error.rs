@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-/// Errors of a node of a cluster.
+/// Errors of a cluster node.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// An address of etcd cannot be used.
@@ -8,7 +8,7 @@ pub enum ClusterError {
     Endpoint {
         /// The address.
         endpoint: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// A file cannot be read.
@@ -19,15 +19,15 @@ pub enum ClusterError {
         /// The cause.
         source: std::io::Error,
     },
-    /// etcd did not answer, or refused.
+    /// etcd did not answer, or it refused.
     #[error("etcd at {endpoint}: {reason}")]
     Etcd {
         /// The member that was asked last.
         endpoint: String,
-        /// What it answered.
+        /// The answer, or the error.
         reason: String,
     },
-    /// A newer version wrote what is in etcd.
+    /// A newer version wrote the key.
     #[error(
         "{key} in etcd has format {found}, and this switchyard knows format {known}: start the version that wrote it"
     )]
@@ -39,7 +39,7 @@ pub enum ClusterError {
         /// The known format.
         known: u32,
     },
-    /// A value in etcd is not what this version writes.
+    /// A value in etcd has an unknown form.
     #[error(
         "{key} in etcd cannot be read: something else has written it. Name another prefix in cluster.prefix"
     )]

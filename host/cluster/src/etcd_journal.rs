@@ -18,15 +18,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tonic::Status;
 
-/// How long an append whose outcome is unknown is repeated. etcd elects a leader in one to two seconds.
+/// Maximum time for which an append with an unknown outcome is repeated. etcd elects a leader in one to two seconds.
 const RESOLUTION: Duration = Duration::from_secs(10);
-/// The delay before a repetition.
+/// Delay before a repetition.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
-/// How often a reader looks for new records.
+/// Interval at which a reader checks for new records.
 const POLL: Duration = Duration::from_millis(20);
-/// The number of keys that are read at once. A record that needs more of them is read again by itself.
+/// Number of keys per read. A record with more keys is read again, alone.
 const KEYS_AT_ONCE: i64 = 32;
-/// A record of the longest payload, in pieces.
+/// Number of keys of a record with the longest payload.
 const KEYS_OF_LONGEST: i64 = 64;
 
 /// The log of a cluster, in etcd.
@@ -39,18 +39,18 @@ pub struct EtcdJournal {
     start: Seq,
     /// The last record that was read.
     previous: Option<Head>,
-    /// The records on the disk of this node, if somebody reads them from behind.
+    /// Copy of the records on the disk of this node, for readers of the journal; `None` without readers.
     copy: Option<LogCopy>,
     /// Reused for each record.
     buffer: Vec<u8>,
 }
 
-/// The log after a record.
+/// Result of reading the log from a record on.
 #[derive(Debug, Default)]
 pub struct FollowedTail {
     /// The end of the log; `None` if it is empty.
     pub head: Option<Head>,
-    /// Who has claimed it last.
+    /// The latest claim.
     pub leader: Option<LeaderRecord>,
     /// The next records.
     pub records: Vec<JournalRecord>,
@@ -61,8 +61,9 @@ impl EtcdJournal {
         Self { cluster, start, previous: None, copy: None, buffer: Vec::new() }
     }
 
-    /// Writes all records that are read or appended from now on to this copy, too. The next record that is read must be the one
-    /// after its last, or an earlier one.
+    /// From now on, all records that are read or appended are also written to this copy. The next record that is read must
+    /// directly follow
+    /// the copy's last one, or be an earlier one.
     pub fn set_copy(&mut self, copy: Option<LogCopy>) {
         self.copy = copy;
     }
@@ -73,8 +74,9 @@ impl EtcdJournal {
         self.copy.as_ref().map(LogCopy::last)
     }
 
-    /// What a majority of etcd has: the end of the log, and the records from `from` on, until they have `octets` octets
-    /// together.
+    /// Reads the state of a majority of etcd: the end of the log and the records from `from` on, until their payloads have
+    /// `octets`
+    /// octets together.
     ///
     /// # Errors
     /// [`JournalError::Behind`], [`JournalError::Damaged`]; [`JournalError::UnknownContent`] if a newer version wrote the next record;
@@ -105,7 +107,7 @@ impl EtcdJournal {
         }
     }
 
-    /// One request for the head and some slots.
+    /// Reads the head and some slots, with one request.
     async fn read_part(&self, from: Seq, limit: i64) -> Result<FollowedTail, JournalError> {
         let cluster = &self.cluster;
         let slots = cluster.slots();
@@ -146,13 +148,14 @@ impl EtcdJournal {
         cluster.set_leader(leader.clone());
         let mut part = FollowedTail { head, leader, records: Vec::new() };
         let Some(head) = head.filter(|head| head.seq >= from) else { return Ok(part) };
-        // The oldest slot may have pieces of the next record already.
+        // The oldest slot may already contain pieces of the next record.
         if head.seq.0 - from.0 >= slots - 1 {
             return Err(JournalError::Behind { oldest: Seq(head.seq.0 - (slots - 2)) });
         }
         let found = slots_found.unwrap_or_default();
-        // A key of a slot is never removed: one that is not there was never written, since the log began later, with an appliance that
-        // had worked alone.
+        // Keys of slots are never removed. If a key is missing, it was never written: the log of this cluster began later,
+        // with an appliance
+        // that had worked alone before.
         let oldest = found.first().map(|found| keys.slot_of(&found.key));
         if oldest != Some(Some(first)) {
             let oldest = oldest.flatten().map_or(head.seq, |oldest| Seq(from.0 + (oldest - first)));
@@ -161,12 +164,12 @@ impl EtcdJournal {
         let mut rest = found.as_slice();
         let mut previous = self.previous.filter(|previous| previous.seq.next() == from);
         let mut seq = from;
-        // A ring that turns over is read to its end, and then from its beginning.
+        // When the ring wraps around, it is read to its end, and then from its beginning.
         while seq <= head.seq && seq.0 - from.0 < slots - first {
             let slot = seq.0 % slots;
             let (octets, used) = match decode_slot(keys, slot, rest) {
                 DecodedSlot::Record(octets, used) => (octets, used),
-                // What is before is read first.
+                // The records before it are returned first.
                 DecodedSlot::UnknownEncoding(_) if !part.records.is_empty() => break,
                 DecodedSlot::UnknownEncoding(encoding) => {
                     return Err(self.unknown(seq, &format!("the unknown encoding {encoding}")));
@@ -232,7 +235,8 @@ impl EtcdJournal {
         let begun = Instant::now();
         let put = |(key, value): (String, Vec<u8>)| PutRequest { key: key.into_bytes(), value };
         for piece in encoded.pieces {
-            // The same condition: whoever has lost the log must not spoil the record of another.
+            // The pieces need the same condition: a node that has lost the log must not overwrite pieces of another node's
+            // record.
             let request = self.conditional(before, vec![put(piece).into()]);
             self.resolve(&request, begun, before, None, next.term).await?;
         }
@@ -247,7 +251,7 @@ impl EtcdJournal {
         Ok(())
     }
 
-    /// A transaction on the condition that the head is still this one. Otherwise it answers the head.
+    /// A transaction with the condition that the head is still `before`. If it is not, the transaction returns the head.
     fn conditional(&self, before: Option<Head>, puts: Vec<crate::proto::RequestOp>) -> TxnRequest {
         let key = self.cluster.keys.head().into_bytes();
         let (target, condition) = match before {
@@ -262,7 +266,7 @@ impl EtcdJournal {
         }
     }
 
-    /// Sends a transaction until its outcome is known. `after` is the head that it makes.
+    /// Repeats a transaction until its outcome is known. `after` is the head that the transaction writes.
     async fn resolve(
         &self,
         request: &TxnRequest,
@@ -282,7 +286,7 @@ impl EtcdJournal {
                     }
                     if !answer.succeeded {
                         let found = self.head_of(ranges(answer).pop().unwrap_or_default())?;
-                        // An earlier sending of the same octets has succeeded.
+                        // An earlier request with the same octets has succeeded.
                         if found.is_none() || found != after {
                             return Err(fenced(before, found, term));
                         }
@@ -324,7 +328,7 @@ impl EtcdJournal {
     }
 }
 
-/// The head is not the expected one: another node has claimed the log, or its leader is alive; or its keys were removed.
+/// The error for an unexpected head: another node has claimed the log, its leader is alive, or its keys were removed.
 fn fenced(before: Option<Head>, found: Option<Head>, term: Term) -> JournalError {
     let is_claim = before.is_none_or(|before| term > before.term);
     match found {
@@ -391,7 +395,7 @@ impl Journal for EtcdJournal {
     ) -> Result<Vec<JournalRecord>, JournalError> {
         let cluster = self.cluster.clone();
         let begun = Instant::now();
-        // One member may be dead: the others are asked too.
+        // One member may be dead; the call needs time to ask the others.
         let longest = timeout.max(ANSWER_TIMEOUT * 10);
         loop {
             match self.follow(from, octets) {

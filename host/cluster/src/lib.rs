@@ -1,10 +1,13 @@
-//! A node of a cluster: the log that the nodes share, in etcd.
+//! Cluster node: the replicated log in etcd, membership and shared state.
 //!
-//! etcd holds the head of the log and its tail, a ring of records. Each append is one transaction that compares the head:
-//! replication and fencing are one act ([`EtcdJournal`]). A claim compares the head too, and puts a higher term. Safety
-//! rests on no clock, lease or lock; only when a follower claims does ([`Suspicion`]).
+//! etcd holds the head of the log and its tail, a ring of records. Each append is one transaction that compares the head,
+//! so replication
+//! and fencing are one step ([`EtcdJournal`]). A claim also compares the head, and writes a higher term. Safety does not
+//! depend on
+//! clocks, leases or locks; the time at which a follower claims does ([`Suspicion`]).
 //!
-//! The crate `journal` has the format of the records and the interface; this crate knows nothing of batches.
+//! The crate `journal` defines the format of the records and the interface; this crate does not know the contents of
+//! batches.
 #![forbid(unsafe_code)]
 
 mod client;
@@ -35,5 +38,5 @@ pub use suspicion::Suspicion;
 
 use std::time::Duration;
 
-/// A leader appends at least this often, also without traffic.
+/// Interval within which a leader appends, also without traffic.
 pub const HEARTBEAT: Duration = Duration::from_millis(300);

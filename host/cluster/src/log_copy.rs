@@ -1,9 +1,12 @@
-//! The log on the disk of a node, for those who read it from behind: event sinks and CDR files.
+//! Copy of the log on the disk of a node, for the readers of the journal: event sinks and CDR files.
 //!
-//! etcd keeps only the last records. Each node writes those that it has appended or followed into a journal of its own, with
-//! the numbers of the log, so that whoever leads next has what the readers of the last leader had not read. The copy follows
-//! the log a moment later, in a thread of its own; what it lacks after a crash is read from etcd again. Only records that a
-//! majority of etcd has get there.
+//! etcd keeps only the last records. Each node writes the records that it appends or follows into a local journal, with the
+//! numbers of
+//! the log. So a new leader has the records that the readers of the previous leader had not read. A thread writes the copy
+//! shortly
+//! after the log; records that the copy lacks after a crash are read from etcd again. The copy contains only records that a
+//! majority
+//! of etcd has.
 
 use journal::{Journal as _, JournalError, JournalHold, JournalOptions, JournalReader, JournalRecord};
 use journal::{LocalJournal, Seq};
@@ -13,20 +16,20 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// So many records may wait for the disk. Then the log waits, too.
+/// Maximum number of records in the queue of the thread. When it is full, the log waits.
 const MOST_WAITING: usize = 1024;
-/// After so many records at the latest, segments that nobody needs are given up.
+/// Number of records after which segments that no reader needs are removed, at the latest.
 const RETIRE_INTERVAL: usize = 64;
 
-/// The records of the log on the disk of this node.
+/// Copy of the log on the disk of this node.
 ///
-/// In a folder of the data directory, a journal in a folder with the number of the cluster.
+/// On disk: a local journal in a folder named by the number of the cluster, inside a folder of the data directory.
 pub struct LogCopy {
     queue: Option<SyncSender<JournalRecord>>,
     thread: Option<JoinHandle<()>>,
     failure: Arc<Mutex<Option<String>>>,
     reader: JournalReader,
-    /// The last record that is written, or waits for it.
+    /// The last record that is written or in the queue.
     last: Seq,
 }
 
@@ -37,12 +40,13 @@ impl std::fmt::Debug for LogCopy {
 }
 
 impl LogCopy {
-    /// Opens the copy of the log of this cluster; a new one begins after record `applied`. `hold` tells which records are needed.
+    /// Opens the copy of this cluster's log; a new one begins after record `applied`. `hold` tells which records are
+    /// needed.
     ///
-    /// A damaged copy is begun anew: the log is in etcd and in the tables.
+    /// A damaged copy is replaced by an empty one: the records are in etcd and in the tables.
     ///
     /// # Errors
-    /// Another process uses it, a newer version wrote it, or the disk fails.
+    /// Another process uses the copy, a newer version wrote it, or the disk fails.
     pub fn open(
         folder: &Path,
         cluster: u64,
@@ -62,7 +66,7 @@ impl LogCopy {
         Self::start(journal)
     }
 
-    /// Replaces the copy of the log by one that begins after record `applied`: the log has no longer those before.
+    /// Replaces the copy by one that begins after record `applied`, when the log no longer has the records in between.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -108,7 +112,7 @@ impl LogCopy {
         Ok(Self { queue: Some(queue), thread: Some(thread), failure, reader, last })
     }
 
-    /// The last record that is written, or waits for it.
+    /// The last record that is written or in the queue.
     #[must_use]
     pub const fn last(&self) -> Seq {
         self.last
@@ -120,10 +124,10 @@ impl LogCopy {
         self.reader.another()
     }
 
-    /// Writes the next record of the log; one that it has is left out. Waits while too many are waiting for the disk.
+    /// Queues the next record of the log; ignores a record that the copy has. Waits while the queue is full.
     ///
     /// # Errors
-    /// The disk has failed, or the record does not follow the last one. The process must stop then.
+    /// The disk has failed, or the record does not follow the last one. In both cases, the process must stop.
     pub(crate) fn push(&mut self, record: JournalRecord) -> Result<(), JournalError> {
         if record.seq <= self.last {
             return Ok(());
@@ -144,7 +148,7 @@ impl LogCopy {
 
 impl Drop for LogCopy {
     fn drop(&mut self) {
-        // Ends the thread, which gives the folder free.
+        // Ends the thread, which releases the folder.
         self.queue = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -152,7 +156,7 @@ impl Drop for LogCopy {
     }
 }
 
-/// Writes records until nobody sends any, or one cannot be written.
+/// Writes records until the queue is closed or a write fails.
 fn write(mut journal: LocalJournal, records: &Receiver<JournalRecord>, failed: &Mutex<Option<String>>) {
     while let Ok(first) = records.recv() {
         let more = records.try_iter().take(RETIRE_INTERVAL);
@@ -164,7 +168,7 @@ fn write(mut journal: LocalJournal, records: &Receiver<JournalRecord>, failed: &
             }
         }
         let head = journal.head().seq;
-        // Nobody but the readers needs them, which the hold knows. On the disk of this node, it cannot fail.
+        // Only the readers need the records, and the hold knows which ones. On a local disk, the call cannot fail.
         let _ = journal.applied(head);
     }
 }
@@ -173,7 +177,7 @@ fn folder_name(cluster: u64) -> String {
     format!("{cluster:016x}")
 }
 
-/// Removes copies of the logs of other clusters. Returns the path of that of this one.
+/// Removes copies of other clusters' logs. Returns the path of this cluster's copy.
 fn remove_others(folder: &Path, cluster: u64) -> Result<PathBuf, JournalError> {
     let failed = |what| move |source| JournalError::Io { path: folder.to_owned(), what, source };
     std::fs::create_dir_all(folder).map_err(failed("creating"))?;
@@ -224,7 +228,7 @@ mod tests {
         drop(copy);
         let mut copy = LogCopy::open(folder.path(), 5, hold(), Seq(300)).unwrap();
         assert_eq!(copy.last(), Seq(110));
-        // What it has is left out, and a gap is refused.
+        // Records that it has are ignored; a gap is refused.
         for seq in 109..=112 {
             copy.push(record(seq)).unwrap();
         }
@@ -234,7 +238,7 @@ mod tests {
         let copy = LogCopy::replace(folder.path(), 5, hold(), Seq(300)).unwrap();
         assert_eq!((copy.last(), copy.reader().oldest()), (Seq(300), Seq(301)));
         drop(copy);
-        // That of another cluster goes.
+        // The copy of another cluster is removed.
         let copy = LogCopy::open(folder.path(), 6, hold(), Seq(0)).unwrap();
         assert_eq!(copy.last(), Seq(0));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -1,4 +1,4 @@
-//! What the nodes say of themselves in etcd.
+//! Records that the nodes publish about themselves in etcd.
 
 use api::{ClusterRole, RecordFormats};
 use journal::Seq;
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How often a node renews what it says of itself.
+/// Interval at which a node renews its record.
 pub(crate) const RENEWAL: Duration = Duration::from_millis(500);
-/// A node that has renewed nothing for so long is not counted on.
+/// Time without a renewal after which a node counts as dead.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// Where other nodes get files and snapshots from a node.
+/// Address at which other nodes fetch files and snapshots from a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchange {
     /// Host and port.
@@ -20,74 +20,74 @@ pub struct Exchange {
     pub certificate: String,
 }
 
-/// What a node reads whose record does not say it: the version before did not.
+/// The formats of a node whose record does not name them: its version is older.
 const fn first_format() -> RecordFormats {
     RecordFormats { oldest: 1, newest: 1 }
 }
 
-/// What a node says of itself.
+/// The record that a node publishes about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NodeRecord {
     pub(crate) role: ClusterRole,
-    /// The URL of its admin API.
+    /// URL of its admin API.
     pub(crate) address: String,
     pub(crate) version: String,
-    /// The formats of payloads that it reads.
+    /// Payload formats that it reads.
     #[serde(default = "first_format")]
     pub(crate) formats: RecordFormats,
     /// The last record that is durable in its tables.
     pub(crate) applied: u64,
-    /// Where other nodes get files and snapshots from it.
+    /// Address at which other nodes fetch files and snapshots from it.
     #[serde(default)]
     pub(crate) exchange: Option<Exchange>,
     /// The term of its claim, while it leads.
     #[serde(default)]
     pub(crate) term: u64,
-    /// The revision of its partition's shared state that it has.
+    /// The revision up to which it has its partition's shared state.
     #[serde(default)]
     pub(crate) shared: i64,
-    /// The revision of what all partitions share that it has, if it is of another partition than 0.
+    /// The revision up to which it has the state that all partitions share; only for other partitions than 0.
     #[serde(default)]
     pub(crate) base: i64,
-    /// What it lacks: it does not lead without.
+    /// Missing parts of the shared state; the node does not lead without them.
     #[serde(default)]
     pub(crate) lacks: Option<String>,
-    /// Whether its disk is below the watermark: it would refuse submissions.
+    /// Whether its free disk space is below the watermark: as leader it would refuse submissions.
     #[serde(default)]
     pub(crate) disk_low: bool,
-    /// Whether it is fetching a snapshot: nobody waits for it meanwhile.
+    /// Whether it is fetching a snapshot: the leader does not wait for it meanwhile.
     #[serde(default)]
     pub(crate) is_joining: bool,
-    /// Which records it cannot read, so that it follows no more: nobody waits for it.
+    /// The records that it cannot read, so that it does not follow: the leader does not wait for it.
     #[serde(default)]
     pub(crate) unreadable: Option<String>,
-    /// Counts the renewals.
+    /// Counter of renewals.
     pub(crate) renewal: u64,
 }
 
 impl NodeRecord {
-    /// What it lacks to lead.
+    /// The missing part without which it does not lead.
     pub(crate) fn lacks(&self) -> Option<&String> {
         self.unreadable.as_ref().or(self.lacks.as_ref())
     }
 }
 
-/// A node, as another one sees it.
+/// A node in the view of another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KnownNode {
     pub(crate) record: NodeRecord,
-    /// When it last changed here.
+    /// Time of the last change that this node has seen.
     pub(crate) changed: Instant,
 }
 
-/// All nodes.
+/// All nodes of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct NodeTable {
     nodes: BTreeMap<String, KnownNode>,
 }
 
 impl NodeTable {
-    /// Takes what etcd has now.
+    /// Replaces the view by the records in etcd.
     pub(crate) fn observe(&mut self, now: Instant, found: impl IntoIterator<Item = (String, NodeRecord)>) {
         let mut nodes = BTreeMap::new();
         for (name, record) in found {
@@ -101,24 +101,24 @@ impl NodeTable {
         self.nodes.iter()
     }
 
-    /// The last record that is durable on a node other than this one; dead ones have it on their disks.
+    /// The last record that is durable on any other node; dead nodes count, since their disks have it.
     pub(crate) fn durable_elsewhere(&self, own: &str) -> Seq {
         let others = self.nodes.iter().filter(|(name, _)| *name != own);
         Seq(others.map(|(_, known)| known.record.applied).max().unwrap_or_default())
     }
 
-    /// The revision of the shared state that all nodes other than this one have; `None` if there is none.
+    /// The revision up to which all other nodes have the partition's shared state; `None` if there are no other nodes.
     pub(crate) fn shared_everywhere(&self, own: &str) -> Option<i64> {
         let others = self.nodes.iter().filter(|(name, _)| *name != own);
         others.map(|(_, known)| known.record.shared).min()
     }
 
-    /// The revision of what all partitions share that all these nodes have, which are of another partition than 0.
+    /// The revision up to which all these nodes, of other partitions than 0, have the state that all partitions share.
     pub(crate) fn base_everywhere(&self) -> Option<i64> {
         self.nodes.values().map(|known| known.record.base).min()
     }
 
-    /// The node that leads: the one of the newest claim, if several say that they do.
+    /// The leading node: if several claim to lead, the one with the highest term.
     pub(crate) fn leader(&self, now: Instant) -> Option<(&String, &NodeRecord)> {
         let leads = |known: &KnownNode| known.is_live(now) && known.record.role == ClusterRole::Leader;
         let leaders = self.nodes.iter().filter(|(_, known)| leads(known));
@@ -132,7 +132,7 @@ impl NodeTable {
         })
     }
 
-    /// Whether a node other than this one could lead, and has space on its disk.
+    /// Whether another node could lead and has enough disk space.
     pub(crate) fn has_other_with_space(&self, now: Instant, own: &str) -> bool {
         self.nodes.iter().any(|(name, known)| {
             let record = &known.record;
@@ -144,15 +144,16 @@ impl NodeTable {
         })
     }
 
-    /// The newest format that all nodes other than this one read; at least the oldest and at most the newest one that this node
-    /// writes. Dead nodes count: they may come back.
+    /// The newest payload format that all other nodes read, within the range that this node writes. Dead nodes count, since
+    /// they may
+    /// return.
     pub(crate) fn common_format(&self, own: &str, formats: RecordFormats) -> u8 {
         let others = self.nodes.iter().filter(|(name, _)| *name != own);
         let newest = others.map(|(_, known)| known.record.formats.newest).min();
         newest.map_or(formats.newest, |newest| newest.min(formats.newest).max(formats.oldest))
     }
 
-    /// Whether a node other than this one follows the log.
+    /// Whether another live node follows the log.
     pub(crate) fn has_live_other(&self, now: Instant, own: &str) -> bool {
         self.nodes.iter().any(|(name, known)| {
             let record = &known.record;
@@ -250,7 +251,7 @@ mod tests {
         let formats = |oldest, newest| RecordFormats { oldest, newest };
         let common = |own: RecordFormats, others: &[RecordFormats]| {
             let mut table = NodeTable::default();
-            // Long dead: they may come back.
+            // Dead for a long time; they may return.
             let nodes = others
                 .iter()
                 .zip('b'..)

@@ -2,66 +2,69 @@ use configuration::{Keys, Section, Word};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// The settings of `[cluster]`.
+/// `[cluster]`: one node of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Keys)]
 #[keys(restart = "a node joins its cluster at the start", check = Self::check)]
 pub struct ClusterOptions {
-    /// The name of this node: letters, digits and hyphens. Each node has its own.
+    /// The name of this node, unique in the cluster: letters, digits and hyphens.
     #[key(example = "a", length = 1..=32)]
     pub node: String,
-    /// The members of etcd, such as `https://192.0.2.1:2379`. The first one should be the nearest.
+    /// URLs of the members of etcd, for example `https://192.0.2.1:2379`. The first one should be the nearest.
     #[key(example = ["http://127.0.0.1:2379"])]
     pub endpoints: Vec<String>,
-    /// The partition of the cluster that this process leads or follows. Its accounts are those with this `partition`.
+    /// The partition of the cluster that this process leads or follows. It serves the accounts with the same `partition`.
     #[key(range = 0..=127, default = 0)]
     pub partition: u8,
-    /// The prefix of all keys in etcd. Each cluster has its own.
+    /// The prefix of all keys in etcd, unique for each cluster.
     #[key(default = "/switchyard")]
     pub prefix: String,
-    /// The URL of this node's admin API, for clients that ask another node.
+    /// The URL of this node's admin API, for clients of other nodes.
     #[key(default_as = "the URL of `http.listen`")]
     pub address: Option<String>,
-    /// The address and port where other nodes get plugins, tables and snapshots from this one, over mutual TLS. Port 0: any free
+    /// The address and port at which other nodes fetch plugins, tables and snapshots from this node, over mutual TLS. Port
+    /// 0: any free
     /// port.
     #[key(default = "0.0.0.0:7733")]
     pub listen: SocketAddr,
-    /// Sections of the configuration that this node takes from its own file, beside `[http]`, `[cluster]` and `[configuration]`.
-    /// The other sections are the cluster's, unless the configuration is managed by the file.
+    /// Sections of the configuration that this node reads from its own file, in addition to `[http]`, `[cluster]` and
+    /// `[configuration]`.
+    /// The other sections are shared by the cluster, unless the configuration is managed by file.
     #[key(default_as = "none")]
     pub own_sections: Vec<String>,
-    /// The certificate authority of etcd, PEM; needed for `https`.
+    /// File with the certificate authority of etcd, in PEM; required for `https`.
     #[key(existing)]
     pub ca: Option<PathBuf>,
-    /// The certificate chain of this client, PEM; needs `key`.
+    /// File with the client's certificate chain, in PEM; requires `key`.
     #[key(existing)]
     pub certificate: Option<PathBuf>,
-    /// The private key of `certificate`, PEM.
+    /// File with the private key of `certificate`, in PEM.
     #[key(existing)]
     pub key: Option<PathBuf>,
-    /// The user of etcd, if it has users.
+    /// The user name for etcd, if etcd has users.
     #[key(length = ..=255)]
     pub user: String,
     /// The password of `user`.
     #[key(secret, or_file)]
     pub password: String,
-    /// What the leader does while no other node keeps up.
+    /// How the leader behaves while no other node keeps up.
     #[key(default = "go-on")]
     pub degraded: DegradedPolicy,
-    /// The number of records that etcd keeps. A node that was away for longer needs a backup of the leader. The node that founds the
-    /// cluster decides it.
+    /// The number of records that etcd keeps. A node that was away for longer needs a snapshot of the leader. Only the
+    /// value of the node
+    /// that creates the cluster has an effect.
     #[key(range = 64..=8192, default = 4096)]
     pub slots: u64,
-    /// Whether records are compressed (LZ4).
+    /// Whether records are compressed with LZ4.
     #[key(default = true)]
     pub compress: bool,
 }
 
-/// What the leader does with records that are about to leave etcd and that no other node has.
+/// How the leader treats records that are about to leave etcd and that no other node has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
 pub enum DegradedPolicy {
-    /// It goes on: they are on its own disk only.
+    /// It continues: these records are on its own disk only.
     GoOn,
-    /// It accepts nothing until another node has them.
+    /// It accepts no messages until another node has the records.
     Stop,
 }
 

@@ -1,6 +1,6 @@
-//! The messages of etcd's API v3 that are used here (`rpc.proto` and `kv.proto` of etcd 3.4), without the fields that are not.
+//! The messages of etcd's API v3 (`rpc.proto` and `kv.proto` of etcd 3.4) that are used here, without unused fields.
 //!
-//! They are written by hand: generating them would need `protoc` on every machine that builds this.
+//! They are written by hand: generating them would require `protoc` on every build machine.
 
 use prost::{Message, Oneof};
 
@@ -26,12 +26,12 @@ pub(crate) struct KeyValue {
 pub(crate) struct RangeRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) key: Vec<u8>,
-    /// The keys from `key` to before this one; only `key` if it is empty.
+    /// End of the range, exclusive; empty to read only `key`.
     #[prost(bytes = "vec", tag = "2")]
     pub(crate) range_end: Vec<u8>,
     #[prost(int64, tag = "3")]
     pub(crate) limit: i64,
-    /// The member that is asked answers by itself: the answer may be old.
+    /// Whether the asked member answers from its own state, which may be old.
     #[prost(bool, tag = "7")]
     pub(crate) serializable: bool,
     /// Only keys that were written at this revision or later.
@@ -85,7 +85,7 @@ pub(crate) struct DeleteRangeRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct DeleteRangeResponse {
-    /// The number of keys that were there.
+    /// Number of removed keys.
     #[prost(int64, tag = "2")]
     pub(crate) deleted: i64,
 }
@@ -146,7 +146,7 @@ pub(crate) mod response_op {
     }
 }
 
-/// A condition of a transaction.
+/// Condition of a transaction.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Compare {
     /// 0: equal.
@@ -161,11 +161,11 @@ pub(crate) struct Compare {
     pub(crate) target_union: Option<compare::TargetUnion>,
 }
 
-/// [`Compare`] with the revision that created the key; 0 if there is no key.
+/// Target of [`Compare`]: the revision that created the key; 0 if the key does not exist.
 pub(crate) const COMPARE_CREATE: i32 = 1;
-/// [`Compare`] with the revision that wrote the key last.
+/// Target of [`Compare`]: the revision that last wrote the key.
 pub(crate) const COMPARE_MOD: i32 = 2;
-/// [`Compare`] with the value.
+/// Target of [`Compare`]: the value.
 pub(crate) const COMPARE_VALUE: i32 = 3;
 
 pub(crate) mod compare {
@@ -208,11 +208,11 @@ pub(crate) struct CompactionRequest {
     pub(crate) revision: i64,
 }
 
-/// All alarms of all members.
+/// Request for all alarms of all members.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct AlarmRequest {}
 
-/// An answer without fields of interest.
+/// An answer whose fields are not used.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Empty {}
 
@@ -222,10 +222,10 @@ pub(crate) struct StatusResponse {
     pub(crate) header: Option<ResponseHeader>,
     #[prost(string, tag = "2")]
     pub(crate) version: String,
-    /// Octets of the member's database.
+    /// Size of the member's database, in octets.
     #[prost(int64, tag = "3")]
     pub(crate) db_size: i64,
-    /// The id of the leading member; 0 if there is none.
+    /// Id of the leading member; 0 if there is none.
     #[prost(uint64, tag = "4")]
     pub(crate) leader: u64,
 }

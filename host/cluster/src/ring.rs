@@ -1,21 +1,22 @@
-//! The tail of the log in etcd: the keys, and the values of a slot.
+//! Keys of the cluster in etcd, and the values of the ring's slots.
 //!
 //! | key | value |
 //! |---|---|
 //! | `PREFIX/id` | the cluster's number and the number of slots, JSON |
 //! | `PREFIX/head` | term, seq (8 octets each) and checksum (4 octets) of the last record, little-endian |
-//! | `PREFIX/leader` | who has claimed the log last, JSON |
-//! | `PREFIX/node/NAME` | what a node says of itself, JSON |
-//! | `PREFIX/shared/…`, `PREFIX/changed` | what the nodes share beside the log, see `shared_state` |
-//! | `PREFIX/position/NAME` | how far a reader of the log is, such as an event sink: what it stores |
+//! | `PREFIX/leader` | the latest claim of the log, JSON |
+//! | `PREFIX/node/NAME` | the record of a node, JSON |
+//! | `PREFIX/shared/…`, `PREFIX/changed` | the shared state, see `shared_state` |
+//! | `PREFIX/position/NAME` | the stored position of a reader of the journal, for example an event sink |
 //! | `PREFIX/ring/0000` … | the record whose number modulo the number of slots is this |
 //! | `PREFIX/ring/0000/01` … | the rest of a long record, in pieces |
-//! | `PREFIX/partition/001/…` | the same keys for another partition than 0, but for its nodes |
-//! | `PREFIX/partition-node/001/NAME` | what a node of another partition says of itself, JSON |
+//! | `PREFIX/partition/001/…` | the same keys for another partition than 0, except its nodes |
+//! | `PREFIX/partition-node/001/NAME` | the record of a node of another partition, JSON |
 //!
-//! What all partitions share is that of partition 0.
+//! The state that all partitions share is stored as the state of partition 0.
 //!
-//! The value of a slot: 1 octet encoding (0 as it is, 1 LZ4), 4 octets length of the encoded record, its first piece.
+//! The value of a slot: 1 octet encoding (0 uncompressed, 1 LZ4), 4 octets length of the encoded record, first piece of the
+//! record.
 //! Keys of the log are overwritten and never removed, so that etcd's file does not grow.
 
 use crate::SharedScope;
@@ -23,7 +24,7 @@ use crate::proto::KeyValue;
 use journal::record::{MAX_PAYLOAD, RECORD_HEADER};
 use journal::{Head, Seq, Term};
 
-/// The octets of a record in one request: etcd takes 1.5 MiB, and the rest is for keys.
+/// Maximum octets of a record in one request: etcd accepts 1.5 MiB, including the keys.
 const PIECE: usize = 1 << 20;
 const SLOT_HEADER: usize = 5;
 const PLAIN: u8 = 0;
@@ -78,7 +79,7 @@ impl ClusterKeys {
         }
     }
 
-    /// The partition and the name that [`Self::node`] has put into a key.
+    /// The partition and name in a key that [`Self::node`] has made.
     pub(crate) fn node_of(&self, key: &str) -> Option<(u8, String)> {
         if let Some(name) = key.strip_prefix(&self.base_nodes()) {
             return Some((0, name.to_owned()));
@@ -94,17 +95,17 @@ impl ClusterKeys {
         }
     }
 
-    /// The key that is written with each change of what the nodes share beside the log.
+    /// The key that is written with each change of the shared state.
     pub(crate) fn changed(&self, scope: SharedScope) -> String {
         format!("{}/changed", self.prefix_of(scope))
     }
 
-    /// The prefix of what the nodes share beside the log.
+    /// Prefix of the shared state.
     pub(crate) fn shared(&self, scope: SharedScope) -> String {
         format!("{}/shared/", self.prefix_of(scope))
     }
 
-    /// The prefix of the positions of those who read the log from behind.
+    /// Prefix of the positions of the journal's readers.
     pub(crate) fn positions(&self) -> String {
         format!("{}/position/", self.prefix)
     }
@@ -123,7 +124,7 @@ impl ClusterKeys {
         name.split('/').next()?.parse().ok()
     }
 
-    /// The first key after these of a slot.
+    /// The first key after the keys of a slot.
     pub(crate) fn after_slot(&self, slot: u64) -> String {
         format!("{}/ring/{slot:04}0", self.prefix)
     }
@@ -148,11 +149,11 @@ pub(crate) fn decode_head(octets: &[u8]) -> Option<Head> {
     })
 }
 
-/// A record for its slot.
+/// A record, encoded for its slot.
 pub(crate) struct EncodedSlot {
     /// The key and value of the slot itself.
     pub(crate) slot: (String, Vec<u8>),
-    /// The keys and values of the other pieces, to be written before.
+    /// Keys and values of the other pieces; they must be written first.
     pub(crate) pieces: Vec<(String, Vec<u8>)>,
 }
 
@@ -173,7 +174,7 @@ pub(crate) fn encode_slot(keys: &ClusterKeys, slot: u64, record: &[u8], compress
     EncodedSlot { slot: (keys.slot(slot), value), pieces: pieces.collect() }
 }
 
-/// What a slot has.
+/// Contents of a slot.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DecodedSlot {
     /// The octets of a record, and the number of keys that they came from.
@@ -186,7 +187,7 @@ pub(crate) enum DecodedSlot {
     Invalid,
 }
 
-/// Decodes the slot whose key and pieces are the first of `found`, in the order of keys.
+/// Decodes a slot. Its key and pieces must be the first ones in `found`, in the order of keys.
 pub(crate) fn decode_slot(keys: &ClusterKeys, slot: u64, found: &[KeyValue]) -> DecodedSlot {
     let Some((first, rest)) = found.split_first() else { return DecodedSlot::Incomplete };
     if first.key != keys.slot(slot).as_bytes() {
@@ -197,7 +198,7 @@ pub(crate) fn decode_slot(keys: &ClusterKeys, slot: u64, found: &[KeyValue]) -> 
     };
     let [encoding, length @ ..] = *header;
     let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
-    // LZ4 makes octets that it cannot compress a little longer, and those are not encoded.
+    // LZ4 makes incompressible octets longer, and those are stored uncompressed.
     if length > RECORD_HEADER + MAX_PAYLOAD {
         return DecodedSlot::Invalid;
     }
@@ -271,7 +272,7 @@ mod tests {
             assert_eq!(decode_slot(&keys(), 7, &found[..missing]), DecodedSlot::Incomplete);
         }
         assert_eq!(decode_slot(&keys(), 7, &found), DecodedSlot::Record(record, 3));
-        // A short record leaves the pieces of the long one behind.
+        // A short record does not remove the pieces of a longer one.
         let short = stored(encode_slot(&keys(), 7, b"short", false));
         found.splice(..1, short);
         assert_eq!(decode_slot(&keys(), 7, &found), DecodedSlot::Record(b"short".to_vec(), 3));

@@ -1,9 +1,10 @@
-//! A value of the shared state in etcd: 1 octet `V` and the value, LZ4 with its length before it; or `F` and a file, JSON; or `D`:
-//! removed.
+//! A value of the shared state in etcd: 1 octet type, then the contents. `V`: a value, LZ4 with its length in front. `F`: a
+//! file's digest
+//! and length, JSON. `D`: a removed name.
 
 use serde::{Deserialize, Serialize};
 
-/// The longest encoded value: etcd takes requests of 1.5 MiB.
+/// Maximum length of an encoded value: etcd accepts requests of 1.5 MiB.
 pub(crate) const MAX_VALUE: usize = 1 << 20;
 
 const VALUE: u8 = b'V';
@@ -13,9 +14,9 @@ pub(crate) const REMOVED: u8 = b'D';
 /// A file that the nodes fetch from each other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SharedFile {
-    /// Its SHA-256 digest in hexadecimal.
+    /// SHA-256 digest in hexadecimal.
     pub sha256: String,
-    /// Its length.
+    /// Length in octets.
     pub octets: u64,
 }
 
@@ -25,18 +26,18 @@ impl SharedFile {
     }
 }
 
-/// What a name stands for.
+/// Contents of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SharedContent {
-    /// These octets.
+    /// A value.
     Value(Vec<u8>),
-    /// A file.
+    /// A file, which is fetched from another node.
     File(SharedFile),
-    /// Nothing any more.
+    /// The name was removed.
     Removed,
 }
 
-/// The value in etcd; its octets if it is too long.
+/// Encodes a value for etcd. The error is its length, if that exceeds [`MAX_VALUE`].
 pub(crate) fn encode(content: &SharedContent) -> Result<Vec<u8>, usize> {
     let (kind, rest) = match content {
         SharedContent::Value(value) => (VALUE, lz4_flex::compress_prepend_size(value)),
@@ -51,12 +52,12 @@ pub(crate) fn encode(content: &SharedContent) -> Result<Vec<u8>, usize> {
     Ok(encoded)
 }
 
-/// `None`: not ours, or of a newer version.
+/// Decodes a value; `None` if its form is unknown.
 pub(crate) fn decode(octets: &[u8]) -> Option<SharedContent> {
     let (kind, rest) = octets.split_first()?;
     match *kind {
         VALUE => {
-            // LZ4 cannot compress better: a longer length would be a trap for the memory.
+            // LZ4 cannot compress better than this: a larger length must not cause a large allocation.
             let length = u32::from_le_bytes(rest.get(..4)?.try_into().ok()?) as usize;
             if length > rest.len().saturating_mul(256) {
                 return None;

@@ -1,8 +1,8 @@
-/// Whose shared state it is.
+/// Scope of shared state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedScope {
-    /// That of the node's own partition. Its leader writes it.
+    /// State of the node's own partition; written by its leader.
     Partition,
-    /// What all partitions share. It is that of partition 0.
+    /// State of all partitions; written by the leader of partition 0.
     Cluster,
 }

@@ -1,14 +1,17 @@
-//! What the nodes share beside the log: configuration, users, plugins, tables, values of plugins. Names and values in etcd.
+//! State that the nodes share in addition to the log: configuration, users, plugins, tables, values of plugins; by name, in
+//! etcd.
 //!
 //! | key | value |
 //! |---|---|
 //! | `PREFIX/shared/name/NAME` | see `shared_content` |
-//! | `PREFIX/shared/offer/SHA256` | the length of a file that the others are to fetch, in decimal |
-//! | `PREFIX/changed` | empty; written with each change, so that a reader need not look at all names |
+//! | `PREFIX/shared/offer/SHA256` | length of a file that the other nodes should fetch, in decimal |
+//! | `PREFIX/changed` | empty; written with each change, so that a reader detects changes without reading all names |
 //!
-//! Only the leader writes: each transaction compares `PREFIX/leader`, so that a node which has lost the log has no effect. A
-//! file is in etcd by its digest only; the nodes fetch it from each other. It is offered first, and named when another node
-//! has it. What was removed stays as a mark until all nodes have seen it.
+//! Only the leader writes: each transaction compares `PREFIX/leader`, so a node that has lost the log has no effect. etcd
+//! has only the
+//! digests of files; the nodes fetch the files from each other. The leader first offers a file; a name refers to it only
+//! when another
+//! node has it. A removed name stays as a mark until all nodes have seen the removal.
 
 use crate::client::{ANSWER_TIMEOUT, RANGE, TXN};
 use crate::cluster::Cluster;
@@ -23,30 +26,30 @@ use prost::Message;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Changes in one transaction, and their octets: etcd takes 128 operations.
+/// Maximum number of changes in one transaction: etcd accepts 128 operations.
 const CHANGES_AT_ONCE: usize = 100;
-/// Keys in one answer.
+/// Number of keys per answer.
 const KEYS_AT_ONCE: i64 = 200;
 
-/// What has changed in the shared state.
+/// Changes of the shared state since a revision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SharedChanges {
-    /// The revision of etcd up to which this is everything.
+    /// The revision of etcd up to which the changes are complete.
     pub revision: i64,
-    /// Files to fetch, though no name stands for them yet.
+    /// Files to fetch that no name refers to yet.
     pub offers: Vec<SharedFile>,
-    /// Names and what they stand for now.
+    /// Changed names with their contents.
     pub entries: Vec<(String, SharedContent)>,
 }
 
-/// Whether another node has what the leader has written.
+/// Whether another node has the state that the leader has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeenElsewhere {
-    /// A node that lives has it.
+    /// A live node has it.
     Yes,
-    /// Not yet.
+    /// No live node has it yet.
     NotYet,
-    /// No other node lives.
+    /// There is no other live node.
     Alone,
 }
 
@@ -59,8 +62,9 @@ fn encoded(name: &str, content: &SharedContent) -> Result<Vec<u8>, ClusterError>
 }
 
 impl Cluster {
-    /// What was written after this revision; everything after 0. Waits for etcd, as all methods for the shared state do: they
-    /// must not be called on a thread of the runtime.
+    /// The changes after `revision`; with 0, the whole state. Waits for etcd, as all methods for the shared state do: they
+    /// must not be
+    /// called on a thread of the runtime.
     ///
     /// # Errors
     /// etcd does not answer for some seconds, or a newer version wrote a value.
@@ -87,8 +91,9 @@ impl Cluster {
         Ok(changes)
     }
 
-    /// The keys below this prefix that were written at this revision or later, and the revision of etcd when they were read: what is
-    /// written while the later parts are read has a newer one.
+    /// The keys with this prefix that were written at revision `since` or later, and the revision of etcd at the first
+    /// read. Keys that are
+    /// written during the later reads have newer revisions.
     fn read_below(&self, prefix: &str, since: i64) -> Result<(i64, Vec<KeyValue>), ClusterError> {
         let (mut revision, mut all) = (0, Vec::new());
         let mut request =
@@ -107,7 +112,7 @@ impl Cluster {
         }
     }
 
-    /// Asks etcd until a member answers, for some seconds. Only for what may be repeated.
+    /// Repeats a request for some seconds, until a member answers. Only for requests that may be repeated.
     fn ask<Q, A>(&self, path: &'static str, request: &Q) -> Result<A, ClusterError>
     where
         Q: Message + Clone + 'static,
@@ -117,18 +122,20 @@ impl Cluster {
         answer.map_err(|status| self.client.failed(&status))
     }
 
-    /// The revision of the last change.
+    /// Revision of the last change.
     fn last_change(&self, scope: SharedScope) -> Result<i64, ClusterError> {
         let answer: RangeResponse = self.ask(RANGE, &RangeRequest::of(self.keys.changed(scope)))?;
         Ok(answer.kvs.first().map_or(0, |found| found.mod_revision))
     }
 
-    /// Writes these names, if this node leads still. Many changes take several transactions, in this order. Returns the
-    /// revision of etcd with all of them.
+    /// Writes these names, if this node still leads. Many changes take several transactions, in this order. Returns the
+    /// revision of etcd
+    /// after the last one.
     ///
     /// # Errors
-    /// The node does not lead any more, a value is too long (nothing is written then), or etcd does not answer for some
-    /// seconds: then it is not known what was written, and it may be repeated.
+    /// The node does not lead any more; a value is too long, and nothing is written; or etcd does not answer for some
+    /// seconds: then it is
+    /// unknown which names are written, and the call may be repeated.
     pub fn write_shared(&self, changes: &[(String, SharedContent)]) -> Result<i64, ClusterError> {
         let mut puts = Vec::new();
         for (name, content) in changes {
@@ -150,7 +157,7 @@ impl Cluster {
         Ok(revision)
     }
 
-    /// Asks the others to fetch these files. Returns the revision of etcd with that.
+    /// Asks the other nodes to fetch these files. Returns the revision of etcd after that.
     ///
     /// # Errors
     /// As [`write_shared`](Self::write_shared).
@@ -167,7 +174,7 @@ impl Cluster {
         Ok(revision)
     }
 
-    /// Ends the offers of these files.
+    /// Withdraws the offers of these files.
     ///
     /// # Errors
     /// As [`write_shared`](Self::write_shared).
@@ -183,7 +190,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Forgets which names were removed, as far as all known nodes have seen it.
+    /// Removes the marks of removed names that all known nodes have seen.
     ///
     /// # Errors
     /// As [`write_shared`](Self::write_shared).
@@ -198,7 +205,7 @@ impl Cluster {
             if seen.is_some_and(|seen| seen < found.mod_revision) {
                 continue;
             }
-            // Unless it was written again meanwhile.
+            // Unless the name was written again in the meantime.
             let unchanged = Compare {
                 result: 0,
                 target: COMPARE_MOD,
@@ -214,7 +221,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// How far a reader of the log is, as it was written last; `None` if it never was.
+    /// The stored position of a reader of the journal; `None` if there is none.
     ///
     /// # Errors
     /// etcd does not answer for some seconds.
@@ -224,12 +231,14 @@ impl Cluster {
         Ok(answer.kvs.into_iter().next().map(|found| found.value))
     }
 
-    /// Writes how far a reader of the log is in place of `previous`, if this node leads still. It is no change of the shared
-    /// state, which the others would look for: whoever leads next reads it.
+    /// Replaces the stored position `previous` of a reader of the journal, if this node still leads. It is not part of the
+    /// shared state,
+    /// so the other nodes are not notified: a new leader reads it.
     ///
     /// # Errors
-    /// As [`write_shared`](Self::write_shared); also if `previous` is not what is there, because an earlier request whose answer
-    /// was lost arrived late.
+    /// As [`write_shared`](Self::write_shared). Also if `previous` is not the stored position, because an earlier request
+    /// whose answer
+    /// was lost took effect late.
     pub fn write_position(
         &self,
         reader: &str,
@@ -244,14 +253,15 @@ impl Cluster {
         let unchanged = Compare { result: 0, target, key: key.clone(), target_union: Some(condition) };
         let put = PutRequest { key, value: position.to_vec() };
         match self.write_as_leader(vec![put.into()], vec![unchanged]) {
-            // A repetition, of which the first request had come through.
+            // A repetition: the first request has taken effect.
             Err(ClusterError::NotLeader) if self.position(reader)?.as_deref() == Some(position) => Ok(()),
             other => other.map(drop),
         }
     }
 
-    /// One transaction on the condition that this node has claimed the log last, which tells the others to look for changes. Its
-    /// operations may be repeated.
+    /// Runs one transaction if this node still holds the latest claim, and notifies the other nodes of a change. Its
+    /// operations may be
+    /// repeated.
     fn change_as_leader(
         &self,
         mut operations: Vec<RequestOp>,
@@ -264,7 +274,7 @@ impl Cluster {
         self.write_as_leader(operations, conditions)
     }
 
-    /// One transaction on the condition that this node has claimed the log last. Its operations may be repeated.
+    /// Runs one transaction if this node still holds the latest claim. Its operations may be repeated.
     fn write_as_leader(
         &self,
         operations: Vec<RequestOp>,
@@ -284,7 +294,7 @@ impl Cluster {
         if answer.succeeded { Ok(revision) } else { Err(ClusterError::NotLeader) }
     }
 
-    /// Says from now on that this node has the shared state up to this revision, and what it lacks.
+    /// Publishes the revision up to which this node has the shared state, and the missing part.
     pub fn set_shared(&self, scope: SharedScope, revision: i64, lacks: Option<String>) {
         let mut known = self.lacks.lock();
         let mut own = self.own.lock();
@@ -295,18 +305,19 @@ impl Cluster {
         own.lacks = known.iter().flatten().next().cloned();
     }
 
-    /// What this node lacks: it does not lead without.
+    /// The missing part of the shared state; a node does not lead without it.
     #[must_use]
     pub fn lacks(&self) -> Option<String> {
         self.own.lock().lacks().cloned()
     }
 
-    /// Says from now on where other nodes get files from this one.
+    /// Publishes the address at which other nodes fetch files from this node.
     pub fn set_exchange(&self, exchange: Exchange) {
         self.own.lock().exchange = Some(exchange);
     }
 
-    /// Where the files that all partitions share can be fetched: the other nodes that live, those of this partition first.
+    /// Addresses from which the files of all partitions can be fetched: the other live nodes, first those of this
+    /// partition.
     #[must_use]
     pub fn file_exchanges(&self) -> Vec<Exchange> {
         let now = Instant::now();
@@ -318,7 +329,7 @@ impl Cluster {
         all
     }
 
-    /// Where snapshots can be fetched: the other nodes of this partition that live, with the leader first.
+    /// Addresses from which snapshots can be fetched: the other live nodes of this partition, the leader first.
     #[must_use]
     pub fn exchanges(&self) -> Vec<Exchange> {
         let leader = self.leader().map(|leader| leader.node);
@@ -330,19 +341,19 @@ impl Cluster {
         others.into_iter().filter_map(|(_, known)| known.record.exchange.clone()).collect()
     }
 
-    /// Whether a certificate with this SHA-256 digest is that of a node, of whichever partition.
+    /// Whether a node of any partition has published a certificate with this SHA-256 digest.
     #[must_use]
     pub fn is_node_certificate(&self, sha256: &str) -> bool {
         self.nodes.lock().has_certificate(sha256)
             || self.neighbours.lock().values().any(|nodes| nodes.has_certificate(sha256))
     }
 
-    /// Waits so long, for a caller that looks again and again. Must not be called on a thread of the runtime.
+    /// Sleeps, for callers that poll. Must not be called on a thread of the runtime.
     pub fn wait(&self, time: Duration) {
         self.runtime.block_on(async { tokio::time::sleep(time).await });
     }
 
-    /// Whether another node has the shared state of this revision.
+    /// Whether another node has the shared state up to this revision.
     #[must_use]
     pub fn seen_elsewhere(&self, revision: i64) -> SeenElsewhere {
         let now = Instant::now();
@@ -366,7 +377,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_refused_by_name() {
-        // What cannot be compressed.
+        // Incompressible octets.
         let mut state = 1_u32;
         let noise = std::iter::repeat_with(|| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,21 +1,22 @@
 use journal::Head;
 use std::time::{Duration, Instant};
 
-/// When a node that follows takes the leader for dead.
+/// A follower's failure detector for the leader.
 ///
-/// Two signs are needed at once: the head of the log has not moved, although a leader moves it at least every
-/// [`HEARTBEAT`](crate::HEARTBEAT), and a majority of etcd has answered this node all the time. While etcd elects a
-/// leader of its own, no node can append, and that is no sign. A wrong suspicion is safe: whoever claims wins, and the
-/// other one is fenced.
+/// A leader is suspected when both are true: the head of the log has not moved, although a leader moves it at least every
+/// [`HEARTBEAT`](crate::HEARTBEAT); and a majority of etcd has answered this node during the whole time. While etcd elects
+/// a leader of
+/// its own, no node can append, so that is no sign. A wrong suspicion is safe: the node that claims wins, and the other one
+/// is fenced.
 #[derive(Debug, Default)]
 pub struct Suspicion {
     head: Option<Head>,
-    /// Since when the head has stood still, as far as etcd has answered without a gap.
+    /// Time since which the head has not moved, while etcd answered without a gap.
     still_since: Option<Instant>,
 }
 
 impl Suspicion {
-    /// How long the head must stand still.
+    /// Minimum time without a move of the head.
     pub const TIME: Duration = Duration::from_secs(1);
 
     /// A majority of etcd answers that this is the head.
@@ -26,12 +27,12 @@ impl Suspicion {
         }
     }
 
-    /// etcd has not answered in time: what went on meanwhile is unknown.
+    /// etcd has not answered in time, so the head may have moved unseen.
     pub const fn forget(&mut self) {
         self.still_since = None;
     }
 
-    /// Whether the leader is taken for dead.
+    /// Whether the leader is suspected to be dead.
     #[must_use]
     pub fn is_dead(&self, now: Instant) -> bool {
         self.still_since.is_some_and(|since| now.duration_since(since) >= Self::TIME)

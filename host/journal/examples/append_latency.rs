@@ -1,4 +1,4 @@
-//! Measures appends beside the bare `fdatasync` that they need, by turns:
+//! Measures appends and, in alternation, the bare `fdatasync` that an append needs:
 //! `cargo run --release -p journal --example append_latency -- FOLDER`, a folder on the disk to measure.
 #![allow(clippy::print_stdout, reason = "this program prints its results")]
 
@@ -9,11 +9,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Calls per turn.
+/// Calls per round.
 const CALLS: usize = 300;
 const TURNS: usize = 5;
 
-/// The octets of a message's share in a batch (`commit_speed` of the store).
+/// Octets per message in a batch (from `commit_speed` of the store).
 const MESSAGE: usize = 326;
 
 fn times(mut call: impl FnMut() -> Result<(), JournalError>) -> Result<Vec<Duration>, JournalError> {

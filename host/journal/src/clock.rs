@@ -6,11 +6,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub trait Clock: Send + Sync {
     /// Milliseconds since the Unix epoch. It may jump.
     fn wall_millis(&self) -> u64;
-    /// Time that only goes forward.
+    /// Monotonic time.
     fn now(&self) -> Instant;
 }
 
-/// The clocks of the system.
+/// The system's clocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

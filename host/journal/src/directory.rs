@@ -1,4 +1,4 @@
-//! Access to the files of a journal. The traits exist so that tests can simulate failing disks.
+//! File access of a journal, as traits so that tests can simulate failing disks.
 
 use std::fs;
 use std::io;
@@ -52,7 +52,7 @@ pub trait JournalFile: Send + Sync {
     /// The length in octets.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The length cannot be read.
     fn length(&self) -> io::Result<u64>;
     /// Reads from `offset` on; 0 at the end of the file.
     ///
@@ -64,15 +64,15 @@ pub trait JournalFile: Send + Sync {
     /// # Errors
     /// Any part may have been written.
     fn write_at(&self, offset: u64, octets: &[u8]) -> io::Result<usize>;
-    /// Makes all that was written durable.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// It is unknown what is durable, and a repetition does not tell: the system may have dropped the writes.
+    /// It is unknown which writes are durable, and a repetition gives no answer: the system may have dropped them.
     fn sync_data(&self) -> io::Result<()>;
-    /// Reserves room for `octets` octets, where the file system can; the length grows to them.
+    /// Reserves disk space for `octets` octets, if the file system supports it; extends the file to that length.
     ///
     /// # Errors
-    /// There is not enough room.
+    /// There is not enough disk space.
     fn allocate(&self, octets: u64) -> io::Result<()>;
 }
 
@@ -115,7 +115,7 @@ pub struct FileDirectory {
     path: PathBuf,
 }
 
-/// The lock is on a file of its own, since the others are replaced.
+/// The lock needs a file of its own, since the other files are replaced.
 const LOCK: &str = "lock";
 
 impl FileDirectory {
@@ -144,7 +144,7 @@ impl FileDirectory {
     }
 }
 
-/// Whether it is a directory; the empty path is the current one.
+/// Whether the path is a directory; the empty path is the current one.
 fn is_directory(path: &Path) -> bool {
     path.as_os_str().is_empty() || path.is_dir()
 }
@@ -168,7 +168,7 @@ impl JournalDirectory for FileDirectory {
     fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.path)? {
-            // A name that is not UTF-8 is not of a journal.
+            // A name that is not UTF-8 does not belong to a journal.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -179,7 +179,7 @@ impl JournalDirectory for FileDirectory {
     fn open(&self, name: &str) -> io::Result<Arc<dyn JournalFile>> {
         let path = self.path.join(name);
         let file = match fs::OpenOptions::new().read(true).write(true).open(&path) {
-            // For readers without the right to write.
+            // A reader without the permission to write.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => fs::File::open(&path)?,
             opened => opened?,
         };
@@ -187,7 +187,7 @@ impl JournalDirectory for FileDirectory {
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn JournalFile>> {
-        // Records have the texts of messages.
+        // Records contain message texts: only the owner may read them.
         let mut options = fs::OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600);
         Ok(Arc::new(options.open(self.path.join(name))?))
@@ -225,7 +225,7 @@ impl JournalFile for fs::File {
 
     fn allocate(&self, octets: u64) -> io::Result<()> {
         match rustix::fs::fallocate(self, rustix::fs::FallocateFlags::empty(), 0, octets) {
-            // The zeros that follow take the room as well.
+            // Without support for it, the zeros that are written next reserve the space.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(()),
             other => Ok(other?),
         }

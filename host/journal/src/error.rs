@@ -23,16 +23,16 @@ pub enum JournalError {
         /// The known format.
         known: u32,
     },
-    /// The checksum is right, but the contents are not understood.
+    /// The checksum is right, but the contents have an unknown form.
     #[error(
         "{path} has {what} at octet {offset}, which this switchyard does not know: start the version that wrote it"
     )]
     UnknownContent {
         /// The file.
         path: PathBuf,
-        /// Where in the file, in octets.
+        /// Offset in the file, in octets.
         offset: u64,
-        /// What is unknown.
+        /// The unknown part.
         what: String,
     },
     /// Acknowledged data are damaged or missing.
@@ -43,11 +43,11 @@ pub enum JournalError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where in the file, in octets.
+        /// Offset in the file, in octets.
         offset: u64,
         /// The first record that cannot be read.
         seq: Seq,
-        /// What is wrong.
+        /// The fault.
         what: &'static str,
     },
     /// The tables are ahead of the journal: its last records are lost.
@@ -77,7 +77,7 @@ pub enum JournalError {
     /// There is no journal.
     #[error("there is no journal in {0}: name the directory that has its journal.id")]
     NotFound(PathBuf),
-    /// There already is a journal.
+    /// The directory already has a journal.
     #[error("{0} already has a journal: name an empty directory")]
     Exists(PathBuf),
     /// The record is no longer in the journal.
@@ -95,18 +95,18 @@ pub enum JournalError {
     /// It is unknown whether the record is durable.
     #[error("no answer tells whether the record is durable")]
     Unknown,
-    /// In a cluster: the log cannot be read now.
+    /// In a cluster: the log cannot be read at present.
     #[error("the log of the cluster cannot be read: {reason}. Check etcd and the network")]
     Unavailable {
-        /// What was asked, and the answer.
+        /// The request and its answer.
         reason: String,
     },
-    /// In a cluster: the log takes no records. Nothing is written.
+    /// In a cluster: the log does not accept records. Nothing is written.
     #[error(
         "the log of the cluster takes no records: {reason}. See `etcdctl alarm list`, and the user of cluster.user"
     )]
     Refused {
-        /// What was asked, and the answer.
+        /// The request and its answer.
         reason: String,
     },
     /// The payload is too long for a record.
@@ -117,7 +117,7 @@ pub enum JournalError {
         /// The maximum.
         limit: usize,
     },
-    /// The disk has no room for the next record. Nothing is written.
+    /// The disk has no space for the next record. Nothing is written.
     #[error("{path} cannot be written: the disk is full ({source}). Free some space")]
     Full {
         /// The file.
@@ -132,12 +132,12 @@ pub enum JournalError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         what: &'static str,
         /// The cause.
         source: std::io::Error,
     },
-    /// An earlier write failed. It is unknown what the disk has, and a repetition could succeed without writing.
+    /// An earlier write failed. It is unknown what is on the disk, and a repetition could report success without writing.
     #[error("the journal takes no records since an earlier failure ({cause}): restart the daemon")]
     Poisoned {
         /// The earlier failure.

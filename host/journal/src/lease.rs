@@ -2,26 +2,29 @@ use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Until when this process may hand messages to links.
+/// Lease under which this process may submit messages to links.
 ///
-/// In a cluster, a leader that the others have given up for dead may still have commands on its way to links. Each
-/// append that succeeds extends its lease; without one, the lease ends, and its links write nothing until an append
-/// succeeds again. A new leader sends nothing again that the previous one may still send. No promise of durability rests on
-/// this clock, only who sends a message for which an answer is missing.
+/// In a cluster, the other nodes may have declared a leader dead that still submits messages to links. Each successful
+/// append extends the
+/// leader's lease. When the lease ends, its links write nothing until an append succeeds again. A new leader does not
+/// submit again what
+/// the previous one may still be submitting. Durability does not depend on this clock; it only decides which node submits a
+/// message
+/// whose answer is missing.
 ///
-/// The clock is `CLOCK_BOOTTIME`, so that a suspended machine wakes up without a lease.
+/// The clock is `CLOCK_BOOTTIME`, so a machine that wakes from suspension has no lease.
 #[derive(Debug)]
 pub struct LeaderLease {
-    /// Milliseconds of the clock; `u64::MAX` never ends.
+    /// End of the lease in milliseconds of the clock; `u64::MAX` for a lease that never ends.
     until: AtomicU64,
 }
 
-/// A moment of the clock of leases.
+/// A time of the lease clock, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootTime(u64);
 
 impl BootTime {
-    /// The present.
+    /// The current time.
     #[must_use]
     pub fn now() -> Self {
         let now = clock_gettime(ClockId::Boottime);
@@ -32,10 +35,11 @@ impl BootTime {
 }
 
 impl LeaderLease {
-    /// The time between the start of an append that succeeds and the end of the lease.
+    /// Time from the start of a successful append to the end of the lease.
     pub const DURATION: Duration = Duration::from_millis(1500);
-    /// How long after its claim a new leader sends nothing again that the previous one may still send: the lease, and a
-    /// tenth for clocks of different speed.
+    /// Time after its claim during which a new leader submits nothing again that the previous one may still be submitting:
+    /// the lease, plus
+    /// 10 % for clocks of different speed.
     pub const AFTER_CLAIM: Duration = Duration::from_millis(1650);
 
     /// The lease of an appliance without a cluster: it never ends.
@@ -50,17 +54,17 @@ impl LeaderLease {
         Self { until: AtomicU64::new(0) }
     }
 
-    /// Extends the lease after an append that began at `begun` has succeeded.
+    /// Extends the lease after a successful append that began at `begun`.
     pub fn extend(&self, begun: BootTime) {
         let until = begun.0.saturating_add(u64::try_from(Self::DURATION.as_millis()).unwrap_or(0));
         self.until.fetch_max(until, Ordering::Release);
     }
 
-    /// Whether messages may be handed to links now.
+    /// Whether messages may be submitted to links now.
     #[must_use]
     pub fn holds(&self) -> bool {
         let until = self.until.load(Ordering::Acquire);
-        // Most appliances have no cluster: they ask no clock.
+        // Most appliances have no cluster: they need not read the clock.
         until == u64::MAX || BootTime::now().0 < until
     }
 }

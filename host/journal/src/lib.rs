@@ -1,12 +1,13 @@
 //! The journal: an ordered, durable sequence of records with one writer at a time.
 //!
-//! A batch of changes is durable as soon as its record is appended; the tables of the store follow. After a crash the
-//! store reads the records that its tables lack, and applies them. The journal knows nothing of batches: the payload
-//! of a record is octets.
+//! A batch of changes is durable as soon as its record is appended; the store applies it to its tables afterwards. After a
+//! crash, the store
+//! reads the records that its tables lack, and applies them. The journal does not interpret batches: the payload of a
+//! record is octets.
 //!
-//! [`Journal`] is the interface. [`LocalJournal`] keeps the records in files of one directory and needs one
-//! `fdatasync` a record. The record format ([`record`]) is also the one that a cluster replicates; the format of the
-//! files is described in [`segment`].
+//! [`Journal`] is the interface. [`LocalJournal`] keeps the records in the files of one directory and needs one `fdatasync`
+//! per record. A
+//! cluster replicates the same record format ([`record`]); [`segment`] describes the format of the files.
 #![forbid(unsafe_code)]
 
 pub mod clock;
@@ -36,12 +37,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The place of a record in the journal. The first record is 1; 0 stands for the empty journal.
+/// Number of a record in the journal. The first record is 1; 0 stands for the empty journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// The place after this one.
+    /// The next number.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -54,12 +55,12 @@ impl fmt::Display for Seq {
     }
 }
 
-/// Counts the writers of a journal: each claim begins the next term. 0 stands for the empty journal.
+/// Number of a writer's term: each claim begins the next one. 0 stands for the empty journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term(pub u64);
 
 impl Term {
-    /// The term after this one.
+    /// The next term.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -76,7 +77,7 @@ impl fmt::Display for Term {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u64);
 
-/// The end of the journal: the last record and what the next one continues.
+/// The end of the journal: the last record, which the next one must follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// The term of the last record.
@@ -106,7 +107,7 @@ impl Writer {
         self.head.term
     }
 
-    /// The last record: of the claim, and then of each append.
+    /// The last record: the claim, then each append.
     #[must_use]
     pub const fn last(&self) -> Seq {
         self.head.seq
@@ -128,7 +129,7 @@ impl Writer {
 /// An ordered, durable sequence of records with one writer at a time.
 pub trait Journal: Send {
     /// Takes the right to append from its current holder, whose next append fails with [`JournalError::Fenced`].
-    /// The claim is a record of its own: it begins the next term.
+    /// The claim is itself a record, the first of the next term.
     ///
     /// # Errors
     /// As [`append`](Self::append).
@@ -144,8 +145,10 @@ pub trait Journal: Send {
     fn append(&mut self, writer: &mut Writer, payload: &[u8]) -> Result<Seq, JournalError>;
 
     /// The records from `from` on, each checked against its predecessor, until their payloads have `octets` octets
-    /// together: at least one if there is one. Waits up to `timeout` for the first one where another node may append
-    /// it; otherwise there are none at the end of the journal. An error after the first one is left to the next call.
+    /// together; at least one
+    /// if there is one. Where another node may append, waits up to `timeout` for the first record; otherwise the result is
+    /// empty at the end
+    /// of the journal. An error after the first record is returned by the next call.
     ///
     /// # Errors
     /// [`JournalError::Behind`]: the record is no longer in the journal. [`JournalError::Damaged`],
@@ -157,37 +160,39 @@ pub trait Journal: Send {
         timeout: Duration,
     ) -> Result<Vec<JournalRecord>, JournalError>;
 
-    /// Tells that all records up to `seq` are durable in the tables of this node. They may be overwritten.
+    /// Confirms that all records up to `seq` are durable in the tables of this node. They may be overwritten.
     ///
     /// # Errors
-    /// In a cluster: other nodes cannot be told.
+    /// In a cluster: the other nodes cannot be informed.
     fn applied(&mut self, seq: Seq) -> Result<(), JournalError>;
 
-    /// How many records the journal keeps: a record is overwritten after so many others, whether the tables of this node
-    /// have it or not. `None` if it is kept until [`applied`](Self::applied).
+    /// Number of records that the journal keeps: a record is overwritten after that many others, whether or not the tables
+    /// of this node
+    /// have it. `None` if records are kept until [`applied`](Self::applied).
     fn capacity(&self) -> Option<u64> {
         None
     }
 
-    /// In a cluster: the newest format of payloads that all nodes read, by the numbers that they have told; `None` if only this
-    /// machine reads the journal.
+    /// In a cluster: the newest payload format that all nodes read, by their published records; `None` if only this machine
+    /// reads the
+    /// journal.
     fn payload_format(&self) -> Option<u8> {
         None
     }
 
-    /// Tells at an orderly end that another node may claim at once.
+    /// At an orderly end: allows another node to claim at once.
     ///
     /// # Errors
-    /// As [`append`](Self::append). Nothing is lost: the others wait a little longer.
+    /// As [`append`](Self::append). Nothing is lost: the other nodes wait a little longer.
     fn resign(&mut self, _writer: &Writer) -> Result<(), JournalError> {
         Ok(())
     }
 
-    /// Reads the records in files of this machine, for another thread; `None` if there are none.
+    /// A reader of the records in files of this machine, for another thread; `None` if there are no such files.
     fn reader(&self) -> Option<JournalReader> {
         None
     }
 
-    /// Until when the writer may hand messages to links; [`append`](Self::append) extends it.
+    /// The lease under which the writer may submit messages to links; [`append`](Self::append) extends it.
     fn lease(&self) -> Arc<LeaderLease>;
 }

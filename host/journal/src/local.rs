@@ -19,22 +19,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How a local journal is kept.
+/// Settings of a local journal.
 #[derive(Clone)]
 pub struct JournalOptions {
-    /// The length of a segment file, at least 256 octets. It holds from the creation of the journal on; later values
-    /// have no effect.
+    /// Length of a segment file in octets, at least 256. It is fixed when the journal is created; later values have no
+    /// effect.
     pub segment_octets: u64,
-    /// So many full segments stay, even if all of their records are applied.
+    /// Number of full segments that stay, even if all their records are applied.
     pub keep_segments: usize,
-    /// Records stay so long after their segment is full, even if they are applied: a backup and the records since give
-    /// the state of any moment. Nothing else removes them, not even a full disk.
+    /// Time for which records stay after their segment is full, even if they are applied: a backup and the records since
+    /// then give the
+    /// state of any moment. Nothing removes them earlier, not even a full disk.
     pub keep_for: Duration,
-    /// Where segments are prepared.
+    /// Execution of the preparer.
     pub preparation: Preparation,
-    /// Times of records and ages of segments.
+    /// Clock for the times of records and the ages of segments.
     pub clock: Arc<dyn Clock>,
-    /// Records that readers still need; `None` if nobody reads behind.
+    /// The records that readers still need; `None` without readers.
     pub hold: Option<Arc<JournalHold>>,
 }
 
@@ -62,18 +63,18 @@ impl fmt::Debug for JournalOptions {
     }
 }
 
-/// The shortest segment file in octets.
+/// Minimum length of a segment file, in octets.
 const SHORTEST_SEGMENT: u64 = 256;
 
-/// So many segments whose records are applied wait for being used again; more are removed.
+/// Number of applied segments that are kept for reuse; more are removed.
 const WAITING: usize = 1;
 
-/// An incomplete record that was found behind the last one: a write that a crash interrupted.
+/// An incomplete record after the last one: a write that a crash interrupted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscardedTail {
     /// The file.
     pub path: PathBuf,
-    /// Where in the file, in octets.
+    /// Offset in the file, in octets.
     pub offset: u64,
 }
 
@@ -85,11 +86,11 @@ pub struct LocalJournal {
     options: JournalOptions,
     /// The segment of the last record.
     active: Option<Active>,
-    /// Begins with the first record that does not fit into `active`.
+    /// Generation of the next segment: it begins with the first record that does not fit into `active`.
     next_generation: u64,
-    /// Its file, once it is taken.
+    /// File of the next segment, once it is taken from the preparer.
     next: Option<Arc<dyn JournalFile>>,
-    /// When the segments became full, without the last one; as `shared.state.segments`.
+    /// Times at which the segments became full, except for the last one; in the order of `shared.state.segments`.
     full: VecDeque<Full>,
     head: Head,
     applied: Seq,
@@ -104,11 +105,12 @@ pub struct LocalJournal {
 struct Active {
     generation: u64,
     file: Arc<dyn JournalFile>,
-    /// Where the next frame begins.
+    /// Offset of the next frame.
     offset: u64,
 }
 
-/// When a segment became full. The wall clock tells it at the start, and moves nothing afterwards.
+/// Time at which a segment became full. The wall clock determines it at the start; later jumps of that clock have no
+/// effect.
 #[derive(Clone, Copy)]
 struct Full {
     age_then: Duration,
@@ -116,8 +118,9 @@ struct Full {
 }
 
 impl LocalJournal {
-    /// Opens the journal in `path`; if there is none and `applied` is 0, creates it. Checks all records after
-    /// `applied`, the last record that is durable in the tables, and all of the last segment.
+    /// Opens the journal in `path`; creates it if there is none and `applied` is 0. `applied` is the last record that is
+    /// durable in the
+    /// tables. Checks all records after it, and all records of the last segment.
     ///
     /// # Errors
     /// Another process uses the directory; a newer daemon wrote it; acknowledged records are damaged or missing; the
@@ -148,8 +151,9 @@ impl LocalJournal {
         Self::start(directory, lock, identity, options, Some(applied))
     }
 
-    /// Opens the copy of another journal in `path`, see [`append_copy`](Self::append_copy). No tables depend on it: only the
-    /// records of the last segment are checked, and what the hold of `options` does not need may be given up at once.
+    /// Opens the copy of another journal in `path`, see [`append_copy`](Self::append_copy). No tables depend on a copy:
+    /// only the records
+    /// of the last segment are checked, and records that the hold of `options` does not need may be removed at once.
     ///
     /// # Errors
     /// [`JournalError::NotFound`]; another process uses the directory; a newer daemon wrote it; records are damaged; the
@@ -162,8 +166,9 @@ impl LocalJournal {
         Self::start(Arc::new(directory), lock, identity, options, None)
     }
 
-    /// Creates an empty journal in `path` whose first record follows `after`, for tables that have applied that many
-    /// records of another journal.
+    /// Creates an empty journal in `path` whose first record follows `after`, for tables that have applied the records of
+    /// another journal
+    /// up to `after`.
     ///
     /// # Errors
     /// [`JournalError::Exists`]; another process uses the directory; the disk is full or fails.
@@ -197,7 +202,7 @@ impl LocalJournal {
         options: JournalOptions,
         applied: Option<Seq>,
     ) -> Result<Self, JournalError> {
-        // A process that was killed may have left names that are not durable yet.
+        // A killed process may have left directory entries that are not durable yet.
         directory.sync().map_err(JournalError::io(directory.path(""), "syncing"))?;
         let Scan { segments, head, last, next_generation, next, torn } =
             scan(&*directory, identity, applied)?;
@@ -271,8 +276,9 @@ impl LocalJournal {
         self.shared.identity.longest_payload()
     }
 
-    /// So many octets of payload, at least, can be appended as one record without more room on the disk: the rest of
-    /// the segment, or all of the next one if it is prepared. When it is small, the disk is full.
+    /// Minimum number of payload octets that can be appended as one record without further disk space: the rest of the
+    /// segment, or a
+    /// whole segment if the next one is prepared. A small number means that the disk is full.
     #[must_use]
     pub fn room(&self) -> usize {
         if self.next.is_some() || self.preparer.is_ready() {
@@ -283,14 +289,15 @@ impl LocalJournal {
         usize::try_from(left).unwrap_or(usize::MAX).saturating_sub(FRAME)
     }
 
-    /// A reader for another thread.
+    /// A reader, for another thread.
     #[must_use]
     pub fn reader(&self) -> JournalReader {
         JournalReader::new(self.shared.clone())
     }
 
-    /// Appends a record of another journal, with its number, term and time. The checksums are those of this one, so that a
-    /// copy may begin at any record.
+    /// Appends a record of another journal, with its number, term and time. The checksums are computed for this journal, so
+    /// that a copy
+    /// may begin at any record.
     ///
     /// # Errors
     /// [`JournalError::Poisoned`] if the record does not follow the last one; and as [`Journal::append`].
@@ -332,7 +339,7 @@ impl LocalJournal {
         let crc = encode_record(&mut self.buffer, &self.head, term, at, entry)
             .map_err(|PayloadTooLong(octets)| JournalError::TooLarge { octets, limit })?;
         let path = || self.shared.directory.path(&segment_name(generation));
-        // The room is allocated: a disk that is full fails before, in `next_file`.
+        // The space is allocated already: a full disk is detected earlier, in `next_file`.
         if let Err(source) = write_all(&*file, offset, &self.buffer) {
             let path = path();
             return Err(self.poison(path, "writing", source));
@@ -360,7 +367,7 @@ impl LocalJournal {
         Ok(())
     }
 
-    /// The file of the next segment.
+    /// Returns the file of the next segment.
     fn next_file(&mut self) -> Result<Arc<dyn JournalFile>, JournalError> {
         if let Some(file) = &self.next {
             return Ok(file.clone());
@@ -374,7 +381,7 @@ impl LocalJournal {
         Ok(file)
     }
 
-    /// A segment has its first record: prepares the next one.
+    /// Called when a segment has its first record: prepares the next segment.
     fn begun(&mut self, generation: u64, file: Arc<dyn JournalFile>, offset: u64) {
         self.active = Some(Active { generation, file, offset });
         self.next = None;
@@ -386,7 +393,7 @@ impl LocalJournal {
         self.preparer.want(self.next_generation, recycled);
     }
 
-    /// How many of the oldest segments are neither needed nor kept.
+    /// Number of oldest segments that are neither needed nor kept.
     fn retirable(&self) -> usize {
         let now = self.options.clock.now();
         let state = self.shared.state.lock();
@@ -396,19 +403,19 @@ impl LocalJournal {
         let read = self.options.hold.as_ref().map_or(applied, |hold| {
             let from = hold.from();
             let read = state.segments.iter().skip(1).take_while(|next| next.before.seq < from).count();
-            // Whoever is further behind than the bound loses the oldest records.
+            // A reader that is further behind than the limit loses the oldest records.
             read.max(self.full.len().saturating_sub(hold.most_segments(self.shared.identity.segment_octets)))
         });
         applied.min(old).min(read).min(self.full.len().saturating_sub(self.options.keep_segments))
     }
 
-    /// Takes the oldest segment out of the journal.
+    /// Removes the oldest segment from the list.
     fn pop_oldest(&mut self) -> Option<u64> {
         self.full.pop_front();
         self.shared.state.lock().segments.pop_front().map(|segment| segment.generation)
     }
 
-    /// Removes segments that are neither needed nor kept, except those that wait for being used again.
+    /// Removes segments that are neither needed nor kept, except those that are kept for reuse.
     fn retire(&mut self) {
         for _ in WAITING..self.retirable() {
             if let Some(generation) = self.pop_oldest() {
@@ -447,7 +454,7 @@ impl Journal for LocalJournal {
         octets: usize,
         _timeout: Duration,
     ) -> Result<Vec<JournalRecord>, JournalError> {
-        // Nobody else appends while this is borrowed.
+        // Nobody can append while this is borrowed.
         self.reader.read(from, octets, Duration::ZERO)
     }
 
@@ -496,7 +503,7 @@ fn create(
     let first = segment_name(1);
     match generations(directory)?.as_slice() {
         [] => {}
-        // What an interrupted creation leaves.
+        // An interrupted creation leaves a blank first segment.
         [1] if is_blank(directory, &first)? => {}
         _ => {
             return Err(JournalError::Damaged {
@@ -537,14 +544,16 @@ fn is_blank(directory: &dyn JournalDirectory, name: &str) -> Result<bool, Journa
     Ok(SegmentHeader::decode(header.get(..read).unwrap_or_default()) == Err(HeaderError::Blank))
 }
 
-/// Makes the last record durable, with the header if it is the first of its segment, and removes what is behind it.
+/// Makes the last record durable, with the header if the record is the first of its segment, and erases the octets after
+/// it.
 ///
-/// The process that wrote it may have been killed before its sync, or after one that failed. In the latter case, the
-/// system takes the octets for written although they are not on the disk, and another sync writes nothing: so they are
-/// written again.
+/// The process that wrote the record may have been killed before its sync, or after a failed one. After a failed sync, the
+/// system takes
+/// the octets for written although they are not on the disk, and another sync writes nothing. So they are written again.
 ///
-/// Behind it may be parts of a record that is now discarded. If the next write were torn, too, it could complete them.
-/// So the place of its header is blanked first.
+/// The octets after the record may be parts of a discarded record. If the next write is torn, too, it could complete that
+/// record. So the
+/// place of the next record's header is blanked first.
 fn settle_end(
     directory: &dyn JournalDirectory,
     identity: &JournalIdentity,
@@ -570,7 +579,7 @@ fn settle_end(
 
 /// Blanks the header of the next segment, whose first write may have been torn.
 ///
-/// Also if it seems to be blank: after a sync that failed, only the cache may be.
+/// This is necessary even if the header reads as blank: after a failed sync, only the cache may be blank.
 fn blank_header(
     directory: &dyn JournalDirectory,
     generation: u64,

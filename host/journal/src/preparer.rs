@@ -1,7 +1,8 @@
-//! Prepares the next segment and removes old ones, so that an append waits for neither.
+//! Preparation of the next segment and removal of old ones in the background, so that an append waits for neither.
 //!
-//! An old segment becomes the next one by a new name, with its header blanked: its blocks are allocated and written, so
-//! that an append changes no metadata of the file system. Without an old one, a file is filled with zeros.
+//! An old segment is renamed to become the next one, after its header is blanked. Its blocks are allocated and written
+//! already, so an
+//! append does not change metadata of the file system. Without an old segment, a new file is filled with zeros.
 
 use crate::directory::{JournalDirectory, JournalFile, write_all};
 use crate::segment::{HEADER, NEW_SEGMENT, segment_name};
@@ -12,19 +13,19 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Zeros are written in steps of so many octets, each synced, so that an append's sync does not wait for all of them.
+/// Octets of zeros per step. Each step is synced, so that an append's sync does not wait for the whole file.
 const STEP: usize = 1024 * 1024;
 
-/// A thread that has ended is noticed after so long.
+/// Interval at which a waiting caller checks whether the thread has ended.
 const THREAD_CHECK: Duration = Duration::from_secs(1);
 
-/// Where segments are prepared.
+/// Execution of the preparer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preparation {
-    /// On a thread.
+    /// On a thread of its own.
     #[default]
     Thread,
-    /// In the calls of the journal, for tests that must be the same each time.
+    /// Within the calls of the journal, for deterministic tests.
     Inline,
 }
 
@@ -42,14 +43,14 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// The next segment; not set while there is one in `ready`.
+    /// Generation of the next segment; `None` while one is in `ready`.
     wanted: Option<u64>,
     ready: Option<(u64, Arc<dyn JournalFile>)>,
-    /// Generations whose files are free, oldest first. They are used or removed in this order, so that the files never
-    /// have a gap.
+    /// Generations whose files are free, oldest first. They are reused or removed in this order, so that the generations
+    /// never have a gap.
     retired: VecDeque<u64>,
     failed: Option<io::Error>,
-    /// A failure is in the log, and nothing was prepared since.
+    /// Whether a failure is logged and nothing was prepared since.
     failure_logged: bool,
     stop: bool,
 }
@@ -82,7 +83,7 @@ impl Preparer {
         Ok(Self { shared, thread })
     }
 
-    /// Asks for the segment `generation`, in the background, and gives the file of a segment away for it.
+    /// Requests the segment `generation`, in the background, and releases the file of a retired segment for it.
     pub(crate) fn want(&self, generation: u64, retired: Option<u64>) {
         {
             let mut state = self.shared.state.lock();
@@ -92,18 +93,18 @@ impl Preparer {
         self.wake();
     }
 
-    /// Gives the file of a segment away, to be removed.
+    /// Releases the file of a segment for removal.
     pub(crate) fn retire(&self, generation: u64) {
         self.shared.state.lock().retired.push_back(generation);
         self.wake();
     }
 
-    /// A segment that is prepared already.
+    /// Provides a segment that is already prepared.
     pub(crate) fn provide(&self, generation: u64, file: Arc<dyn JournalFile>) {
         self.shared.state.lock().ready = Some((generation, file));
     }
 
-    /// Tries again what failed.
+    /// Retries failed work.
     pub(crate) fn retry(&self) {
         if self.shared.state.lock().failed.is_some() {
             self.wake();
@@ -115,7 +116,7 @@ impl Preparer {
         self.shared.state.lock().ready.is_some()
     }
 
-    /// The prepared segment `generation`; waits for it, and tries again what failed in the background.
+    /// Waits for the prepared segment `generation` and takes it; retries failed work.
     pub(crate) fn take(&self, generation: u64) -> io::Result<Arc<dyn JournalFile>> {
         let mut state = self.shared.state.lock();
         state.failed = None;
@@ -139,7 +140,7 @@ impl Preparer {
         }
     }
 
-    /// Starts the work, also what failed before.
+    /// Starts the work, including failed work.
     fn wake(&self) {
         self.shared.state.lock().failed = None;
         if self.thread.is_some() {
@@ -155,7 +156,7 @@ impl Drop for Preparer {
         self.shared.state.lock().stop = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was printed there.
+            // The thread has printed its panic.
             let _ = thread.join();
         }
     }
@@ -176,7 +177,7 @@ impl State {
 }
 
 impl Shared {
-    /// The thread.
+    /// Main loop of the thread.
     fn serve(&self) {
         loop {
             self.work();
@@ -190,7 +191,7 @@ impl Shared {
         }
     }
 
-    /// Does all tasks until one fails.
+    /// Does all tasks, up to the first that fails.
     fn work(&self) {
         loop {
             let Some(task) = self.state.lock().task() else { return };
@@ -219,7 +220,7 @@ impl Shared {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    // It is tried again and again while the disk is full.
+                    // While the disk is full, the work is retried continuously: log the failure once.
                     if !std::mem::replace(&mut state.failure_logged, true) {
                         tracing::warn!("{}: {failure}: {error}", self.directory.path("").display());
                     }
@@ -234,9 +235,9 @@ impl Shared {
         create_segment(&*self.directory, self.segment_octets, new, &|| self.state.lock().stop)
     }
 
-    /// Makes the next segment of an old one; `None` if an earlier try has removed that.
+    /// Turns an old segment into the next one; `None` if an earlier try has removed the old one.
     fn recycle(&self, old: u64, new: u64) -> io::Result<Option<Arc<dyn JournalFile>>> {
-        // Under its old name, a file with a blank header would be damage.
+        // A file with a blank header would count as damage under its old name.
         let renamed = found(self.directory.rename(&segment_name(old), NEW_SEGMENT))?;
         self.directory.sync()?;
         self.state.lock().retired.pop_front();
@@ -253,14 +254,14 @@ impl Shared {
 
     fn remove(&self, old: u64) -> io::Result<()> {
         found(self.directory.remove(&segment_name(old)))?;
-        // One by one, so that no crash leaves a gap.
+        // Synced one by one, so that no crash leaves a gap.
         self.directory.sync()?;
         self.state.lock().retired.pop_front();
         Ok(())
     }
 }
 
-/// Whether the file was there.
+/// Whether the file existed.
 fn found(result: io::Result<()>) -> io::Result<bool> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -268,7 +269,7 @@ fn found(result: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// A segment file of zeros; `None` if it is to stop meanwhile.
+/// Creates a segment file of zeros; `None` if `stop` becomes true meanwhile.
 pub(crate) fn create_segment(
     directory: &dyn JournalDirectory,
     octets: u64,
@@ -280,7 +281,7 @@ pub(crate) fn create_segment(
         Ok(true) => {}
         Ok(false) => return Ok(None),
         Err(error) => {
-            // The room is needed. A file that stays is removed at the next try.
+            // The disk space is needed. If the removal fails, the next try removes the file.
             let _ = directory.remove(NEW_SEGMENT);
             return Err(error);
         }
@@ -290,7 +291,7 @@ pub(crate) fn create_segment(
     Ok(Some(file))
 }
 
-/// Fills a file with zeros; `false` if it is to stop meanwhile.
+/// Fills a file with zeros; `false` if `stop` becomes true meanwhile.
 fn fill(file: &dyn JournalFile, octets: u64, stop: &dyn Fn() -> bool) -> io::Result<bool> {
     file.allocate(octets)?;
     let zeros = vec![0; STEP.min(usize::try_from(octets).unwrap_or(STEP))];
@@ -308,7 +309,7 @@ fn fill(file: &dyn JournalFile, octets: u64, stop: &dyn Fn() -> bool) -> io::Res
     Ok(true)
 }
 
-/// An empty file, instead of one of that name.
+/// Creates an empty file; replaces a file of the same name.
 pub(crate) fn create_anew(directory: &dyn JournalDirectory, name: &str) -> io::Result<Arc<dyn JournalFile>> {
     found(directory.remove(name))?;
     directory.create(name)

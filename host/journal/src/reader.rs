@@ -1,4 +1,4 @@
-//! Reading a journal, beside its writer.
+//! Readers of a journal, concurrent with its writer.
 
 use crate::directory::{FileDirectory, JournalDirectory};
 use crate::record::{DecodeError, Entry};
@@ -12,39 +12,40 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Opening a journal that another process changes is tried so often again.
+/// Maximum number of tries to open a journal that another process is changing.
 const TRIES: usize = 5;
 
-/// So many octets of payload are read at a time by [`Records`].
+/// Octets of payload that [`Records`] reads at a time.
 const CHUNK: usize = 1024 * 1024;
 
-/// What writer and readers share.
+/// State that writer and readers share.
 pub(crate) struct Shared {
     pub(crate) directory: Arc<dyn JournalDirectory>,
     pub(crate) identity: JournalIdentity,
     pub(crate) state: Mutex<State>,
-    /// Whether another process may use segments again: then their names tell which of them are still in the journal.
+    /// Whether the writer is another process, which may reuse segments: then the file names tell which segments are still
+    /// in the journal.
     pub(crate) is_foreign: bool,
-    /// There are new records.
+    /// Signals new records.
     pub(crate) grown: Condvar,
 }
 
-/// What may be read.
+/// Segments and head, for readers.
 pub(crate) struct State {
-    /// Oldest first. Files that are no longer here may be overwritten.
+    /// Segments, oldest first. A file that is no longer listed may be overwritten.
     pub(crate) segments: VecDeque<Segment>,
     /// The last durable record.
     pub(crate) head: Head,
 }
 
 impl State {
-    /// The oldest record, or the next one if there is none.
+    /// The oldest record; without records, the number of the next one.
     pub(crate) fn oldest(&self) -> Seq {
         self.segments.front().map_or(self.head.seq.next(), Segment::first)
     }
 }
 
-/// A segment of a journal, for lists.
+/// Description of a segment, for lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentSummary {
     /// The file.
@@ -59,7 +60,7 @@ pub struct SegmentSummary {
     pub octets: u64,
 }
 
-/// Reads the durable records of a journal, also on another thread than the writer's.
+/// Reader of the durable records of a journal. It may run on another thread than the writer.
 pub struct JournalReader {
     shared: Arc<Shared>,
     cursor: Option<Cursor>,
@@ -92,13 +93,13 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// Behind the last record that was read.
+/// Position after the last record that was read.
 struct Cursor {
     generation: u64,
     window: Window,
     offset: u64,
     head: Head,
-    /// The records up to this one were durable when the window was filled; behind it, the window may be out of date.
+    /// The record up to which the window is current: later frames in it may be outdated.
     filled_to: Seq,
 }
 
@@ -107,9 +108,11 @@ impl JournalReader {
         Self { shared, cursor: None }
     }
 
-    /// Opens the journal in `path` for reading only, also while a daemon uses it. Checks the headers of all segments and
-    /// the records of the last one; [`records`](Self::records) checks the others. Records that are appended later are
-    /// not seen; the last one may not be durable yet.
+    /// Opens the journal in `path` read-only, also while a daemon uses it. Checks the headers of all segments and the
+    /// records of the
+    /// last one; [`records`](Self::records) checks the others. The reader does not see records that are appended later. The
+    /// last record may
+    /// not be durable yet.
     ///
     /// # Errors
     /// [`JournalError::NotFound`]; all errors of [`LocalJournal::open`](crate::LocalJournal::open) about the files.
@@ -122,7 +125,7 @@ impl JournalReader {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_on(directory: Arc<dyn JournalDirectory>) -> Result<Self, JournalError> {
-        // A daemon that gives files new names meanwhile can make a journal seem damaged.
+        // While a daemon renames files, an intact journal can appear damaged.
         for _ in 0..TRIES {
             match Self::try_open(directory.clone()) {
                 Err(JournalError::Damaged { .. } | JournalError::Io { .. }) => {}
@@ -146,14 +149,15 @@ impl JournalReader {
         })))
     }
 
-    /// Another reader of the same journal, at its beginning.
+    /// Another reader of the same journal, positioned at its beginning.
     #[must_use]
     pub fn another(&self) -> Self {
         Self::new(self.shared.clone())
     }
 
-    /// Tells this journal from any other, such as the one after a restore: its time of creation in milliseconds since the
-    /// Unix epoch.
+    /// Time of creation in milliseconds since the Unix epoch. It distinguishes this journal from others, for example from
+    /// the one after a
+    /// restore.
     #[must_use]
     pub fn created(&self) -> u64 {
         self.shared.identity.created
@@ -165,7 +169,7 @@ impl JournalReader {
         self.shared.state.lock().head
     }
 
-    /// The oldest record, or the next one if there is none.
+    /// The oldest record; without records, the number of the next one.
     #[must_use]
     pub fn oldest(&self) -> Seq {
         self.shared.state.lock().oldest()
@@ -186,8 +190,9 @@ impl JournalReader {
         state.segments.iter().zip(lasts).map(summary).collect()
     }
 
-    /// The records from `from` on, until their payloads have `octets` octets together: at least one if there is one. Waits
-    /// up to `timeout` for the first one. An error after the first one is left to the next call.
+    /// The records from `from` on, until their payloads have `octets` octets together; at least one if there is one. Waits
+    /// up to
+    /// `timeout` for the first record. An error after the first record is returned by the next call.
     ///
     /// # Errors
     /// [`JournalError::Behind`]: the record is no longer in the journal. [`JournalError::Damaged`],
@@ -207,10 +212,10 @@ impl JournalReader {
             if let Err(error) = result {
                 self.cursor = None;
                 if !records.is_empty() {
-                    // The error comes again with the next call.
+                    // The next call returns the error.
                     break;
                 }
-                // The file may be in use for a later generation by now.
+                // The file may have been reused for a later generation.
                 return Err(self.behind(segment.generation).unwrap_or(error));
             }
             next = last.next();
@@ -221,14 +226,15 @@ impl JournalReader {
         Ok(records)
     }
 
-    /// All records from `from` to the present end of the journal, one by one, each checked against its predecessor. For
-    /// replay, and for the verification of a whole journal: from [`oldest`](Self::oldest) on.
+    /// Iterates over the records from `from` to the current end of the journal, each checked against its predecessor: for
+    /// replay, and for
+    /// the verification of a whole journal, from [`oldest`](Self::oldest) on.
     pub fn records(&mut self, from: Seq) -> Records<'_> {
         let end = self.head().seq;
         Records { reader: self, next: from, end, chunk: VecDeque::new() }
     }
 
-    /// Waits until record `from` is durable, or `timeout` is over. Nobody appends for a reader of its own.
+    /// Waits until record `from` is durable, up to `timeout`. A reader of another process does not see new records.
     fn wait(&self, from: Seq, timeout: Duration) {
         let mut state = self.shared.state.lock();
         if self.shared.is_foreign || timeout.is_zero() {
@@ -247,7 +253,7 @@ impl JournalReader {
         }
     }
 
-    /// The segment that has record `seq`, and its last record.
+    /// The segment that contains record `seq`, and the segment's last record.
     fn segment_of(&self, seq: Seq) -> Result<Option<(Segment, Seq)>, JournalError> {
         let state = self.shared.state.lock();
         if seq < state.oldest() {
@@ -261,7 +267,7 @@ impl JournalReader {
         Ok(following.checked_sub(1).and_then(|at| state.segments.get(at)).map(|segment| (*segment, last)))
     }
 
-    /// The error if the segment is no longer in the journal.
+    /// The error if the segment has left the journal.
     fn behind(&self, generation: u64) -> Option<JournalError> {
         let mut state = self.shared.state.lock();
         if self.shared.is_foreign && self.is_removed(generation) {
@@ -271,7 +277,7 @@ impl JournalReader {
         gone.then(|| JournalError::Behind { oldest: state.oldest() })
     }
 
-    /// Whether there is no file of this name: it is removed or renamed before its contents change.
+    /// Whether the file has gone: it is removed or renamed before its contents change.
     fn is_removed(&self, generation: u64) -> bool {
         let file = self.shared.directory.open(&segment_name(generation));
         file.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
@@ -340,7 +346,7 @@ impl JournalReader {
             cursor.head = record.head();
             if record.seq >= from {
                 let length = if let Entry::Payload(octets) = &record.entry { octets.len() } else { 0 };
-                // Each record takes an octet at least, so that a list of empty ones ends.
+                // A record counts as one octet at least, so that a list of empty records ends, too.
                 *left = left.saturating_sub(length.max(1));
                 records.push(record);
             }

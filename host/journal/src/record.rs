@@ -1,4 +1,4 @@
-//! The format of a record, on this disk and in a cluster. Numbers are little-endian.
+//! The record format, on a local disk and in a cluster. Numbers are little-endian.
 //!
 //! | octets | contents |
 //! |---|---|
@@ -18,13 +18,14 @@
 //! * 1, a claim: the payload is the node, 8 octets.
 //! * 2, an append: the payload is the caller's.
 //!
-//! Since the checksum covers term, seq and the checksum before, a record is valid at one place of one sequence only.
-//! Another kind, other octets 41–47 or a claim of another length under a right checksum are of a newer format:
-//! they are refused and never skipped.
+//! The checksum covers term, seq and the previous checksum, so a record is valid at one place of one sequence only. If the
+//! checksum is
+//! right, another kind, non-zero octets 41–47 or a claim of another length are a newer format: they are refused, never
+//! skipped.
 
 use crate::{Head, NodeId, Seq, Term};
 
-/// The octets before the payload.
+/// Octets before the payload.
 pub const RECORD_HEADER: usize = 48;
 
 /// The longest payload of a record in octets. A header with another length is damaged.
@@ -39,19 +40,19 @@ const PAYLOAD: u8 = 2;
 pub struct JournalRecord {
     /// The writer's term.
     pub term: Term,
-    /// The place in the journal.
+    /// Its number in the journal.
     pub seq: Seq,
     /// The checksum of the record before; 0 in the first record.
     pub predecessor: u32,
     /// The checksum of this record.
     pub crc: u32,
-    /// When it was appended, milliseconds since the Unix epoch, by the writer's wall clock.
+    /// Time of the append by the writer's wall clock, in milliseconds since the Unix epoch.
     pub at: u64,
-    /// What it tells.
+    /// Its contents.
     pub entry: Entry,
 }
 
-/// What a record tells.
+/// Contents of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A node claimed the journal: the first record of a term.
@@ -63,7 +64,7 @@ pub enum Entry {
     Payload(Vec<u8>),
 }
 
-/// What to encode; see [`Entry`].
+/// Contents to encode; see [`Entry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryRef<'a> {
     /// A node claims the journal.
@@ -88,16 +89,16 @@ impl EntryRef<'_> {
 #[error("a payload of {0} octets is too long for a record")]
 pub struct PayloadTooLong(pub usize);
 
-/// Why octets are not a record.
+/// Reasons why octets are not a valid record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// There is no record, or not all of it, or other octets than were written.
+    /// There is no record, it is incomplete, or its octets have changed.
     #[error("the checksum is wrong")]
     Invalid,
     /// The checksum is right, but the record has a newer format.
     #[error("a record of the unknown kind {0}")]
     UnknownKind(u8),
-    /// The checksum is right, but octets that must be 0 are not.
+    /// The checksum is right, but reserved octets are not 0.
     #[error("a record with an unknown section")]
     UnknownSection,
 }
@@ -112,13 +113,13 @@ impl JournalRecord {
         }
     }
 
-    /// The end of a journal whose last record is this one.
+    /// The end of a journal that has this record as its last one.
     #[must_use]
     pub const fn head(&self) -> Head {
         Head { term: self.term, seq: self.seq, crc: self.crc }
     }
 
-    /// Whether this record may follow `head`: the next place, the right checksum, and no older term.
+    /// Whether this record may follow `head`: it has the next number, the right checksum, and no older term.
     #[must_use]
     pub fn continues(&self, head: &Head) -> bool {
         self.seq == head.seq.next() && self.predecessor == head.crc && self.term >= head.term
@@ -173,7 +174,7 @@ pub fn encode_record(
     Ok(crc)
 }
 
-/// The length of the record that begins with `octets`, as its header says; `None` if there is no valid header.
+/// The length of the record that begins with `octets`, from its header; `None` without a valid header.
 #[must_use]
 pub fn encoded_length(octets: &[u8]) -> Option<usize> {
     let header = octets.get(..RECORD_HEADER)?;
@@ -181,7 +182,7 @@ pub fn encoded_length(octets: &[u8]) -> Option<usize> {
     (header[..4] == MAGIC).then_some(RECORD_HEADER + payload)
 }
 
-/// The number of the record that begins with `octets`, as its header says; `None` if there is no header.
+/// The number of the record that begins with `octets`, from its header; `None` without a header.
 pub(crate) fn encoded_seq(octets: &[u8]) -> Option<Seq> {
     octets.get(..RECORD_HEADER).map(|header| Seq(u64_at(header, 24)))
 }

@@ -1,4 +1,4 @@
-//! Opening: which segments there are, whether their records are whole, and where the journal ends.
+//! Checks of the files when a journal is opened: segments, their records, and the end of the journal.
 
 use crate::directory::{JournalDirectory, JournalFile, read_full};
 use crate::record::DecodeError;
@@ -25,21 +25,21 @@ impl Segment {
     }
 }
 
-/// The last record and its place.
+/// The last record, with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LastFrame {
-    /// Where the frame begins.
+    /// Offset of its frame.
     pub(crate) start: u64,
-    /// Where the next one begins.
+    /// Offset of the next frame.
     pub(crate) end: u64,
 }
 
 /// The file of the next segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextFile {
-    /// It must be prepared.
+    /// It does not exist.
     Missing,
-    /// It is the last file. It has no records, but perhaps a part of a header.
+    /// It exists, as the last file. It has no records, but perhaps a part of a header.
     Present,
 }
 
@@ -49,25 +49,25 @@ pub(crate) struct Scan {
     /// All segments with records, oldest first.
     pub(crate) segments: Vec<Segment>,
     pub(crate) head: Head,
-    /// In the last of `segments`, which takes the next record if it fits; `None`: the next record begins `next`.
+    /// The last record, if the last segment has room for more. `None`: the next record begins the segment `next`.
     pub(crate) last: Option<LastFrame>,
     /// The generation of the next segment.
     pub(crate) next_generation: u64,
     pub(crate) next: NextFile,
-    /// Where a torn write follows the last record: generation and offset.
+    /// A torn write after the last record: generation and offset.
     pub(crate) torn: Option<(u64, u64)>,
 }
 
 const DAMAGED_HEADER: &str = "the header of the segment is damaged";
 const DAMAGED_RECORD: &str = "a record is damaged, and others follow it";
 
-/// A directory and its identity.
+/// A journal's directory and identity.
 struct Scanner<'a> {
     directory: &'a dyn JournalDirectory,
     identity: JournalIdentity,
 }
 
-/// What the file of the highest generation is.
+/// State of the file with the highest generation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Newest {
     /// A segment with a header.
@@ -87,7 +87,7 @@ pub(crate) fn read_identity(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(JournalError::io(path(), "opening"))?,
     };
-    // One octet more than there must be: a longer file is not what was written.
+    // One octet more than expected, to detect a file that is too long.
     let mut octets = [0; HEADER + 1];
     let read = read_full(&*file, 0, &mut octets).map_err(JournalError::io(path(), "reading"))?;
     JournalIdentity::decode(octets.get(..read).unwrap_or_default()).map(Some).map_err(|error| match error {
@@ -106,19 +106,19 @@ pub(crate) fn read_identity(
     })
 }
 
-/// The generations of all segment files in order.
+/// The generations of all segment files, ascending.
 pub(crate) fn generations(directory: &dyn JournalDirectory) -> Result<Vec<u64>, JournalError> {
     let names = directory.names().map_err(JournalError::io(directory.path(""), "listing"))?;
     let mut generations: Vec<_> = names.iter().filter_map(|name| parse_segment_name(name)).collect();
     generations.sort_unstable();
-    // A file that is renamed meanwhile may be listed twice.
+    // A file that is renamed during the listing may appear twice.
     generations.dedup();
     Ok(generations)
 }
 
-/// Reads the files of the journal, and checks all records of the last segment, and all after `applied` if it is given.
+/// Checks the files of the journal: all records of the last segment, and all records after `applied` if it is given.
 ///
-/// Another process may append meanwhile.
+/// Another process may append during the scan.
 pub(crate) fn scan(
     directory: &dyn JournalDirectory,
     identity: JournalIdentity,
@@ -219,8 +219,9 @@ impl Scanner<'_> {
             }
             let mut header = self.header(generation, &*file)?;
             if matches!(header, Err(HeaderError::Blank | HeaderError::Invalid)) {
-                // A prepared segment is the last file, and has no records but those of earlier generations. If it has
-                // one, another process may have begun it meanwhile: then it has a header by now.
+                // A prepared segment is the last file, and has only records of earlier generations. If it has one of its
+                // own, another process may have
+                // begun it during the scan: then it has a header by now.
                 if self.window(generation)?.has_record_from(0, seq).map_err(self.reading(generation))? {
                     header = self.header(generation, &*file)?;
                     if header.is_err() {
@@ -266,7 +267,7 @@ impl Scanner<'_> {
         Ok((segments, newest))
     }
 
-    /// Checks the records after `applied` and all of the last segment; finds the end.
+    /// Checks the records after `applied` and all records of the last segment; finds the end.
     fn records(&self, scan: &mut Scan, newest: Newest, applied: Seq) -> Result<(), JournalError> {
         // Segments whose records are all applied are checked when they are read.
         let begin = scan.segments.iter().rposition(|segment| segment.before.seq <= applied).unwrap_or(0);
@@ -283,8 +284,8 @@ impl Scanner<'_> {
         let Some((generation, mut end)) = previous else { return Ok(()) };
         let mut window = self.window(generation)?;
         while window.has_record_from(end, scan.head.seq.next()).map_err(self.reading(generation))? {
-            // If another process appended it meanwhile, the record at the end is complete by now: records are written
-            // in order.
+            // If another process was appending the last record during the scan, the record is complete by now, since
+            // records are written in order.
             let Some(last) = self.segment(generation, end, &mut scan.head)? else {
                 return Err(self.damaged(generation, end, scan.head.seq.next(), DAMAGED_RECORD));
             };
@@ -295,13 +296,13 @@ impl Scanner<'_> {
         let seq = scan.head.seq.next();
         if window.has_mark(end).map_err(self.reading(generation))? {
             if newest == Newest::Torn {
-                // The next segment is begun only after all records of this one are durable.
+                // A segment is begun only after all records of the previous one are durable.
                 return Err(self.damaged(generation, end, seq, DAMAGED_RECORD));
             }
             scan.torn = Some((generation, end));
         }
         if scan.last.is_none() {
-            // Only the header of its first write is on the disk.
+            // Only the header of the segment's first write is on the disk.
             if scan.next == NextFile::Present || (scan.segments.len() == 1 && generation != 1) {
                 return Err(self.damaged(generation, end, seq, "the first record of the segment is damaged"));
             }
@@ -313,7 +314,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Follows the records of a segment from `offset` to the first one that is not valid.
+    /// Reads the records of a segment from `offset` to the first that is not valid.
     fn segment(
         &self,
         generation: u64,
@@ -346,7 +347,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Checks that a segment continues the one before, `generation`, whose records end at `end` with `head`.
+    /// Checks that a segment continues the previous one, `generation`, whose records end at `end` with `head`.
     fn check_joint(
         &self,
         segment: &Segment,

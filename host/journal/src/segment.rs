@@ -35,35 +35,42 @@
 //! | 56–59 | 0 |
 //! | 60–63 | CRC32C of octets 0–59 |
 //!
-//! Then *frames* without gaps, each 8 octets of mark and a [record](crate::record). Behind the last frame is anything:
-//! zeros, or records of an earlier generation.
+//! Then *frames* without gaps; a frame is a mark of 8 octets and a [record](crate::record). The octets after the last frame
+//! have no
+//! meaning: zeros, or records of an earlier generation.
 //!
-//! The header and the first frame are one write. Until then the header is 64 zeros, and the file is a prepared segment:
-//! only the last file can be one, since a segment is prepared after the one before has a durable record.
+//! The header and the first frame are one write. Before it, the header is 64 zeros, and the file is a prepared segment.
+//! Only the last file
+//! can be a prepared segment: a segment is prepared after the previous one has a durable record.
 //!
 //! # Marks
 //!
-//! The mark is a number made of key and generation. It is never shown, so that no payload can contain it: octets of a
-//! message are never taken for a record. After a bad record, a mark that a valid record follows tells that records were
-//! written behind it.
+//! The mark is a number computed from key and generation. It is never published, so no payload can contain it: octets of a
+//! message are
+//! never taken for a record. If a mark with a valid record follows a bad record, records were written after the bad one.
 //!
-//! # Where the journal ends
+//! # The end of the journal
 //!
-//! A record is durable before the next one is written, so only the last one can be torn. The first record that is not
-//! valid ends the journal if no valid record of its generation and no segment follow. Otherwise it is damage, and the
-//! journal is not opened. A valid record that does not continue the one before is damage. So is an incomplete record
-//! before a segment whose header was begun.
+//! A record is durable before the next one is written, so only the last one can be torn. The first invalid record ends the
+//! journal if
+//! neither a valid record of its generation nor a segment follows. Otherwise the journal is damaged and is not opened. It
+//! is also damaged
+//! if a valid record does not continue the previous one, or if an incomplete record precedes a segment whose header was
+//! begun.
 //!
-//! A record is valid if it has the mark of its segment, the right checksum, and at least the number that is next. Lower
-//! numbers are of earlier generations: a write that is torn behind the mark leaves the mark before the old record.
+//! A record is valid if it has the mark of its segment, the right checksum, and at least the expected number. Records with
+//! lower numbers
+//! belong to earlier generations: a write that is torn after the mark leaves its mark in front of the old record.
 //!
-//! When a journal is opened, its last record is written again, with 56 zeros behind it, and 120 zeros at the beginning
-//! of the prepared segment. So what was discarded cannot become valid.
+//! When a journal is opened, its last record is written again with 56 zeros after it, and 120 zeros are written at the
+//! beginning of the
+//! prepared segment. So a discarded record cannot become valid.
 //!
 //! # Later formats
 //!
-//! Octets 0–11 and 60–63 of both headers stay as they are, so that a later format is recognised and not taken for
-//! damage. A later format of records begins with a new segment.
+//! Octets 0–11 and 60–63 of both headers never change, so that a later format is recognised and not taken for damage. A
+//! later record
+//! format begins with a new segment.
 
 use crate::record::{MAX_PAYLOAD, RECORD_HEADER, u32_at, u64_at};
 use crate::{Head, Seq, Term};
@@ -77,11 +84,11 @@ pub const FRAME: usize = MARK + RECORD_HEADER;
 /// The length of a mark.
 pub(crate) const MARK: usize = 8;
 
-/// The file with the identity.
+/// Name of the file with the identity.
 pub const IDENTITY: &str = "journal.id";
-/// The identity while it is written.
+/// Name of the identity file while it is written.
 pub(crate) const NEW_IDENTITY: &str = "journal.id.new";
-/// A segment while it is prepared.
+/// Name of a segment file while it is prepared.
 pub(crate) const NEW_SEGMENT: &str = "segment.new";
 
 /// The name of a segment file.
@@ -100,23 +107,23 @@ pub fn parse_segment_name(name: &str) -> Option<u64> {
         .filter(|generation| *generation > 0)
 }
 
-/// Why octets are not a header.
+/// Reasons why octets are not a valid header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
     /// All octets are 0.
     Blank,
-    /// Not all octets are what was written.
+    /// The checksum is wrong.
     Invalid,
-    /// The checksum is right, but the format is another one.
+    /// The checksum is right, but the format is unknown.
     UnknownFormat(u32),
-    /// The checksum is right, but octets that must be 0 are not.
+    /// The checksum is right, but reserved octets are not 0.
     UnknownSection,
 }
 
 /// The contents of `journal.id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalIdentity {
-    /// Makes the marks.
+    /// Random number from which the marks are computed.
     pub key: u64,
     /// The length of each segment file.
     pub segment_octets: u64,

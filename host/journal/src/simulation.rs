@@ -1,9 +1,10 @@
-//! A disk in memory that fails as real ones do, for tests of journals and of their users.
+//! An in-memory disk that fails like real disks, for tests of journals and their users.
 //!
-//! A write is in the cache at once and on the disk after a sync. A power cut leaves each sector as the cache had it at
-//! any time since the last sync, independently of other sectors, and some of them torn at any octet; it keeps any
-//! changes of names that were not synced. A sync that fails leaves in the cache what it did not write, and no later
-//! sync writes it. Reads see the cache.
+//! A write is in the cache at once, and on the disk after a sync. After a power cut, each sector has the contents that the
+//! cache had at some
+//! time since the last sync, independently of other sectors; some sectors are torn at any octet; any subset of the unsynced
+//! name changes
+//! is kept. A failed sync leaves unwritten octets in the cache, and no later sync writes them. Reads see the cache.
 
 mod replicated_log;
 
@@ -17,18 +18,18 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What a disk writes as a whole or not at all, mostly.
+/// Octets that a disk usually writes as a whole or not at all.
 pub const SECTOR: usize = 512;
 
-/// What happens at an operation.
+/// Fault of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
     /// The operation happens in part or not at all, and all later ones fail until [`SimulatedDisk::restart`] or
     /// [`SimulatedDisk::cut_power`].
     Stop,
-    /// The operation fails. A write may have happened in part; of a sync, any part.
+    /// The operation fails. A write or a sync may have happened in part.
     Fail,
-    /// The disk is full, if the operation is a write or an allocation.
+    /// The disk is full; for writes and allocations.
     Full,
 }
 
@@ -40,7 +41,7 @@ pub struct SimulatedDisk {
 struct State {
     random: Random,
     files: Vec<Contents>,
-    /// Names as they are seen, and as they are on the disk.
+    /// Names in the cache and on the disk.
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
     changes: Vec<NameChange>,
@@ -88,7 +89,7 @@ impl Drop for Lock {
 }
 
 impl SimulatedDisk {
-    /// An empty disk whose faults follow from `seed`.
+    /// An empty disk whose faults are derived from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Arc<Self> {
         Arc::new(Self {
@@ -113,24 +114,24 @@ impl SimulatedDisk {
         Arc::new(SimulatedDirectory(self.clone()))
     }
 
-    /// So many operations that change something have been tried.
+    /// Number of attempted operations that change something.
     pub fn operations(&self) -> u64 {
         self.state.lock().operations
     }
 
-    /// Plans a fault at the operation after `count` more.
+    /// Plans a fault for the operation after `count` others.
     pub fn plan(&self, count: u64, fault: DiskFault) {
         let mut state = self.state.lock();
         let at = state.operations + count;
         state.plan.insert(at, fault);
     }
 
-    /// Forgets all planned faults.
+    /// Cancels all planned faults.
     pub fn forget_plan(&self) {
         self.state.lock().plan.clear();
     }
 
-    /// Writes are often shorter than asked for, from now on.
+    /// From now on, writes are often shorter than requested.
     pub fn write_short(&self) {
         self.state.lock().short_writes = true;
     }
@@ -140,14 +141,14 @@ impl SimulatedDisk {
         self.state.lock().stopped
     }
 
-    /// The process ends and another one starts: the cache stays.
+    /// Simulates a restart of the process: the cache stays.
     pub fn restart(&self) {
         let mut state = self.state.lock();
         state.stopped = false;
         state.locked = false;
     }
 
-    /// The power fails and comes back: what was not synced is lost, in any part.
+    /// Simulates a power cut: any part of the unsynced changes is lost.
     pub fn cut_power(&self) {
         let mut state = self.state.lock();
         let State { random, files, .. } = &mut *state;
@@ -185,7 +186,7 @@ impl SimulatedDisk {
         state.durable_names = state.names.clone();
     }
 
-    /// Changes the octet at `offset` of a file on the disk, if there is one.
+    /// Flips bits of the octet at `offset` of a file on the disk, if that exists.
     pub fn flip(&self, name: &str, offset: usize, bits: u8) {
         let mut state = self.state.lock();
         let Some(file) = state.names.get(name).copied() else { return };
@@ -199,7 +200,7 @@ impl SimulatedDisk {
 }
 
 impl State {
-    /// Counts an operation and tells its fault.
+    /// Counts an operation and returns its fault.
     fn begin(&mut self) -> io::Result<Option<DiskFault>> {
         if self.stopped {
             return Err(io::Error::other("the simulated disk has stopped"));
@@ -247,7 +248,7 @@ impl NameChange {
     }
 }
 
-/// Puts octets into `into`, which grows as needed.
+/// Copies octets into `into`, which grows as needed.
 fn put(into: &mut Vec<u8>, offset: usize, octets: &[u8]) {
     let end = offset + octets.len();
     if into.len() < end {
@@ -268,8 +269,9 @@ impl Contents {
         }
     }
 
-    /// Each sector of the pending writes reaches the disk as it was in the cache at any time since the last sync, one
-    /// in eight with only the beginning of the write after that. What does not reach it now never does.
+    /// Writes each sector of the pending writes to the disk, with the contents that the cache had at some time since the
+    /// last sync; in one of
+    /// eight sectors, the next write is torn. Contents that are not written now are lost.
     fn write_some(&mut self, random: &mut Random) {
         let mode = random.below(4);
         let mut sectors: BTreeMap<usize, Vec<(usize, Vec<u8>)>> = BTreeMap::new();
@@ -417,7 +419,7 @@ impl JournalFile for SimulatedFile {
         let contents = files.get_mut(self.file).ok_or_else(|| io::Error::other("no such file"))?;
         match fault {
             None | Some(DiskFault::Full) => contents.sync(),
-            // The process sees no result. What is written now or later, a power cut decides.
+            // The process sees no result. A power cut decides which parts of it and of later writes stay.
             Some(DiskFault::Stop) => {}
             Some(DiskFault::Fail) => contents.write_some(random),
         }

@@ -1,4 +1,4 @@
-//! A part of a segment file in memory, and the frames in it.
+//! A section of a segment file in memory, and its frames.
 
 use crate::directory::{JournalFile, read_full};
 use crate::record::{DecodeError, decode_record, encoded_length, encoded_seq};
@@ -8,10 +8,10 @@ use memchr::memmem;
 use std::io;
 use std::sync::Arc;
 
-/// How much is read at a time, in octets.
+/// Octets per read.
 const STEP: usize = 256 * 1024;
 
-/// Reads a segment file forwards.
+/// Sequential reader of a segment file.
 pub(crate) struct Window {
     file: Arc<dyn JournalFile>,
     length: u64,
@@ -26,7 +26,7 @@ impl Window {
         Self { file, length, mark: mark.to_le_bytes(), start: 0, buffer: Vec::new() }
     }
 
-    /// Reads the file anew from now on.
+    /// Drops the octets in memory, so that the file is read again.
     pub(crate) fn forget(&mut self) {
         self.buffer.clear();
     }
@@ -50,8 +50,8 @@ impl Window {
 
     /// The record of the frame at `offset`, if its number is `from` or higher.
     ///
-    /// A write that is torn behind the mark can leave it before a record of an earlier generation. That has a lower
-    /// number.
+    /// A write that is torn after the mark can leave its mark in front of a record of an earlier generation. That record
+    /// has a lower number.
     pub(crate) fn record(
         &mut self,
         offset: u64,
@@ -74,7 +74,7 @@ impl Window {
         Ok(self.octets(offset, MARK)? == mark)
     }
 
-    /// Whether a frame at `offset` or later has a valid record of this generation with the number `from` or higher.
+    /// Whether a frame at `offset` or later has a valid record of this generation, with a number of at least `from`.
     pub(crate) fn has_record_from(&mut self, mut offset: u64, from: Seq) -> io::Result<bool> {
         let mark = self.mark;
         loop {
@@ -85,7 +85,7 @@ impl Window {
             match memmem::find(octets, &mark) {
                 Some(at) => {
                     let frame = offset + at as u64;
-                    // A record of an unknown kind is one, too: its checksum is right.
+                    // A record of an unknown kind counts: its checksum is right.
                     if !matches!(self.record(frame, from)?, Err(DecodeError::Invalid)) {
                         return Ok(true);
                     }

@@ -1,4 +1,4 @@
-//! The log of a cluster and its shared state, against real etcd servers.
+//! The log and the shared state of a cluster, against real etcd servers.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use api::{ClusterRole, RecordFormats};
@@ -93,7 +93,7 @@ fn two_nodes_share_a_log_and_the_newer_claim_fences_the_older() {
     assert!(!leading.lease().holds());
     let mut writer = leading.claim(NodeId(1)).unwrap();
     assert!(leading.lease().holds());
-    // Octets that do not compress, in several pieces.
+    // Incompressible octets, in several pieces.
     let long: Vec<u8> = (0..2_500_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     for payload in [b"one".as_slice(), &long, b"", b"four"] {
         append(&mut leading, &mut writer, payload);
@@ -129,7 +129,7 @@ fn the_leader_s_shared_state_is_read_in_parts_and_as_changes() {
     assert!(matches!(a.write_shared(&one), Err(ClusterError::NotLeader)));
     leading.claim(NodeId(1)).unwrap();
     assert_eq!(b.shared_since(SharedScope::Partition, 0).unwrap().entries, []);
-    // More than one answer and one transaction hold.
+    // More than one answer or one transaction can hold.
     let many: Vec<_> = (0..450).map(|n| (format!("n/{n:03}"), value(vec![7; n * 10]))).collect();
     let revision = a.write_shared(&many).unwrap();
     let read = b.shared_since(SharedScope::Partition, 0).unwrap();
@@ -144,7 +144,7 @@ fn the_leader_s_shared_state_is_read_in_parts_and_as_changes() {
     let read = b.shared_since(SharedScope::Partition, offered).unwrap();
     assert_eq!((read.entries.as_slice(), read.offers.len()), (changes.as_slice(), 0));
     assert_eq!(b.shared_since(SharedScope::Partition, last).unwrap().entries, []);
-    // Whoever has lost the log writes nothing.
+    // A node that has lost the log cannot write.
     following.claim(NodeId(2)).unwrap();
     assert!(matches!(a.write_shared(&one), Err(ClusterError::NotLeader)));
     assert_eq!(b.shared_since(SharedScope::Partition, last).unwrap().entries, []);
@@ -203,7 +203,7 @@ fn partitions_have_logs_of_their_own_and_share_what_partition_0_writes() {
     assert_eq!(read(SharedScope::Partition), [("values/x".to_owned(), value("own"))]);
     assert_eq!(zero.shared_since(SharedScope::Cluster, 0).unwrap().entries, [(name.clone(), value("{}"))]);
 
-    // Each knows who leads the other, and what it lacks is of both.
+    // Each partition sees the other's leader, and reports the missing parts of both scopes.
     zero.set_role(ClusterRole::Leader);
     one.set_role(ClusterRole::Leader);
     let leaders = |cluster: &Cluster| -> Vec<(u8, String)> {
@@ -224,7 +224,7 @@ fn partitions_have_logs_of_their_own_and_share_what_partition_0_writes() {
     other.set_shared(SharedScope::Cluster, revision, None);
     assert_eq!(other.lacks(), None);
 
-    // What was removed stays as a mark until the nodes of all partitions have seen it.
+    // A removed name stays as a mark until the nodes of all partitions have seen it.
     let removed = zero.write_shared(&[(name.clone(), SharedContent::Removed)]).unwrap();
     zero.forget_removed().unwrap();
     assert_eq!(read(SharedScope::Cluster), [(name, SharedContent::Removed)]);
@@ -287,7 +287,7 @@ fn appends_whose_outcome_is_unknown_are_in_the_log_once() {
             number += 1;
             match journal.append(&mut writer, &number.to_le_bytes()) {
                 Ok(_) => {}
-                // On a busy machine etcd elects for longer than an append waits: the daemon would start again, and claim.
+                // On a busy machine, etcd's election takes longer than an append waits: the daemon would restart and claim.
                 Err(JournalError::Unknown) => {
                     unknown.push(number);
                     writer = claim(journal);
@@ -298,7 +298,7 @@ fn appends_whose_outcome_is_unknown_are_in_the_log_once() {
     };
     for member in 0..3 {
         write(&mut journal, 20);
-        // It takes requests and answers none; it may lead.
+        // The member accepts requests and answers none; it may be etcd's leader.
         bed.servers.pause(member, true).unwrap();
         write(&mut journal, 20);
         bed.servers.pause(member, false).unwrap();
@@ -345,7 +345,7 @@ fn without_a_majority_nothing_is_written_and_the_lease_ends() {
 #[test]
 fn members_that_say_nothing_are_passed_over() {
     let bed = bed(1);
-    // The kernel accepts, and nobody reads: as a stopped member, or one behind a cut.
+    // The kernel accepts connections and no process reads: like a stopped member, or one behind a network partition.
     let silent = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     let mut endpoints: Vec<_> =
         silent.iter().map(|silent| format!("http://{}", silent.local_addr().unwrap())).collect();
@@ -378,7 +378,7 @@ fn the_ring_keeps_what_a_live_node_lacks() {
     b.set_applied(Seq(1));
     let (mut leading, mut writer) = thread.join().unwrap();
     assert!(!b.status().degraded);
-    // A node that is gone is not waited for.
+    // Nobody waits for a node that is gone.
     drop((b, following));
     append(&mut leading, &mut writer, b"over the second");
     assert!(a.remove_node("b").unwrap());
@@ -433,7 +433,7 @@ fn users_of_etcd_are_used() {
     let mut journal = cluster.journal(Seq(0));
     let mut writer = journal.claim(NodeId(1)).unwrap();
     append(&mut journal, &mut writer, b"one");
-    // The permission is taken away while the leader works.
+    // The permission is revoked while the leader works.
     let control = |words: &str| {
         let words: Vec<_> = ["--user", "root:secret"].into_iter().chain(words.split(' ')).collect();
         bed.servers.control(&words).unwrap();
@@ -451,7 +451,7 @@ fn users_of_etcd_are_used() {
     }
 }
 
-/// A certificate authority and a certificate for 127.0.0.1, which server and client use.
+/// A certificate authority and a certificate for 127.0.0.1 that server and client share.
 fn certificates(folder: &Path) -> EtcdTls {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -505,7 +505,7 @@ fn only_the_leader_stores_positions_and_none_goes_back() {
     assert_eq!(b.position("crm.cursor").unwrap(), None);
     a.write_position("crm.cursor", None, b"1").unwrap();
     a.write_position("crm.cursor", Some(b"1"), b"2").unwrap();
-    // A repetition of what is stored, and a late request.
+    // A repetition of the stored position, and a late request.
     a.write_position("crm.cursor", Some(b"1"), b"2").unwrap();
     assert!(refused(&a, None, b"1") && refused(&a, Some(b"1"), b"3"));
     other.claim(NodeId(2)).unwrap();
@@ -526,7 +526,7 @@ fn both_nodes_have_the_same_copy_of_the_log() {
     let [first, second] = copies;
     leader.set_copy(Some(first));
     let mut writer = leader.claim(NodeId(1)).unwrap();
-    // As a start does it: the claim comes with the records that the tables lack.
+    // As at a start: the claim comes with the records that the tables lack.
     leader.read(Seq(1), MUCH, NONE).unwrap();
     for number in 0..20_u8 {
         append(&mut leader, &mut writer, &[number; 100]);
@@ -568,7 +568,7 @@ fn the_leader_writes_what_all_known_nodes_read() {
     assert_eq!(leading.payload_format(), Some(3));
     let b = join("b", 1, 2);
     until(&bed, "b is known", || leading.payload_format() == Some(2));
-    // A node of a version that did not say what it reads; it is not alive.
+    // A node of an older version whose record does not name its formats; it is dead.
     let older = "{\"role\":\"follower\",\"address\":\"\",\"version\":\"1\",\"applied\":0,\"renewal\":1}";
     bed.servers.control(&["put", "/switchyard/node/c", older]).unwrap();
     until(&bed, "c is known", || leading.payload_format() == Some(1));
@@ -599,7 +599,7 @@ fn a_node_that_cannot_read_the_log_says_so_and_is_not_waited_for() {
     b.set_unreadable(Some("the records from 2 on".to_owned()));
     assert_eq!(b.lacks().as_deref(), Some("the records from 2 on"));
     said(Some("the records from 2 on"));
-    // More than the ring has: the leader would wait for a node that follows.
+    // More than the ring holds: the leader would wait for a follower.
     for _ in 0..40 {
         append(&mut leading, &mut writer, b"one");
     }
@@ -620,7 +620,7 @@ fn a_record_in_an_encoding_of_a_newer_version_is_no_damage() {
     );
     let mut shell = std::process::Command::new("sh");
     assert!(shell.env("ETCDCTL_API", "3").args(["-c", &put]).status().unwrap().success());
-    // What is before it is read.
+    // The records before it are read.
     let tail = journal.follow(Seq(1), MUCH).unwrap();
     assert_eq!(tail.records.len(), 1);
     let error = journal.follow(Seq(2), MUCH).unwrap_err();
@@ -636,7 +636,7 @@ fn a_log_that_begins_after_an_appliance_s_records_has_none_of_them() {
     let mut writer = leading.claim(NodeId(1)).unwrap();
     assert_eq!(append(&mut leading, &mut writer, b"one"), Seq(22));
     let (_b, mut following) = bed.node("b");
-    // Fewer than the ring has slots, and yet they are not there.
+    // Fewer records than the ring has slots, but they were never written.
     let behind = following.follow(Seq(1), MUCH).unwrap_err();
     assert!(matches!(behind, JournalError::Behind { oldest: Seq(21) }), "{behind}");
     assert_eq!(payloads(&mut following, Seq(21)), [b"one".to_vec()]);

@@ -1,8 +1,10 @@
 //! A log that several nodes share, for simulations of a cluster.
 //!
-//! It stands for what a majority of machines has: one sequence of records, of which the last ones are kept in a ring.
-//! Each append compares the head, so that replication and fencing are one act. A request or its answer may be lost;
-//! [`ReplicatedJournal`] repeats the same octets then, and never others.
+//! It simulates the state of a majority of machines: one sequence of records, of which a ring keeps the last ones. Each
+//! append compares the
+//! head, so replication and fencing are one step. A request or its answer may be lost; then [`ReplicatedJournal`] repeats
+//! the same
+//! octets, and never others.
 
 use crate::record::{EntryRef, JournalRecord, decode_record, encode_record};
 use crate::{Head, Journal, JournalError, LeaderLease, NodeId, Seq, Term, Writer};
@@ -11,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What happens to the next request of a node.
+/// Fault of a node's next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestFault {
     /// The request is lost.
@@ -20,17 +22,17 @@ pub enum RequestFault {
     AnswerLost,
 }
 
-/// Requests that a node tries before it gives up.
+/// Number of tries after which a node gives up.
 const MAX_TRIES: usize = 4;
 
 struct State {
     head: Head,
-    /// The last records, by ascending number.
+    /// The last records, in ascending order.
     ring: VecDeque<JournalRecord>,
     capacity: usize,
-    /// The faults of each node's next requests.
+    /// The planned faults of each node's next requests.
     faults: BTreeMap<NodeId, VecDeque<RequestFault>>,
-    /// Claims the log before the request after so many more, for this node.
+    /// A planned claim: the number of requests before it, and the claiming node.
     rival: Option<(usize, NodeId)>,
 }
 
@@ -40,7 +42,7 @@ pub struct ReplicatedLog {
 }
 
 impl ReplicatedLog {
-    /// An empty log whose ring has this many places.
+    /// An empty log whose ring holds `capacity` records.
     #[must_use]
     pub fn new(capacity: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -59,24 +61,24 @@ impl ReplicatedLog {
         self.state.lock().head
     }
 
-    /// The next requests of a node fail so.
+    /// Plans faults for the next requests of a node.
     pub fn plan(&self, node: NodeId, faults: impl IntoIterator<Item = RequestFault>) {
         self.state.lock().faults.insert(node, faults.into_iter().collect());
     }
 
-    /// Another node claims the log before the request after `requests` more.
+    /// Plans a claim by another node after `requests` more requests.
     pub fn plan_claim(&self, requests: usize, rival: NodeId) {
         self.state.lock().rival = Some((requests, rival));
     }
 
-    /// Nothing fails any more.
+    /// Cancels all planned faults.
     pub fn recover(&self) {
         let mut state = self.state.lock();
         state.faults.clear();
         state.rival = None;
     }
 
-    /// The journal of a node.
+    /// The journal as seen by a node.
     #[must_use]
     pub fn journal(self: &Arc<Self>, node: NodeId) -> ReplicatedJournal {
         ReplicatedJournal { log: self.clone(), node }
@@ -84,7 +86,7 @@ impl ReplicatedLog {
 }
 
 impl State {
-    /// Puts a record at the end, if the log still ends at `expected`.
+    /// Appends a record, if the log still ends at `expected`.
     fn put(&mut self, expected: Head, record: JournalRecord) -> bool {
         if self.head != expected {
             return false;
@@ -113,7 +115,7 @@ fn encoded(head: &Head, term: Term, entry: EntryRef<'_>) -> Result<JournalRecord
     decode_record(&octets).map_err(|_| JournalError::Unknown)
 }
 
-/// The log as one node reaches it.
+/// A node's access to the log.
 pub struct ReplicatedJournal {
     log: Arc<ReplicatedLog>,
     node: NodeId,
@@ -126,7 +128,7 @@ impl ReplicatedJournal {
         self.node
     }
 
-    /// Sends a request that puts `record` behind `expected` until its outcome is known.
+    /// Repeats the request to append `record` after `expected`, until its outcome is known.
     fn put(&self, expected: Head, record: &JournalRecord) -> Result<(), JournalError> {
         for _ in 0..MAX_TRIES {
             let mut state = self.log.state.lock();
@@ -146,7 +148,7 @@ impl ReplicatedJournal {
             if fault == Some(RequestFault::AnswerLost) {
                 continue;
             }
-            // A lost answer of an earlier try: the log ends with this record, or somebody went on from it.
+            // The answer to an earlier try was lost: the log ends with this record, or another record follows it.
             if is_put || state.head == record.head() || state.ring.contains(record) {
                 return if state.head.term > record.term {
                     Err(JournalError::Fenced { by: state.head.term })
@@ -167,7 +169,7 @@ impl Journal for ReplicatedJournal {
             let record = encoded(&head, head.term.next(), EntryRef::Claim(node))?;
             match self.put(head, &record) {
                 Ok(()) => return Ok(Writer::new(record.head())),
-                // Another claim was first: this one comes after it.
+                // Another claim was first; this one follows it.
                 Err(JournalError::Fenced { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -205,7 +207,7 @@ impl Journal for ReplicatedJournal {
     }
 
     fn applied(&mut self, _seq: Seq) -> Result<(), JournalError> {
-        // The ring forgets without asking, so that nodes fall behind it.
+        // The ring drops records regardless, so that nodes can fall behind.
         Ok(())
     }
 
@@ -214,7 +216,7 @@ impl Journal for ReplicatedJournal {
     }
 
     fn lease(&self) -> Arc<LeaderLease> {
-        // A simulation has clocks of its own.
+        // Simulations have their own clocks.
         Arc::new(LeaderLease::alone())
     }
 }
@@ -260,7 +262,7 @@ mod tests {
         let log = ReplicatedLog::new(100);
         let mut journal = log.journal(FIRST);
         let mut writer = journal.claim(FIRST).unwrap();
-        // The record is put, its answer is lost, and another node claims before the repetition.
+        // The record is appended, its answer is lost, and another node claims before the repetition.
         log.plan(FIRST, [RequestFault::AnswerLost]);
         log.plan_claim(1, SECOND);
         let fenced = journal.append(&mut writer, b"one").unwrap_err();

@@ -1,4 +1,4 @@
-//! Crashes, power cuts and failing disks at any operation, from seeds.
+//! Crashes, power cuts and failing disks at random operations, derived from seeds.
 //!
 //! `JOURNAL_SEEDS=100000 cargo test -p journal --test integration crash`; one seed: `JOURNAL_SEED=17`.
 
@@ -12,17 +12,17 @@ use std::sync::Arc;
 
 const SEEDS: u64 = 20_000;
 
-/// What the users of a journal know.
+/// Model of the journal's contents, as its user knows them.
 struct World {
     seed: u64,
     random: Random,
     disk: Arc<SimulatedDisk>,
     options: JournalOptions,
-    /// What was acknowledged, or found after a crash, in order.
+    /// Acknowledged entries, and entries found after a crash, in order.
     entries: Vec<Entry>,
-    /// Written, but not acknowledged.
+    /// An entry that was written but not acknowledged.
     in_flight: Option<Entry>,
-    /// Durable in the tables.
+    /// The last record that is durable in the tables.
     applied: u64,
     crashes: u64,
     damages: u64,
@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// All that was acknowledged is there, and nothing else but the record in flight.
+    /// Checks that the journal has all acknowledged entries and otherwise at most the one in flight.
     fn check(&mut self, journal: &mut LocalJournal) {
         let seed = self.seed;
         let end = journal.head().seq.0;
@@ -172,7 +172,7 @@ impl World {
             Err(error) => {
                 self.expect_fault(&error);
                 let again = journal.append(writer, &payload);
-                // What could not be prepared is tried again; what could not be written is not.
+                // Failed preparations are retried; failed writes are not.
                 if let Ok(seq) = again {
                     assert_eq!(seq.0, self.entries.len() as u64 + 1, "seed {}", self.seed);
                     self.acknowledge(journal);
@@ -188,7 +188,7 @@ impl World {
         assert_eq!(journal.head().seq.0, self.entries.len() as u64, "seed {}", self.seed);
     }
 
-    /// A changed octet in any record but the last that is not applied.
+    /// Flips an octet in any unapplied record except the last one.
     fn damage(&mut self) {
         let files = self.disk.files();
         let frames: Vec<_> = frames(&files)
@@ -232,12 +232,12 @@ fn what_was_acknowledged_survives_every_crash() {
         records += world.entries.len();
     }
     if seeds.end - seeds.start >= SEEDS {
-        // The test reaches what it is for.
+        // The seeds must reach the interesting cases.
         assert!(crashes > 3 * SEEDS && damages > SEEDS / 2 && records as u64 > 20 * SEEDS);
     }
 }
 
-/// A stop at each operation of one history, with each way to go on.
+/// A stop at each operation of one history, with each way to continue.
 #[test]
 fn a_crash_at_every_operation() {
     let mut operation = 0;
@@ -273,7 +273,7 @@ fn a_crash_at_every_operation() {
     assert!(operation > 150, "{operation}");
 }
 
-/// The files after a power cut in a write: each subset of its sectors, and whether that is all of it.
+/// The possible files after a power cut during a write: each subset of its sectors, and whether it is the whole write.
 fn subsets(before: &Files, after: &Files) -> Vec<(Files, bool)> {
     assert!(before.keys().eq(after.keys()));
     let changed: Vec<(&String, usize)> = before
@@ -297,7 +297,7 @@ fn subsets(before: &Files, after: &Files) -> Vec<(Files, bool)> {
         .collect()
 }
 
-/// Each subset of a record's sectors over old records, then each subset of the claim that takes its place.
+/// Each subset of a record's sectors over old records, then each subset of the claim that overwrites it.
 #[test]
 fn a_power_cut_keeps_any_subset_of_sectors() {
     let options = options(4096);
@@ -313,7 +313,7 @@ fn a_power_cut_keeps_any_subset_of_sectors() {
         records += 1;
         let after = disk.files();
         if !before.keys().eq(after.keys()) {
-            // It begins a segment, and another one is prepared after it.
+            // It begins a segment, and the next one is prepared after it.
             continue;
         }
         for (files, complete) in subsets(&before, &after) {
@@ -347,7 +347,7 @@ fn a_power_cut_keeps_any_subset_of_sectors() {
 }
 
 impl World {
-    /// Fills segments, applies them, and uses them again.
+    /// Fills segments, applies their records, and reuses the files.
     fn steady_work(&mut self, journal: &mut LocalJournal) {
         let node = NodeId(1);
         self.in_flight = Some(Entry::Claim { node });

@@ -1,4 +1,4 @@
-//! Every changed octet, every cut and every missing file of a journal with several segments.
+//! Damage to a journal with several segments: every changed octet, every cut and every missing file.
 
 use crate::format::crc32c_by_definition;
 use crate::support::{Files, Frame, frames, open, options, payload, read_all};
@@ -8,7 +8,7 @@ use journal::{Head, Journal, JournalError, JournalOptions, NodeId, Seq, Writer};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Segments 1 to 3 have records, 4 is prepared.
+/// Segments 1 to 3 have records; 4 is prepared.
 struct Fixture {
     disk: Arc<SimulatedDisk>,
     options: JournalOptions,
@@ -24,7 +24,7 @@ impl Fixture {
         let options = JournalOptions { keep_segments: 5, ..options(SEGMENT) };
         let mut journal = open(&disk, &options, 0).unwrap();
         let mut writer = journal.claim(NodeId(u64::MAX)).unwrap();
-        // No octet is 0 at the end of a record, so that zeros change it.
+        // No record ends with a 0, so that zeros change it.
         for number in 1..12_u8 {
             journal.append(&mut writer, &[number; 40]).unwrap();
         }
@@ -41,7 +41,7 @@ impl Fixture {
         self.frames.last().unwrap()
     }
 
-    /// The frame that has an octet.
+    /// The frame that contains an octet.
     fn frame(&self, file: &str, at: usize) -> Option<&Frame> {
         self.frames.iter().find(|frame| frame.file == file && (frame.start..frame.end).contains(&at))
     }
@@ -50,7 +50,7 @@ impl Fixture {
         open(&self.disk, &self.options, applied).map(|journal| journal.head().seq)
     }
 
-    /// The journal can be opened, ends as told, takes records, and can be opened again.
+    /// Checks that the journal can be opened, ends at `end`, accepts records, and can be opened again.
     fn check_works(&self, end: Seq, what: &str) {
         let mut journal =
             open(&self.disk, &self.options, 0).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -93,7 +93,7 @@ fn every_changed_octet_has_its_verdict() {
                 fixture.disk.flip(file, at, bits);
                 match fixture.frame(file, at) {
                     _ if file == IDENTITY => assert_damaged(fixture.end(0), file, 0, &what),
-                    // The tail rule: it may be a write that a crash interrupted.
+                    // The last record may be a write that a crash interrupted.
                     Some(frame) if frame.seq == last.seq => {
                         let early = fixture.end(last.seq.0).unwrap_err();
                         assert!(matches!(early, JournalError::EndsEarly { .. }), "{what}: {early}");
@@ -121,7 +121,7 @@ fn a_damaged_record_that_is_applied_is_found_when_it_is_read() {
             fixture.disk.flip(&frame.file, at, 0x10);
             let mut journal = open(&fixture.disk, &fixture.options, first_of_last_segment.0 - 1).unwrap();
             let error = read_all(&mut journal, Seq(1)).map(|_| Seq(0));
-            // The records that are not applied are all there.
+            // All unapplied records are there.
             assert!(read_all(&mut journal, first_of_last_segment).is_ok());
             assert_damaged(error, &frame.file, frame.start as u64, &format!("{frame:?}, {at}"));
             drop(journal);
@@ -145,7 +145,7 @@ fn a_file_of_any_other_length_is_damage() {
     }
 }
 
-/// As a file system leaves it that loses blocks: the end of a file reads as zeros.
+/// Zeros from an offset on: as a file system that loses blocks leaves a file.
 #[test]
 fn zeros_from_anywhere_on_are_damage_unless_they_begin_in_the_last_record() {
     let fixture = Fixture::new();
@@ -166,12 +166,12 @@ fn zeros_from_anywhere_on_are_damage_unless_they_begin_in_the_last_record() {
                     let at = if header_changed { 0 } else { frame.start as u64 };
                     assert_damaged(fixture.end(0), file, at, &what);
                 }
-                // A segment that another follows has at least one record.
+                // A segment that is followed by another has at least one record.
                 Some(frame) if frame.start == HEADER => {
                     let at = if header_changed { 0 } else { HEADER as u64 };
                     assert_damaged(fixture.end(0), file, at, &what);
                 }
-                // No mark tells that there were records; the tables may.
+                // No mark shows that there were records; the tables may.
                 Some(frame) => {
                     assert_eq!(fixture.end(0).unwrap(), Seq(frame.seq.0 - 1), "{what}");
                     let early = fixture.end(last.seq.0).unwrap_err();
@@ -227,14 +227,14 @@ fn a_segment_whose_first_record_is_torn_is_begun_again() {
         drop(journal);
         fixture.check_works(head.seq, &format!("{kept} octets of the header"));
     }
-    // The last record of the segment before is not torn: it was durable when the header was written.
+    // The last record of the previous segment is not torn: it was durable when the header was written.
     let last = fixture.last().clone();
     let mut files = fixture.files.clone();
     files.get_mut(&segment_name(4)).unwrap()[..20].copy_from_slice(&header[..20]);
     files.get_mut(&last.file).unwrap()[last.end - 1] ^= 1;
     fixture.disk.set_files(&files);
     assert_damaged(fixture.end(0), &last.file, last.start as u64, "a damaged record before a torn header");
-    // A header that tells of records which are not there.
+    // A header that refers to records which do not exist.
     let before = Head { seq: head.seq.next(), ..head };
     let header = SegmentHeader { generation: 4, mark: identity.mark(4), before, begun: 0 }.encode();
     let mut files = fixture.files.clone();
@@ -261,7 +261,7 @@ fn a_torn_record_is_discarded_and_reported() {
     }
 }
 
-/// The new record, at any place of a segment that is used again, covers an old one of the same length.
+/// The new record overwrites an old one of the same length, anywhere in a reused segment.
 #[test]
 fn a_write_torn_at_any_octet_over_old_records_is_discarded() {
     let disk = SimulatedDisk::new(1);
@@ -291,14 +291,14 @@ fn a_write_torn_at_any_octet_over_old_records_is_discarded() {
     }
 }
 
-/// What a subscriber writes must not look like a record behind a torn one.
+/// The text of a message must not look like a record after a torn one.
 #[test]
 fn records_inside_of_a_payload_are_not_records() {
     let fixture = Fixture::new();
     let frame = fixture.frames[4].clone();
     let mut journal = open(&fixture.disk, &fixture.options, 0).unwrap();
     let mut writer = journal.claim(NodeId(0)).unwrap();
-    // All of a record but the mark, at any alignment, with a later number and the right checksum.
+    // A whole record except for the mark, at any alignment, with a later number and the right checksum.
     let mut forged = fixture.files[&frame.file][frame.start + 8..frame.end].to_vec();
     forged[24..32].copy_from_slice(&1000_u64.to_le_bytes());
     let crc = crc32c_by_definition(&forged[8..]);

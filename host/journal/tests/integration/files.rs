@@ -1,4 +1,4 @@
-//! Journals in real files, with the thread that prepares segments.
+//! Journals in real files, with the preparer's thread.
 
 use crate::support::payload;
 use journal::segment::{IDENTITY, parse_segment_name};
@@ -118,7 +118,7 @@ fn a_journal_is_verified_record_by_record() {
     assert_eq!(seqs, (1..=60).collect::<Vec<_>>());
     assert_eq!(reader.records(Seq(61)).count(), 0);
     assert!(matches!(reader.records(Seq(0)).next(), Some(Err(JournalError::Behind { oldest: Seq(1) }))));
-    // Damage in a segment that opening does not read.
+    // Damage in a segment that is not read when the journal is opened.
     let second = reader.segments()[1].clone();
     let mut octets = std::fs::read(&second.path).unwrap();
     assert_eq!(octets.len() as u64, second.octets);
@@ -134,7 +134,7 @@ fn a_journal_is_verified_record_by_record() {
     assert_eq!((path, *seq), (&second.path, second.first));
 }
 
-/// Readers of this process and of others see a row of records without gaps, or that it goes on later.
+/// Readers of this process and of others see consecutive records, or an error that the records are gone.
 #[test]
 fn records_are_read_while_segments_are_used_again() {
     const RECORDS: u64 = 1500;

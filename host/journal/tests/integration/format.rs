@@ -1,4 +1,4 @@
-//! The formats: round trips, and octets that must stay as they are.
+//! The formats: round trips, and encodings that must not change.
 
 use journal::record::{
     DecodeError, EntryRef, MAX_PAYLOAD, PayloadTooLong, RECORD_HEADER, decode_record, encode_record,
@@ -94,7 +94,7 @@ fn the_record_is_as_documented() {
     assert_eq!(octets, expected);
     assert_eq!(octets.len(), RECORD_HEADER + 4);
     assert_eq!(crc, crc32c_by_definition(&octets[8..]));
-    // The value that the standard gives for these octets (RFC 3720, B.4, checks the same polynomial).
+    // Check value of CRC32C (RFC 3720, B.4, tests the same polynomial).
     assert_eq!(crc32c_by_definition(b"123456789"), 0xe306_9283);
 }
 
@@ -137,7 +137,7 @@ fn a_payload_has_a_maximum() {
     assert_eq!(octets, []);
     encode(&mut octets, MAX_PAYLOAD).unwrap();
     assert_eq!(decode_record(&octets).unwrap().encoded_length(), octets.len());
-    // A record of more octets is refused by its length, whatever its checksum is.
+    // A record with more octets is refused by its length, regardless of its checksum.
     octets.push(1);
     octets[8..12].copy_from_slice(&u32::try_from(MAX_PAYLOAD + 1).unwrap().to_le_bytes());
     let crc = crc32c::crc32c(&octets[8..]);
