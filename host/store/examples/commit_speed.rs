@@ -1,4 +1,4 @@
-//! Measures the cost of a commit and of the tables behind it, for several batch sizes:
+//! Measures the cost of a commit and of applying it to the tables, for several batch sizes:
 //! `cargo run --release -p store --example commit_speed -- FOLDER`, a folder on the disk to measure.
 #![allow(
     clippy::print_stdout,
@@ -44,8 +44,9 @@ fn message(id: u64, by: &Arc<PluginVersion>) -> Arc<Message> {
     })
 }
 
-/// Microseconds per commit. Each commit accepts and submits `size` messages, and finishes those of the previous one.
-/// Microseconds of a commit, and of what follows in the tables per commit.
+/// Microseconds per commit, and microseconds per commit of applying it to the tables. Each commit accepts and submits
+/// `size` messages,
+/// and finishes the messages of the previous one.
 fn measure(file: &Path, size: u64) -> (f64, f64) {
     let store = Store::open(file, StoreOptions::default()).unwrap();
     let by =
@@ -89,7 +90,7 @@ fn measure(file: &Path, size: u64) -> (f64, f64) {
     (each(committed), each(followed))
 }
 
-/// Microseconds of an fdatasync of one block that is written again: the floor of a commit.
+/// Microseconds of an fdatasync of one rewritten block: the lower bound of a commit.
 fn bare_sync(file: &Path) -> f64 {
     let mut block = File::create(file).unwrap();
     let mut times: Vec<Duration> = (0..101)

@@ -1,4 +1,4 @@
-//! Writing pending changes to the tables.
+//! Applies pending changes to the tables.
 
 use crate::checked::{self, SmallTable, SumChange};
 use crate::decoding::{damaged, decode_finished_row, decode_waiting};
@@ -13,7 +13,7 @@ use codec::{ContentCipher, RecordDecoder, put_short};
 use model::{Batch, FinalRecord, Message, MessageId};
 use redb::{ReadableTableMetadata as _, WriteTransaction};
 
-/// Writes merged changes.
+/// Applies merged changes.
 pub(crate) fn apply(
     transaction: &WriteTransaction,
     pending: &Pending,
@@ -52,7 +52,8 @@ pub(crate) fn apply(
     Ok(checked::seal_meta(&mut meta)?)
 }
 
-/// Inserts the row of a message, and of its end in table `finished`. `encoded` is a buffer of its own, since the encryption may
+/// Inserts the row of a message, and its final record into table `finished`. `encoded` is a buffer of its own, since the
+/// encryption may
 /// fail.
 fn insert_message(
     table: &mut redb::Table<'_, u64, &'static [u8]>,
@@ -132,7 +133,7 @@ fn write_messages(
                 }
             }
             MessageState::ContentErased(erasure) => {
-                // It may be archived, or be no finished message.
+                // It may be archived already, or not be finished.
                 let Some(row) = finished.remove(id)? else { continue };
                 let mut decoder = RecordDecoder::new();
                 let (mut message, mut ended) =
@@ -155,7 +156,7 @@ fn write_messages(
     Ok(())
 }
 
-/// Writes the tables other than those of messages. Most batches need none of them, and do not open them.
+/// Writes the tables other than those of messages. Most batches have no changes for them, and do not open them.
 fn write_side_tables(
     transaction: &WriteTransaction,
     batch: &Batch,
@@ -227,7 +228,7 @@ fn write_side_tables(
     Ok(())
 }
 
-/// Writes the ledger tables. Without a biller most batches need none of them.
+/// Writes the ledger tables. Without a biller, most batches have no changes for them.
 fn write_ledger(
     transaction: &WriteTransaction,
     pending: &Pending,

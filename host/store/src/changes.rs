@@ -1,4 +1,4 @@
-//! Committed changes that the tables lack, on their way from commits to the tables.
+//! Committed changes that are not in the tables yet.
 
 use crate::pending::{Pending, PendingContent};
 use journal::Seq;
@@ -6,18 +6,19 @@ use model::{Batch, MessageId};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
-/// With so many changes, a commit applies them itself: the tables cannot keep up.
+/// Number of changes from which a commit applies them itself: the tables cannot keep up.
 const MOST_ROWS: usize = 500_000;
-/// The same for the octets of their records.
+/// The same limit for the octets of their records.
 pub(crate) const MOST_OCTETS: usize = 64 << 20;
 
-/// Changes that the tables lack.
+/// Committed changes that are not in the tables yet.
 ///
-/// Commits only lock `committed`, and nobody holds that lock for longer than it takes to move a list: merging thousands of
-/// batches takes milliseconds, which answers to senders would have to wait for.
+/// Commits lock only `committed`, and every holder of that lock only moves a list: merging thousands of batches takes
+/// milliseconds, for
+/// which answers to submitters would have to wait.
 #[derive(Debug)]
 pub(crate) struct Changes {
-    /// Locked before `committed` by those who need both.
+    /// Locked before `committed` where both are needed.
     merged: Mutex<Merged>,
     committed: Mutex<Committed>,
 }
@@ -25,16 +26,16 @@ pub(crate) struct Changes {
 /// Batches in the order of the journal.
 #[derive(Debug, Default)]
 struct Committed {
-    /// With the numbers of their records. They are merged when somebody needs them.
+    /// Batches with the numbers of their records. They are merged when they are needed.
     batches: Vec<(Seq, Arc<Batch>)>,
-    /// The changes that are not being applied, and the octets of their records.
+    /// Number of changes that are not being applied, and the octets of their records.
     rows: usize,
     octets: usize,
 }
 
 #[derive(Debug)]
 struct Merged {
-    /// Older than the committed batches.
+    /// Merged changes, older than the committed batches.
     next: Pending,
     /// Changes that are being applied; older than `next`.
     current: Option<Arc<Pending>>,
@@ -57,7 +58,7 @@ impl Changes {
         Self { merged: Mutex::new(merged), committed: Mutex::default() }
     }
 
-    /// Adds the batch of record `seq`. Returns whether there are too many changes.
+    /// Adds the batch of record `seq`. Returns whether the limits are exceeded.
     pub(crate) fn add(&self, seq: Seq, octets: usize, batch: Arc<Batch>) -> bool {
         let mut committed = self.committed.lock();
         committed.rows += batch.rows();
@@ -66,23 +67,23 @@ impl Changes {
         committed.rows >= MOST_ROWS || committed.octets >= MOST_OCTETS
     }
 
-    /// The number of changes, apart from those that are being applied.
+    /// Number of changes, except for those that are being applied.
     pub(crate) fn rows(&self) -> usize {
         self.committed.lock().rows
     }
 
-    /// Whether the tables have everything.
+    /// Whether the tables have all changes.
     pub(crate) fn is_empty(&self) -> bool {
         let merged = self.merged.lock();
         merged.current.is_none() && merged.next.is_empty() && self.committed.lock().batches.is_empty()
     }
 
-    /// The changes of an attempt to apply them that failed.
+    /// The changes of a failed attempt to apply them.
     pub(crate) fn unapplied(&self) -> Option<Arc<Pending>> {
         self.merged.lock().current.clone()
     }
 
-    /// Takes all changes to apply them; `None` if there are none.
+    /// Takes all changes, in order to apply them; `None` if there are none.
     pub(crate) fn take(&self) -> Option<Arc<Pending>> {
         let mut merged = self.merged.lock();
         let Committed { batches, .. } = std::mem::take(&mut *self.committed.lock());
@@ -95,7 +96,7 @@ impl Changes {
         Some(pending)
     }
 
-    /// The tables have the changes that were taken, up to record `last`.
+    /// Marks the taken changes as applied, up to record `last`.
     pub(crate) fn set_applied(&self, last: Seq) {
         let mut merged = self.merged.lock();
         merged.applied = last;
@@ -107,7 +108,7 @@ impl Changes {
         self.merged.lock().applied
     }
 
-    /// Merges all committed batches. They count as changes that are not being applied until they are taken.
+    /// Merges all committed batches. Until they are taken, they do not count as being applied.
     fn merge_committed(&self) -> MutexGuard<'_, Merged> {
         let mut merged = self.merged.lock();
         let batches = std::mem::take(&mut self.committed.lock().batches);
@@ -115,11 +116,12 @@ impl Changes {
         merged
     }
 
-    /// How many waiting and how many finished messages there are more than in the tables. `begin` begins to read the tables, and tells the
-    /// last record in them: no change is in both, or in neither.
+    /// Numbers of waiting and finished messages to add to those of the tables. `begin` begins to read the tables, and
+    /// returns the last
+    /// record in them; so each change is counted exactly once.
     ///
     /// # Errors
-    /// Those of `begin`.
+    /// The errors of `begin`.
     pub(crate) fn counts_beyond<T, E>(
         &self,
         begin: impl FnOnce() -> Result<(T, Seq), E>,
@@ -134,7 +136,7 @@ impl Changes {
         Ok((tables, (waiting, finished)))
     }
 
-    /// What is known of these waiting messages without the tables.
+    /// Contents of these waiting messages, as far as the pending changes have them.
     pub(crate) fn contents_of(&self, ids: &[MessageId]) -> Vec<PendingContent> {
         let merged = self.merge_committed();
         let contents = ids.iter().map(|id| match (merged.next.content_of(*id), &merged.current) {

@@ -1,12 +1,14 @@
 //! Rows and small tables with checksums.
 //!
-//! redb has a checksum of every page, and compares it when a file was not closed, and when somebody asks: not when a page
-//! is read. A damaged octet would be served as data. So every row of the tables of records begins with a checksum over
-//! its key and its record:
+//! redb has a checksum for every page, but compares it only for a file that was not closed, and on request; not when it
+//! reads a page. A
+//! damaged octet would be returned as data. So every row of the record tables begins with a checksum of its key and its
+//! record:
 //! * 1: `0xC5`; 4: CRC32C of the key (as redb stores it) and the record; the record, see [`codec`]
 //!
-//! Rows of files before format 8 are records without that; they begin with a record format, which is a low number. Small
-//! tables without records have one checksum each in table `sums`: the exclusive or of the checksums of their rows.
+//! In files before format 8, a row is only the record, which begins with its record format, a low number. Small tables
+//! without records
+//! have one checksum each in table `sums`: the exclusive or of the checksums of their rows.
 
 use crate::StoreError;
 use crate::tables::{GROUP_OF, GROUPS, META_FORMAT, META_SUM, NAMES, OPTOUTS, SUMS};
@@ -66,7 +68,7 @@ fn sum<K: Key + 'static, V: Value + 'static>(table: &impl ReadableTable<K, V>) -
     Ok(sum)
 }
 
-/// A small table without records.
+/// The small tables without records.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SmallTable {
     Names,
@@ -97,7 +99,7 @@ impl SmallTable {
     }
 }
 
-/// Counts the changes of a small table, so that its checksum need not be computed anew.
+/// Collects the changes of a small table's checksum, so that it need not be computed from all rows.
 #[derive(Debug, Default)]
 pub(crate) struct SumChange(u64);
 
@@ -138,7 +140,7 @@ impl SumChange {
     }
 }
 
-/// Compares the small tables with their checksums, or writes the checksums of a file that has none.
+/// Verifies the checksums of the small tables; writes them if the file has none.
 ///
 /// # Errors
 /// A table is damaged; the storage fails.
@@ -156,7 +158,8 @@ pub(crate) fn check_small_tables(transaction: &WriteTransaction) -> Result<(), S
     Ok(())
 }
 
-/// The checksum of table `meta`, without its own row and the format: a snapshot has another format than the file.
+/// The checksum of table `meta`, without its own row and the format: the format of a snapshot differs from that of the
+/// file.
 fn meta_sum(meta: &impl ReadableTable<&'static str, u64>) -> Result<u64, StorageError> {
     let mut sum = 0;
     for row in meta.iter()? {
@@ -168,14 +171,14 @@ fn meta_sum(meta: &impl ReadableTable<&'static str, u64>) -> Result<u64, Storage
     Ok(sum)
 }
 
-/// Writes the checksum of table `meta`, after a change of it.
+/// Updates the checksum of table `meta` after a change.
 pub(crate) fn seal_meta(meta: &mut Table<'_, &'static str, u64>) -> Result<(), StorageError> {
     let sum = meta_sum(meta)?;
     meta.insert(META_SUM, sum)?;
     Ok(())
 }
 
-/// Compares table `meta` with its checksum, if it has one.
+/// Verifies the checksum of table `meta`, if it has one.
 ///
 /// # Errors
 /// It is damaged; the storage fails.

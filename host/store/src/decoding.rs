@@ -29,7 +29,7 @@ impl StoredMessage {
     }
 }
 
-/// Decrypts calls that are recorded for replays. Those that cannot be decrypted are left out.
+/// Decrypts hook calls that are recorded for replays. Calls that cannot be decrypted are left out.
 pub(crate) fn open_recorded_calls(decoder: &RecordDecoder, id: MessageId, steps: &mut Vec<Step>) {
     codec::open_recorded_calls(decoder.cipher().map(|cipher| &**cipher), id, steps);
 }
@@ -52,7 +52,7 @@ pub(crate) fn decode_progress(id: MessageId, row: &[u8]) -> Result<MessageProgre
     progress.map_err(damaged("progress", id.0))
 }
 
-/// A row of table `finished` as it is written: what is encrypted without a key of the decoder stays encrypted.
+/// A row of table `finished` for rewriting: content whose key the decoder lacks stays encrypted.
 pub(crate) fn decode_finished_row(
     decoder: &mut RecordDecoder,
     id: MessageId,
@@ -65,7 +65,7 @@ pub(crate) fn decode_finished_row(
     Ok((message, ended))
 }
 
-/// A row of table `finished` for readers: a content without its key is one that was erased.
+/// A row of table `finished` for readers: content whose key is missing counts as erased.
 pub(crate) fn decode_finished(
     decoder: &mut RecordDecoder,
     id: MessageId,

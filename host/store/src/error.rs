@@ -30,7 +30,7 @@ pub enum StoreError {
         /// The cause.
         source: redb::Error,
     },
-    /// Reading or writing failed. After a failed commit none of its writes is visible; the daemon must stop.
+    /// Reading or writing failed. After a failed commit, none of its writes is visible; the process must stop.
     #[error("the store failed: {0}")]
     Database(#[from] redb::Error),
     /// A record cannot be decoded.
@@ -58,10 +58,10 @@ pub enum StoreError {
     /// The journal cannot be opened, read or written. After a failed append, the daemon must stop.
     #[error(transparent)]
     Journal(#[from] journal::JournalError),
-    /// A content cannot be encrypted. The daemon must stop: it must not be written as it is.
+    /// A content cannot be encrypted. The process must stop: the content must not be written in clear.
     #[error("texts cannot be encrypted: {0}")]
     Cipher(#[from] codec::CipherError),
-    /// A record of the journal is intact and cannot be decoded.
+    /// A record of the journal is intact, but cannot be decoded.
     #[error(
         "record {seq} of the journal: {source}; a newer switchyard wrote it: start that version, or name another data \
          directory"
@@ -72,7 +72,7 @@ pub enum StoreError {
         /// The cause.
         source: RecordError,
     },
-    /// The file was not closed in order, and its journal is gone.
+    /// The file was not closed in order, and its journal is missing.
     #[error(
         "{path} was in use when its journal was removed: accepted messages may be in the journal only. Put the directory \
          {journal} back, or restore a backup"
@@ -83,7 +83,7 @@ pub enum StoreError {
         /// The directory of its journal.
         journal: PathBuf,
     },
-    /// The file is that of a cluster's node, and the configuration has no cluster.
+    /// The file belongs to a cluster node, and the configuration has no cluster.
     #[error(
         "{path} belongs to a node of a cluster, and the configuration has no section [cluster]: put the section back, or \
          restore a backup to go on without the cluster"
@@ -100,7 +100,7 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// The file of an appliance that is to join a cluster was not closed.
+    /// The file of an appliance that should join a cluster was not closed in order.
     #[error(
         "{path} was not closed: start the appliance without [cluster], stop it with SIGTERM, and start it again with \
          [cluster]"
@@ -109,7 +109,7 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// The file has messages of its own, and the cluster has a log already.
+    /// The file has messages, and the cluster already has a log.
     #[error(
         "{path} has records of its own, and the cluster has other ones: a node joins a running cluster with an empty data \
          directory. A restored backup founds a cluster: name a new prefix in [cluster]"

@@ -1,4 +1,4 @@
-//! The tables of a cluster's node that does not lead: they get the records that the leader appends.
+//! The tables of a follower: they receive the records that the leader appends.
 
 use crate::pending::Pending;
 use crate::store::{FileFormats, Store, decode_record, open_database, prepare, write};
@@ -14,7 +14,7 @@ pub struct Follower {
     path: PathBuf,
     /// The last record in the tables.
     applied: Seq,
-    /// The last record that is durable there.
+    /// The last record that is durable in the tables.
     durable: Seq,
 }
 
@@ -29,11 +29,12 @@ impl std::fmt::Debug for Follower {
 }
 
 impl Follower {
-    /// Opens the file for a node of the cluster with this number; creates it if it does not exist. `cache` is that of
+    /// Opens the file for a node of the cluster with number `cluster`; creates it if it does not exist. `cache` as in
     /// [`StoreOptions`](crate::StoreOptions).
     ///
-    /// A file of an appliance without a cluster joins with all that it has, provided that it was closed in order and the
-    /// log of the cluster is empty (`log_is_empty`). An empty file joins always.
+    /// A file of an appliance without a cluster joins with all its messages, if it was closed in order and the log of the
+    /// cluster is empty
+    /// (`log_is_empty`). An empty file can always join.
     ///
     /// # Errors
     /// The file belongs to another cluster or has messages of its own; and as [`Store::open`].
@@ -44,7 +45,7 @@ impl Follower {
             Some(known) if known == cluster => {}
             Some(_) => return Err(StoreError::OtherCluster { path: path.to_owned() }),
             None if !prepared.is_closed => return Err(StoreError::NotClosed { path: path.to_owned() }),
-            // A file that a version without a journal wrote has messages, and no record.
+            // A file that was written by a version without a journal has messages, but no record.
             None if !log_is_empty && (!prepared.is_empty || prepared.applied != Seq(0)) => {
                 return Err(StoreError::HasOwnRecords { path: path.to_owned() });
             }
@@ -70,7 +71,8 @@ impl Follower {
     /// [`checkpoint`](Self::checkpoint).
     ///
     /// # Errors
-    /// [`StoreError::JournalRecord`]: a newer version wrote a record; those before it are applied. Otherwise the disk fails, and the
+    /// [`StoreError::JournalRecord`]: a newer version wrote a record; the records before it are applied. Other errors: the
+    /// disk fails, and the
     /// process must stop.
     pub fn apply(&mut self, records: &[JournalRecord]) -> Result<(), StoreError> {
         let mut pending = Pending::default();
@@ -96,10 +98,10 @@ impl Follower {
     /// Makes the tables durable. Returns the last record in them.
     ///
     /// # Errors
-    /// The disk fails. The process must stop then.
+    /// The disk fails, and the process must stop.
     pub fn checkpoint(&mut self) -> Result<Seq, StoreError> {
         if self.durable != self.applied {
-            // Writing an empty change durably takes all earlier ones along.
+            // A durable write makes all earlier ones durable, even if it changes nothing.
             let mut pending = Pending::default();
             pending.skip(self.applied);
             write(&self.database, &pending, Durability::Immediate, None)?;
@@ -108,10 +110,10 @@ impl Follower {
         Ok(self.durable)
     }
 
-    /// Applies the records that the tables lack, and makes this the store of the leader: `writer` is a claim of this node.
+    /// Applies the records that the tables lack, and becomes the store of the leader. `writer` is a claim of this node.
     ///
     /// # Errors
-    /// The journal has no record after those in the tables; and as [`Store::open`].
+    /// The journal lacks the records after those in the tables; and as [`Store::open`].
     pub fn lead(self, journal: Box<dyn Journal>, writer: Writer) -> Result<Store, StoreError> {
         let Self { database, path, applied, .. } = self;
         let format = FILE_FORMAT + tables::IN_CLUSTER;
@@ -125,7 +127,7 @@ impl Follower {
     }
 }
 
-/// Makes the file one of the cluster.
+/// Marks the file as belonging to the cluster.
 fn join(database: &Database, cluster: u64, applied: Seq) -> Result<(), StoreError> {
     let mut transaction = database.begin_write()?;
     transaction.set_two_phase_commit(true);

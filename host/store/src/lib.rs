@@ -1,9 +1,12 @@
-//! The store: group commit to the journal, tables on redb behind it, and recovery.
+//! The store: group commit to the journal, redb tables, and recovery.
 //!
-//! One [`Store::commit`] is one record of the journal with one fsync: a whole [`model::Batch`] or nothing of it. The
-//! tables follow: changes wait in memory, merged, until a reader needs them or [`Store::apply`] is called, and are durable
-//! in the tables from the next [`Store::checkpoint`] on. A start applies what the tables lack. The encoders of [`codec`]
-//! describe the records of both.
+//! One [`Store::commit`] appends one record to the journal, with one fsync: a whole [`model::Batch`] or nothing. The tables
+//! are updated
+//! later: merged changes wait in memory until a reader needs them or [`Store::apply`] is called, and are durable in the
+//! tables after the
+//! next [`Store::checkpoint`]. At its start, the store applies the records that the tables lack. The encoders of [`codec`]
+//! describe the
+//! records of both.
 #![forbid(unsafe_code)]
 
 mod apply;

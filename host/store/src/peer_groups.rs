@@ -6,13 +6,13 @@ use model::{Batch, PeerId};
 use redb::ReadableTable as _;
 use std::collections::HashMap;
 
-/// The first id of named groups; lower ones are those of peers, each a group of its own.
+/// The first id of a named group. Lower ids are peer ids: each peer without a named group is a group of its own.
 const FIRST_GROUP: u32 = 1 << 31;
 
 impl Store {
-    /// Assigns ids to the groups of configured peers, and stores the group of each peer; durable on return. A name
-    /// keeps its id for ever. A peer that is not in `peers` stays in its last group, so that DLRs for its messages
-    /// are still matched.
+    /// Assigns ids to the groups of configured peers, and stores the group of each peer; durable on return. A name keeps
+    /// its id for ever.
+    /// A peer that is not in `peers` stays in its last group, so that DLRs for its messages are still matched.
     ///
     /// # Errors
     /// The disk fails.

@@ -1,7 +1,7 @@
-//! Changes that are durable in the journal and not yet in the tables, merged.
+//! Merged changes that are durable in the journal and not yet in the tables.
 //!
-//! A message that is accepted and finished between two writes of the tables costs one row, and one that is also archived
-//! costs none.
+//! A message that is accepted and finished between two writes of the tables costs one row; if it is also archived, it costs
+//! none.
 
 use journal::Seq;
 use model::{
@@ -27,13 +27,13 @@ pub(crate) enum StoredIn {
 /// The state of a message after all pending changes.
 #[derive(Debug)]
 pub(crate) enum MessageState {
-    /// It waits; what is `None` is as in the tables.
+    /// It waits; a field that is `None` is unchanged in the tables.
     Waiting { message: Option<Arc<Message>>, progress: Option<MessageProgress> },
-    /// It is finished; without `message` its content is as in the tables.
+    /// It is finished; without `message`, its content is unchanged in the tables.
     Finished { message: Option<Arc<Message>>, ended: FinalRecord, erased: Option<ContentErasure> },
-    /// It is finished as in the tables, and its content is erased.
+    /// It is finished, its final record is in the tables, and its content is erased.
     ContentErased(ContentErasure),
-    /// No table has it any more.
+    /// It is removed from all tables.
     Removed,
 }
 
@@ -44,36 +44,36 @@ pub(crate) struct MessageChange {
     pub(crate) state: MessageState,
 }
 
-/// What is known of a waiting message without the tables.
+/// The pending content of a waiting message.
 #[derive(Debug)]
 pub(crate) enum PendingContent {
     /// Its content.
     Known(Arc<Message>),
-    /// It does not wait any more.
+    /// The message does not wait any more.
     Ended,
-    /// What the tables tell.
+    /// No pending change: the tables have it.
     AsStored,
 }
 
 /// Merged changes of several batches.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// The newest record of the journal in it.
+    /// The newest journal record in the changes.
     pub(crate) last: Seq,
-    /// By id.
+    /// Changes by message id.
     pub(crate) messages: FxHashMap<u64, MessageChange>,
-    /// Rows of submit attempts.
+    /// Submit attempts by row.
     pub(crate) submit_attempts: FxHashMap<u64, Vec<SubmitAttempt>>,
     pub(crate) submit_rows_done: Vec<u64>,
-    /// The next message id, if messages were accepted.
+    /// The next message id; `None` if no message was accepted.
     pub(crate) next_id: Option<MessageId>,
-    /// The next row of submit attempts, if there were any.
+    /// The next row of submit attempts; `None` if there were none.
     pub(crate) next_submit_row: Option<u64>,
     pub(crate) balances: FxHashMap<Arc<str>, Balance>,
     pub(crate) purged: Vec<(PoolId, PoolPurge)>,
-    /// All other sections, each one after the other.
+    /// All other parts of the batches, concatenated.
     pub(crate) rest: Batch,
-    /// The newest part of each pool's journal, by its place in `rest`.
+    /// Index in `rest` of the newest part of each pool's journal.
     newest_parts: FxHashMap<u32, usize>,
     batches: usize,
 }
@@ -113,7 +113,7 @@ impl Pending {
             settlements,
             settled,
             pace_days,
-            // They are for readers of the journal.
+            // Notices are for readers of the journal only.
             notices: _,
             queue_actions,
             queue_actions_done,
@@ -191,13 +191,13 @@ impl Pending {
         }
     }
 
-    /// Notes a record of the journal that changes nothing.
+    /// Advances past a record that changes nothing.
     pub(crate) fn skip(&mut self, seq: Seq) {
         self.batches += 1;
         self.last = seq;
     }
 
-    /// What is known of a waiting message.
+    /// The pending content of a waiting message.
     pub(crate) fn content_of(&self, id: MessageId) -> PendingContent {
         match self.messages.get(&id.0).map(|change| &change.state) {
             None | Some(MessageState::Waiting { message: None, .. }) => PendingContent::AsStored,
@@ -210,7 +210,7 @@ impl Pending {
         }
     }
 
-    /// How many waiting and how many finished messages the tables will have more.
+    /// Differences of the numbers of waiting and of finished messages from those in the tables.
     pub(crate) fn count_changes(&self) -> (i64, i64) {
         let (mut waiting, mut finished) = (0, 0);
         for change in self.messages.values() {
@@ -255,7 +255,7 @@ impl Pending {
         }
     }
 
-    /// Removes a message; `stored`: the table that has its row if there is no other change of it.
+    /// Removes a message. `stored` is the table that has its row if it has no other pending change.
     fn remove(&mut self, id: MessageId, stored: StoredIn) {
         match self.messages.entry(id.0) {
             Entry::Occupied(entry) if entry.get().stored == StoredIn::Nowhere => drop(entry.remove()),
@@ -288,13 +288,13 @@ impl Pending {
         self.purged.extend(purged);
     }
 
-    /// Takes all changes, and leaves none.
+    /// Takes all changes and leaves `self` empty.
     pub(crate) fn take(&mut self) -> Self {
         take(self)
     }
 }
 
-/// Whether a part of a pool's journal can be in one row with the part before it.
+/// Whether a part of a pool's journal can share a row with the part before it.
 fn continues(part: &JournalPart, before: &JournalPart) -> bool {
     before.entries.len() < JournalPart::MAX_ENTRIES
         && part.first == before.first.saturating_add(before.entries.len() as u64)

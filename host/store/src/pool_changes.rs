@@ -1,4 +1,4 @@
-//! Writing the changes of number pools to the tables.
+//! Writes the changes of number pools to the tables.
 
 use crate::tables::{NUMBERS, POOL_JOURNAL, POOLS};
 use crate::{StoreError, checked};
@@ -15,7 +15,7 @@ pub(crate) fn all_of(pool: PoolId) -> std::ops::RangeInclusive<(u32, u64)> {
     (pool.0, 0)..=(pool.0, u64::MAX)
 }
 
-/// Writes the pool part of a batch. Most batches have none, and do not open the tables.
+/// Writes the pool changes of a batch. Most batches have none, and do not open the tables.
 pub(crate) fn write(
     transaction: &WriteTransaction,
     batch: &PoolBatch,

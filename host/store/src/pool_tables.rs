@@ -1,8 +1,9 @@
-//! Reading the tables of number pools.
+//! Reads the tables of number pools.
 //!
-//! Changes of numbers go to the journal, one row per pool and batch, always at the end of the pool's part of the
-//! table: a million numbers cost no more than a thousand. Table `numbers` is updated from time to time. A start reads
-//! it and the journal entries that it lacks.
+//! Changes of numbers go to the journal table, one row per pool and batch, always at the end of the pool's key range: the
+//! cost does not
+//! depend on the size of the pool. Table `numbers` is updated from time to time. A start reads it and the later journal
+//! entries.
 
 use crate::decoding::damaged;
 use crate::pool_changes::all_of;
@@ -21,7 +22,7 @@ pub struct PoolHistory {
     pub next: Option<u64>,
 }
 
-/// Reads all pools, then their numbers, then the journal entries that table `numbers` lacks.
+/// Reads all pools, then their numbers, then the journal entries that are not in table `numbers` yet.
 pub(crate) fn recover(
     transaction: &ReadTransaction,
     mut each: impl FnMut(RecoveredRecord),
@@ -53,7 +54,7 @@ pub(crate) fn recover(
             let row = checked::record::<(u32, u64)>(&key.value(), value.value()).and_then(decode_number);
             each(RecoveredRecord::Number(id, number, row.map_err(fail)?));
         }
-        // The part that holds the first of them may begin earlier.
+        // The row that contains the first of them may begin earlier.
         let first = journal.range((id.0, 0)..=(id.0, folded))?.next_back().transpose()?;
         let first = first.map_or((id.0, 0), |(key, _)| key.value());
         for row in journal.range(first..=(id.0, u64::MAX))? {
@@ -70,7 +71,7 @@ pub(crate) fn recover(
 }
 
 impl Store {
-    /// The name of a pool, also of one that is being removed; `None` if there is none with this id.
+    /// The name of a pool, also while it is being removed; `None` if there is none with this id.
     ///
     /// # Errors
     /// The disk fails or a record is damaged.

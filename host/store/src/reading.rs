@@ -1,4 +1,4 @@
-//! What is read from the tables.
+//! Queries of the tables.
 
 use crate::decoding::{damaged, decode_finished, decode_progress, decode_waiting, open_recorded_calls};
 use crate::pending::PendingContent;
@@ -20,7 +20,7 @@ pub struct FinishedPage {
 }
 
 impl Store {
-    /// The content of waiting messages, from the tables where it is not known.
+    /// The contents of waiting messages: from the pending changes, otherwise from the tables.
     pub(crate) fn load_stored(
         &self,
         transaction: &ReadTransaction,
@@ -65,7 +65,7 @@ impl Store {
         Ok(None)
     }
 
-    /// The contents of messages, waiting or finished, in the order of `ids`; `None` for others.
+    /// The contents of messages, waiting or finished, in the order of `ids`; `None` for unknown ids.
     ///
     /// # Errors
     /// The disk fails or a record is damaged.
@@ -86,8 +86,9 @@ impl Store {
         Ok(contents)
     }
 
-    /// The stored finished messages of a submission to several destinations, by ascending id; for the id of a message
-    /// that was submitted alone, that message.
+    /// The finished messages in the store that belong to one submission to several destinations, by ascending id. For the
+    /// id of a message that
+    /// was submitted alone, that message.
     ///
     /// # Errors
     /// The disk fails or a record is damaged.
@@ -191,7 +192,7 @@ impl Store {
         Ok(found)
     }
 
-    /// The latest time of the newest message and the newest idempotency key. `None` if there are no such rows.
+    /// The later of two times: of the newest message and of the newest idempotency key. `None` if there are no such rows.
     ///
     /// # Errors
     /// The disk fails or a record is damaged.

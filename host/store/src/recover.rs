@@ -11,7 +11,7 @@ use model::{
 use redb::ReadableTable;
 use rustc_hash::FxHashMap;
 
-/// The continuation of ids and rows after a start.
+/// Counters of a recovered store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// The number of waiting messages.
@@ -77,9 +77,9 @@ impl Store {
         Ok(recovery)
     }
 
-    /// Passes all records other than messages to `each`: peer groups, idempotency keys, orphan DLRs and settlements
-    /// by ascending number, opt-outs, queue actions, ledger accounts and balance operations. The engine needs them
-    /// before the messages.
+    /// Passes all records other than messages to `each`: peer groups; idempotency keys, orphan DLRs and settlements by
+    /// ascending number;
+    /// opt-outs, queue actions, ledger accounts and balance operations. The engine needs them before the messages.
     ///
     /// # Errors
     /// The disk fails or a record is damaged.

@@ -9,18 +9,18 @@ use model::{
 use redb::ReadableTable as _;
 use std::time::Duration;
 
-/// Ids skipped per second between a backup and its restore: more than an appliance accepts in its best seconds
+/// Ids that are skipped per second between a backup and its restore: more than an appliance accepts at its highest rate
 /// (`cargo xtask bench`).
 const IDS_A_SECOND: u64 = 200_000;
-/// Ids skipped in any case.
+/// Minimum number of skipped ids.
 const IDS: u64 = 1_000_000;
 
-/// The messages of a restored store.
+/// Counts of the messages in a restored store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RestoredCounts {
     /// Live messages.
     pub waiting: u64,
-    /// Of these, messages that may have been sent since the backup: they are uncertain now, and wait for an admin.
+    /// Live messages that may have been sent since the backup: they are uncertain now, and wait for an admin.
     pub uncertain: u64,
     /// DLRs for accounts: they are sent, perhaps for the second time.
     pub dlrs: u64,
@@ -30,10 +30,13 @@ impl Store {
     /// Prepares a store that was backed up at `at` and is restored at `now`, in one transaction.
     ///
     /// * Ids assigned since the backup are not assigned again: the next id is beyond all of them.
-    /// * Messages that may have been sent since the backup become uncertain, unless `send_again`: they are neither
-    ///   sent again nor given up until an admin decides. Excluded are messages that cannot have been sent: those
-    ///   without attempts that are scheduled for later, those held by their routing, those already uncertain, and
-    ///   those that wait for a DLR. DLRs are sent in any case, because an account recognises duplicates.
+    /// * Messages that may have been sent since the backup become uncertain, unless `send_again` is set: they are neither
+    ///   sent again nor failed
+    ///   until an admin decides. Excluded are messages that cannot have been sent: unattempted messages that are scheduled
+    /// for later, held
+    ///   messages, messages that are uncertain already, and messages that wait for a DLR. DLRs are always sent, because an
+    /// account
+    ///   recognises duplicates.
     ///
     /// # Errors
     /// The disk fails or a record is damaged; nothing has changed then.
@@ -44,7 +47,7 @@ impl Store {
         send_again: bool,
     ) -> Result<RestoredCounts, StoreError> {
         let mut found = RestoredCounts::default();
-        // Reading below must find nothing to apply: there is one transaction that writes at a time.
+        // The reads below must find nothing to apply, since there can be only one write transaction.
         self.apply()?;
         let transaction = self.begin_durable()?;
         {
@@ -83,7 +86,7 @@ impl Store {
     }
 }
 
-/// Whether the appliance can have sent a message since the backup.
+/// Whether a message can have been sent since the backup.
 fn may_have_left(recovered: &RecoveredMessage, now: Timestamp) -> bool {
     if recovered.attempt.is_some_and(|attempt| {
         recovered.progress.as_ref().is_none_or(|progress| attempt.attempt > progress.attempts)
@@ -128,7 +131,7 @@ fn as_uncertain(recovered: RecoveredMessage, now: Timestamp) -> MessageProgress 
         }
     }
     progress.steps.push(Step { at: now, kind: StepKind::Recovered });
-    // The limit counts from the end of its validity, because the admin may come late.
+    // The limit counts from the end of the message's validity, since the admin may decide late.
     progress.waiting = WaitState::Uncertain { since: message.expires_at.max(now) };
     progress
 }

@@ -8,8 +8,9 @@ use model::{MessageId, Timestamp};
 use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _};
 
 impl Store {
-    /// Removes finished messages that ended before `before`, oldest ids first, at most `most`. Stops at the first
-    /// younger one, so a long-lived message keeps those after it as long as itself.
+    /// Removes finished messages that ended before `before`, oldest ids first, at most `most`. Stops at the first message
+    /// that ended later, so
+    /// messages with higher ids are kept until that one is removed.
     ///
     /// # Errors
     /// The disk fails or a record is damaged.
@@ -20,7 +21,7 @@ impl Store {
 }
 
 impl Follower {
-    /// As [`Store::trim_finished`]; the leader trims its own tables.
+    /// As [`Store::trim_finished`], for the tables of a follower.
     ///
     /// # Errors
     /// As [`Store::trim_finished`].

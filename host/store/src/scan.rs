@@ -8,7 +8,7 @@ use model::MessageId;
 use redb::ReadableTable as _;
 use std::collections::BTreeSet;
 
-/// The decision on one record.
+/// Decision on one scanned record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScanStep {
     /// The record is part of the result.
@@ -19,14 +19,14 @@ pub enum ScanStep {
     Stop,
 }
 
-/// The result of one part of a scan.
+/// Result of one part of a scan.
 #[derive(Debug)]
 pub struct BackwardScan {
     /// The records of the result, by descending id.
     pub found: Vec<StoredMessage>,
-    /// The end of the part: everything from this id on was scanned. `None` if nothing older is left.
+    /// The end of the part: everything from this id on was scanned. `None` if there are no older records.
     pub edge: Option<MessageId>,
-    /// The number of scanned records.
+    /// Number of scanned records.
     pub looks: usize,
 }
 
@@ -93,7 +93,8 @@ impl Store {
 }
 
 impl Store {
-    /// The numbers of the keys that encrypt the contents of waiting messages. The time is that of reading the table of waiting messages.
+    /// Numbers of the keys that encrypt the contents of waiting messages. Takes the time to read the table of waiting
+    /// messages.
     ///
     /// # Errors
     /// The disk fails or a record is damaged.

@@ -1,4 +1,4 @@
-//! A snapshot of the whole file, for backups.
+//! Snapshot of the whole file, for backups.
 
 use crate::tables::{
     FILE_FORMAT, FINISHED, GROUP_OF, GROUPS, HANDED, KEYS, LEDGER, MESSAGES, META, META_FORMAT, NAMES,
@@ -9,8 +9,9 @@ use crate::{Store, StoreError};
 use snapshot::{Copier, Snapshot};
 
 impl Store {
-    /// A snapshot of the tables with all changes of earlier commits. Commits are not blocked. The copy knows the last
-    /// record of the journal in it, and needs no journal to be opened.
+    /// A snapshot of the tables with all changes of earlier commits. Commits are not blocked. The copy includes the number
+    /// of the last journal
+    /// record that it contains, and can be opened without a journal.
     ///
     /// # Errors
     /// The disk fails.
@@ -21,7 +22,7 @@ impl Store {
     }
 }
 
-/// All tables of a file whose messages may have encrypted contents.
+/// Copies all tables of a file whose messages may have encrypted contents.
 fn sealed_tables(copier: &mut Copier<'_>) -> Result<(), redb::Error> {
     tables(copier)?;
     copier.set(META, META_FORMAT, SEALED_FILE_FORMAT)

@@ -21,17 +21,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Records of the journal are replayed in parts of so many octets.
+/// Octets of journal records per step of a replay.
 const REPLAY_PART: usize = 4 << 20;
 
 /// Options of a store.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// The page cache, in octets.
+    /// Size of the page cache, in octets.
     pub cache: usize,
-    /// How the journal is kept.
+    /// Settings of the journal.
     pub journal: journal::JournalOptions,
-    /// Encrypts the contents of messages; `None`: they are written as they are.
+    /// Cipher for the contents of messages; `None`: they are written in clear.
     pub cipher: Option<Arc<dyn ContentCipher>>,
 }
 
@@ -52,39 +52,40 @@ pub struct CommitStats {
     pub octets: u64,
 }
 
-/// The store.
+/// The store: see the documentation of the crate.
 pub struct Store {
     pub(crate) database: Database,
     path: PathBuf,
-    /// Held from the append of a batch until it is pending, so that changes become pending in the order of the journal.
+    /// Held from the append of a batch until its changes are pending, so that changes become pending in the order of the
+    /// journal.
     journal: Mutex<JournalWriter>,
     changes: Changes,
     /// Held while changes are applied.
     applying: Mutex<()>,
-    /// The last record that is durable in the tables; held while they are made durable.
+    /// The last record that is durable in the tables. Held while the tables are made durable.
     durable: Mutex<Seq>,
-    /// The same, for those who do not wait.
+    /// The same, readable without waiting.
     durable_record: AtomicU64,
     /// The last record of the journal.
     appended: AtomicU64,
-    /// Whether another node may lead.
+    /// Whether the store is closed, so that another node may lead.
     closed: AtomicBool,
-    /// The format of the file between an orderly end and the next start.
+    /// Format of the file between an orderly end and the next start.
     closed_format: u64,
     pub(crate) cipher: Option<Arc<dyn ContentCipher>>,
     lease: Arc<LeaderLease>,
-    /// Reads the journal in files of this machine; `None` without one.
+    /// Reader of the journal in files of this machine; `None` without such files.
     reader: Option<JournalReader>,
-    /// So many records may be missing from the durable tables, since the journal overwrites older ones.
+    /// Number of records that the durable tables may lack, since the journal overwrites older ones.
     most_records: Option<u64>,
 }
 
 /// The formats of a file.
 #[derive(Clone, Copy)]
 pub(crate) struct FileFormats {
-    /// While the store is open.
+    /// Format while the store is open.
     pub(crate) open: u64,
-    /// After an orderly end.
+    /// Format after an orderly end.
     pub(crate) closed: u64,
 }
 
@@ -103,11 +104,12 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the file, and the journal in the directory `FILE.journal` beside it; creates what does not exist. Records of
-    /// the journal that the tables lack are applied.
+    /// Opens the file and the journal in the directory `FILE.journal` next to it; creates what does not exist. Applies the
+    /// journal records
+    /// that the tables lack.
     ///
     /// # Errors
-    /// Another process uses it, a newer daemon wrote it, or it cannot be read.
+    /// Another process uses the files, a newer daemon wrote them, or they cannot be read.
     pub fn open(path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let database = open_database(path, options.cache)?;
         let Prepared { applied, is_closed, format, .. } = prepare_alone(&database, path)?;
@@ -133,22 +135,23 @@ impl Store {
         self.closed_format == SEALED_FILE_FORMAT
     }
 
-    /// The cipher of contents, if there is one.
+    /// The cipher of message contents; `None` if they are stored in clear.
     #[must_use]
     pub fn cipher(&self) -> Option<&Arc<dyn ContentCipher>> {
         self.cipher.as_ref()
     }
 
-    /// Decodes the messages of this store.
+    /// A decoder for the records of this store.
     pub(crate) fn decoder(&self) -> RecordDecoder {
         RecordDecoder::with_cipher(self.cipher.clone())
     }
 
-    /// Applies the records of another journal to a file that needs none: a restored backup gets what happened after it.
-    /// Records that were appended after `until` are left out.
+    /// Applies the records of another journal to a file that has no journal, in order to bring a restored backup up to
+    /// date. Records that
+    /// were appended after `until` are ignored.
     ///
     /// # Errors
-    /// The journal has no records from the backup on, or is damaged; a file fails.
+    /// The journal lacks records after the backup, or is damaged; a file fails.
     pub fn follow(
         path: &Path,
         options: &StoreOptions,
@@ -164,8 +167,9 @@ impl Store {
         Ok(replay(&database, applied, until, read)?.1)
     }
 
-    /// Opens the tables over another storage with another journal, for tests of failing disks. `open_journal` gets the last
-    /// record that the tables have; `cache` is that of [`StoreOptions`].
+    /// Opens the tables on another storage with another journal, for tests of failing disks. `open_journal` gets the last
+    /// record in the
+    /// tables; `cache` as in [`StoreOptions`].
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -184,7 +188,7 @@ impl Store {
         Self::claim_alone(database, path, journal, (applied, format))
     }
 
-    /// Opens the store of an appliance without a cluster: nobody else writes to its journal.
+    /// Opens the store without a cluster: this process is the only writer of its journal.
     fn claim_alone(
         database: Database,
         path: &Path,
@@ -241,12 +245,12 @@ impl Store {
         let mut transaction = self.database.begin_write()?;
         transaction.set_durability(Durability::Immediate)?;
         transaction.set_two_phase_commit(true);
-        // The allocator's state is written too, so that a start after a crash need not scan the whole file.
+        // This also writes the allocator's state, so that a start after a crash need not scan the whole file.
         transaction.set_quick_repair(true);
         Ok(transaction)
     }
 
-    /// The tables with all changes of earlier commits.
+    /// A read transaction that sees all changes of earlier commits.
     pub(crate) fn read(&self) -> Result<ReadTransaction, StoreError> {
         self.apply()?;
         Ok(self.database.begin_read()?)
@@ -255,12 +259,12 @@ impl Store {
     /// Writes a batch as one record of the journal, durable on return.
     ///
     /// # Errors
-    /// The disk fails. No command of the batch may leave then.
+    /// The disk fails. No command of the batch may be executed then.
     pub fn commit(&self, batch: Batch) -> Result<CommitStats, StoreError> {
         self.commit_observed(batch, |_| {})
     }
 
-    /// As [`commit`](Self::commit); passes the batch to `observe` as soon as it is durable and readers see it.
+    /// As [`commit`](Self::commit). Also passes the batch to `observe` as soon as it is durable and visible to readers.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -292,7 +296,7 @@ impl Store {
         Ok(done)
     }
 
-    /// In a cluster: tells the others that this node lives, without a change.
+    /// In a cluster: signals the other nodes that this leader lives, without a change.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -306,25 +310,25 @@ impl Store {
         Seq(self.appended.load(Relaxed))
     }
 
-    /// Whether the store has been closed: another node may have claimed the journal since.
+    /// Whether the store is closed: another node may have claimed the journal since then.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed.load(Relaxed)
     }
 
-    /// A reader of the journal, for another thread; `None` if no files of this machine have its records.
+    /// A reader of the journal, for another thread; `None` if the journal has no files on this machine.
     #[must_use]
     pub fn journal_reader(&self) -> Option<JournalReader> {
         self.reader.as_ref().map(JournalReader::another)
     }
 
-    /// Until when the messages of earlier commits may be handed to links.
+    /// The lease under which messages of earlier commits may be submitted to links.
     #[must_use]
     pub fn lease(&self) -> Arc<LeaderLease> {
         self.lease.clone()
     }
 
-    /// The number of changes that the tables lack, apart from those that are being applied.
+    /// Number of changes that the tables lack, except for those that are being applied.
     #[must_use]
     pub fn pending_changes(&self) -> usize {
         self.changes.rows()
@@ -334,13 +338,13 @@ impl Store {
     /// [`checkpoint`](Self::checkpoint).
     ///
     /// # Errors
-    /// The disk fails, or a record is damaged. The process must stop then; the journal has all changes.
+    /// The disk fails, or a record is damaged. The process must stop; the journal has all changes.
     pub fn apply(&self) -> Result<(), StoreError> {
         if self.changes.is_empty() {
             return Ok(());
         }
         let _applying = self.applying.lock();
-        // If an attempt before failed, its changes are still there. Later ones must not get ahead of them.
+        // The changes of a failed attempt come first: later changes must not overtake them.
         if let Some(unapplied) = self.changes.unapplied() {
             self.write_current(&unapplied)?;
         }
@@ -356,8 +360,9 @@ impl Store {
         Ok(())
     }
 
-    /// Makes the tables durable with all changes of earlier commits, so that the journal may forget these. Commits do not
-    /// wait for it.
+    /// Makes the tables durable with all changes of earlier commits, so that the journal may remove their records. Commits
+    /// do not wait for
+    /// it.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -366,9 +371,9 @@ impl Store {
         self.make_durable(None)
     }
 
-    /// Makes the tables durable as they are, perhaps with another format of the file.
+    /// Makes the present tables durable; with `format`, also changes the format of the file.
     fn make_durable(&self, format: Option<u64>) -> Result<(), StoreError> {
-        // Two at once would tell the journal out of order.
+        // Two concurrent calls could report to the journal out of order.
         let mut durable = self.durable.lock();
         let applied = self.changes.applied();
         if format.is_none() && *durable == applied {
@@ -389,7 +394,7 @@ impl Store {
         Ok(self.journal.lock().journal.applied(applied)?)
     }
 
-    /// Ends the use of the store: the tables have everything. Without a cluster, versions without a journal can open the
+    /// Closes the store: applies all changes to the tables. Without a cluster, versions without a journal can then open the
     /// file.
     ///
     /// # Errors
@@ -406,12 +411,12 @@ impl Store {
         Ok(())
     }
 
-    /// Waiting messages by id; `None` for others.
+    /// Waiting messages by id; `None` for other ids.
     ///
     /// # Errors
     /// The disk fails or a record is damaged.
     pub fn load(&self, ids: &[MessageId]) -> Result<Vec<Option<Arc<Message>>>, StoreError> {
-        // The queues wait for it. It does not apply the pending changes first.
+        // The queues wait for this call, so it does not apply the pending changes first.
         let found = self.changes.contents_of(ids);
         let transaction = self.database.begin_read()?;
         self.load_stored(&transaction, ids.iter().copied().zip(found))
@@ -422,7 +427,7 @@ impl Store {
     /// # Errors
     /// The disk fails.
     pub fn counts(&self) -> Result<(u64, u64), StoreError> {
-        // Often asked, so it does not apply the pending changes first: traffic would wait for that.
+        // Called often, so it does not apply the pending changes first: traffic would wait.
         let begin = || -> Result<_, StoreError> {
             let transaction = self.database.begin_read()?;
             let applied =
@@ -435,7 +440,7 @@ impl Store {
         Ok((messages.saturating_add_signed(waiting), ended.saturating_add_signed(finished)))
     }
 
-    /// The directory of all peers; new names in `wanted` get ids, durable on return.
+    /// The directory of all peers. New names in `wanted` get ids; durable on return.
     ///
     /// # Errors
     /// The disk fails.
@@ -445,7 +450,7 @@ impl Store {
             let transaction = self.read()?;
             for row in transaction.open_table(NAMES)?.iter()? {
                 let (_, name) = row?;
-                // Ids are consecutive, so reading in their order assigns them again.
+                // Ids are consecutive, so reading the names in order assigns the same ids.
                 let _ = directory.intern(name.value());
             }
         }
@@ -462,7 +467,7 @@ impl Store {
     }
 }
 
-/// What [`Store::follow`] did.
+/// Result of [`Store::follow`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FollowedJournal {
     /// The number of batches.
@@ -471,8 +476,9 @@ pub struct FollowedJournal {
     pub last: Option<Timestamp>,
 }
 
-/// Applies the records of a journal after `applied`, up to the time `until`, durably. `read` reads records from a number
-/// on, none at the end. Returns the last record that the tables have.
+/// Applies the records of a journal after `applied`, up to the time `until`, durably. `read` returns the records from a
+/// number on, and none
+/// at the end. Returns the last record in the tables.
 fn replay(
     database: &Database,
     mut applied: Seq,
@@ -501,7 +507,7 @@ fn replay(
         let is_last = is_end || is_over;
         if !pending.is_empty() && (is_last || octets >= MOST_OCTETS) {
             octets = 0;
-            // Records have the contents as they were encrypted, and they stay so.
+            // Contents in the records are already encrypted, and are not changed.
             write(database, &pending.take(), Durability::Immediate, None)?;
         }
         if is_last {
@@ -513,7 +519,7 @@ fn replay(
 /// The batch of a record of the journal; `None` for a claim.
 ///
 /// # Errors
-/// It cannot be decoded: a newer version wrote it.
+/// The record cannot be decoded: a newer version wrote it.
 pub fn decode_record(record: &JournalRecord) -> Result<Option<Batch>, StoreError> {
     let batch = record.payload().map(codec::decode_batch).transpose();
     batch.map_err(|source| StoreError::JournalRecord { seq: record.seq, source })
@@ -554,24 +560,24 @@ pub(crate) fn open_database(path: &Path, cache: usize) -> Result<Database, Store
 pub(crate) struct Prepared {
     /// The last record of the journal that they have.
     pub(crate) applied: Seq,
-    /// No journal has anything that they lack.
+    /// Whether the tables have all records of their journal.
     pub(crate) is_closed: bool,
-    /// The cluster whose log they follow, or followed when a backup was taken.
+    /// The cluster whose log the tables follow, or followed when a backup was taken.
     pub(crate) cluster: Option<u64>,
-    /// They never had a message or a peer.
+    /// Whether the tables never had a message or a peer.
     pub(crate) is_empty: bool,
-    /// The format of a closed file that has the same records: [`FILE_FORMAT`] or [`SEALED_FILE_FORMAT`].
+    /// Format of the closed file with the same records: [`FILE_FORMAT`] or [`SEALED_FILE_FORMAT`].
     pub(crate) format: u64,
 }
 
-/// Creates the tables of an appliance without a cluster.
+/// Creates the tables for an appliance without a cluster, if they do not exist.
 fn prepare_alone(database: &Database, path: &Path) -> Result<Prepared, StoreError> {
     let prepared = prepare(database, path)?;
     if prepared.cluster.is_some() {
         if !prepared.is_closed {
             return Err(StoreError::InCluster { path: path.to_owned() });
         }
-        // A restored backup: from now on it has a history of its own.
+        // A restored backup: from now on, it has a journal of its own.
         let mut transaction = database.begin_write()?;
         transaction.set_two_phase_commit(true);
         {
@@ -584,7 +590,7 @@ fn prepare_alone(database: &Database, path: &Path) -> Result<Prepared, StoreErro
     Ok(prepared)
 }
 
-/// Creates the tables.
+/// Creates the tables, if they do not exist.
 pub(crate) fn prepare(database: &Database, path: &Path) -> Result<Prepared, StoreError> {
     let known = SEALED_FILE_FORMAT;
     let mut transaction = database.begin_write()?;
@@ -624,11 +630,12 @@ pub(crate) fn prepare(database: &Database, path: &Path) -> Result<Prepared, Stor
     Ok(prepared)
 }
 
-/// Creates an empty file under a temporary name and links it to its own once it is complete: a power cut leaves no
+/// Creates an empty file under a temporary name, and links it to its final name when it is complete: a power cut leaves no
 /// partial file.
 ///
-/// Two daemons may do so at once. Each has its own temporary name, and a link, unlike a rename, never replaces an
-/// existing file: the second daemon opens the first one's file, and finds it in use.
+/// Two daemons may do so at the same time. Each has its own temporary name, and unlike a rename, a link never replaces an
+/// existing file:
+/// the second daemon opens the file of the first one, and finds it in use.
 fn create_file(path: &Path) -> Result<(), redb::DatabaseError> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
     ignore_not_found(std::fs::remove_file(&new))?;
@@ -655,7 +662,7 @@ fn ignore_not_found(removed: std::io::Result<()>) -> std::io::Result<()> {
 /// Whether another process has a store open.
 ///
 /// # Errors
-/// The file cannot be opened, or the system does not tell.
+/// The file cannot be opened, or the lock cannot be tested.
 pub fn is_in_use(path: &Path) -> std::io::Result<bool> {
     // redb holds this lock on open files; this function's lock ends with its file handle.
     let file = std::fs::File::open(path)?;
@@ -666,10 +673,10 @@ pub fn is_in_use(path: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// Free octets on the disk of `path`, for an ordinary user.
+/// Free octets on the disk of `path` for an unprivileged user.
 ///
 /// # Errors
-/// The system does not tell.
+/// The file system cannot be queried.
 pub fn free_space(path: &Path) -> Result<u64, StoreError> {
     let stat = rustix::fs::statvfs(path)
         .map_err(|error| StoreError::FreeSpace { path: path.to_owned(), source: error.into() })?;

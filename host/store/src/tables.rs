@@ -1,4 +1,4 @@
-//! The tables of messages and of everything beside them.
+//! Definitions of the tables.
 
 use redb::{TableDefinition, WriteTransaction};
 
@@ -11,7 +11,7 @@ pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("me
 pub(crate) const KEYS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("keys");
 /// Number → orphan DLR; see [`codec`].
 pub(crate) const PARKED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("parked");
-/// 1 length, sender, subscriber, normalised → nothing: an opt-out.
+/// 1 octet length, sender, subscriber, both normalised → nothing: an opt-out.
 pub(crate) const OPTOUTS: TableDefinition<'_, &[u8], ()> = TableDefinition::new("optouts");
 /// Account → balance; see [`codec`].
 pub(crate) const LEDGER: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("ledger");
@@ -20,9 +20,9 @@ pub(crate) const OPERATIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::
 /// Account, serial number → nothing: index of an account's operations.
 pub(crate) const OPERATIONS_OF: TableDefinition<'_, (&str, u64), ()> =
     TableDefinition::new("ledger_operations_of");
-/// Serial number → settlement that the biller was not notified of; see [`codec`].
+/// Serial number → settlement that the biller is not notified of yet; see [`codec`].
 pub(crate) const SETTLEMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("settlements");
-/// Pace bucket → the count of its day; see [`codec`].
+/// Pace bucket → the tokens taken on its day; see [`codec`].
 pub(crate) const PACE_DAYS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("pace_days");
 /// Id → queue action; see [`codec`].
 pub(crate) const ORDERS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("orders");
@@ -44,32 +44,34 @@ pub(crate) const POOL_JOURNAL: TableDefinition<'_, (u32, u64), &[u8]> = TableDef
 /// Name of a small table → its checksum; see [`crate::checked`].
 pub(crate) const SUMS: TableDefinition<'_, &str, u64> = TableDefinition::new("sums");
 
-/// The format of files that this version writes. Up to 7 it is the newest record format in the file; from 8 on, rows have
+/// The format of files that this version writes. Formats up to 7 are the newest record format in the file; from 8 on, rows
+/// have
 /// checksums.
 pub(crate) const FILE_FORMAT: u64 = 8;
 /// The format of files whose messages may have encrypted contents.
 pub(crate) const SEALED_FILE_FORMAT: u64 = 9;
 
-/// Added to the format of a file while the journal may have records that its tables lack. A version without a journal
-/// then refuses the file, instead of opening it without them.
+/// Added to the format of a file while the journal may have records that its tables lack, so that a version without a
+/// journal refuses to
+/// open the file.
 pub(crate) const WITH_JOURNAL: u64 = 1000;
-/// The same for the file of a cluster's node: its records are in the cluster's log.
+/// The same for the file of a cluster node, whose records are in the cluster's log.
 pub(crate) const IN_CLUSTER: u64 = 2000;
 
 /// The format of the file.
 pub(crate) const META_FORMAT: &str = "format";
 pub(crate) const META_NEXT_ID: &str = "next_id";
 pub(crate) const META_NEXT_HANDED: &str = "next_handed";
-/// The biller was notified of all settlements up to this serial number.
+/// The serial number up to which the biller is notified of all settlements.
 pub(crate) const META_SETTLED: &str = "settled";
-/// The last record of the journal that the tables have.
+/// The last journal record in the tables.
 pub(crate) const META_APPLIED: &str = "applied";
 /// The number of the cluster whose log these tables follow.
 pub(crate) const META_CLUSTER: &str = "cluster";
 /// The checksum of the other rows; see [`crate::checked`].
 pub(crate) const META_SUM: &str = "sum";
 
-/// Opens all tables, so that they exist.
+/// Opens all tables, which creates missing ones.
 pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), redb::TableError> {
     transaction.open_table(MESSAGES)?;
     transaction.open_table(PROGRESS)?;

@@ -1,4 +1,4 @@
-//! The check of all pages of a file, without changing it.
+//! Verification of all pages of a file, without changing it.
 
 use crate::StoreError;
 use redb::{Database, StorageBackend};
@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 /// Octets of a block.
 const BLOCK: u64 = 4096;
 
-/// A file whose changes stay in memory: redb repairs what it finds, and the file must stay as it is.
+/// A file whose changes stay in memory: redb repairs a damaged file, which must not be changed here.
 #[derive(Debug)]
 struct UnchangedFile {
     file: File,
@@ -46,7 +46,8 @@ impl UnchangedFile {
         Ok(octets.into())
     }
 
-    /// Passes the parts of a range to `each`: the block, where the part begins in it, and where in the range.
+    /// Splits a range into blocks and calls `each` with the block, the offset in the block, and the part's range in the
+    /// whole.
     fn parts(
         offset: u64,
         length: usize,
@@ -93,7 +94,7 @@ impl StorageBackend for UnchangedFile {
 
     fn set_len(&self, length: u64) -> Result<()> {
         let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        // What a shorter file loses must not come back from the file below.
+        // Octets that a truncation removes must not reappear from the original file.
         for block in length.div_ceil(BLOCK)..changed.length.div_ceil(BLOCK) {
             changed.blocks.insert(block, vec![0; BLOCK as usize].into());
         }
@@ -121,8 +122,9 @@ impl StorageBackend for UnchangedFile {
     }
 }
 
-/// Checks every page of a file that no process uses, by the checksums of redb. The file is not changed. The time is that
-/// of reading the file.
+/// Verifies every page of a file by the checksums of redb. No process may use the file; it is not changed. Takes the time
+/// to read the
+/// file.
 ///
 /// # Errors
 /// A page is damaged; the file cannot be opened.

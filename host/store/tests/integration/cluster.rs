@@ -1,4 +1,4 @@
-//! The tables of a cluster's nodes: a leader, and a follower that takes over.
+//! The tables of cluster nodes: a leader, and a follower that takes over.
 
 use crate::support::options;
 use crate::support::reference::{Draft, Reference, draft};
@@ -24,7 +24,7 @@ fn lead(follower: Follower, log: &Arc<ReplicatedLog>, node: u64) -> Store {
     follower.lead(Box::new(journal), writer).unwrap()
 }
 
-/// Applies what the follower lacks, in parts of a few octets.
+/// Applies the records that the follower lacks, in parts of a few octets.
 fn catch_up(follower: &mut Follower, log: &Arc<ReplicatedLog>, parts: usize) {
     let mut journal = log.journal(NodeId(9));
     for _ in 0..parts {
@@ -37,15 +37,15 @@ fn catch_up(follower: &mut Follower, log: &Arc<ReplicatedLog>, parts: usize) {
 enum Action {
     Commit(Draft),
     Names(Vec<String>),
-    /// The follower applies this many parts of the log.
+    /// The follower applies this number of parts of the log.
     Follow(usize),
     /// The follower makes its tables durable.
     Checkpoint,
-    /// Both remove finished messages that ended before this.
+    /// Both nodes remove finished messages that ended before this time.
     Trim(u64),
-    /// The follower ends and starts again.
+    /// The follower restarts.
     Restart,
-    /// The leader ends without a word, and the follower takes its place.
+    /// The leader dies, and the follower takes over.
     TakeOver,
 }
 
@@ -125,7 +125,7 @@ fn a_closed_appliance_brings_its_messages_into_a_new_cluster() {
     let error = follower(&path, &log).unwrap_err();
     assert!(matches!(error, StoreError::NotClosed { .. }), "{error}");
     Store::open(&path, options()).unwrap().close().unwrap();
-    // Another node was first: its log lacks what this file has.
+    // Another node was first: its log lacks the records of this file.
     let other = lead(follower(&folder.path().join("other.redb"), &log).unwrap(), &log, 2);
     let error = follower(&path, &log).unwrap_err();
     assert!(matches!(error, StoreError::HasOwnRecords { .. }), "{error}");

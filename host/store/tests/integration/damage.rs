@@ -1,4 +1,4 @@
-//! A changed octet in the file of the tables is told, or means nothing.
+//! A changed octet in the file of the tables is detected, or has no effect.
 
 use crate::support::options;
 use crate::support::reference::{Reference, draft};
@@ -9,17 +9,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use store::Store;
 
-/// Octets that are changed, one at a time.
+/// Number of octets that are changed, one at a time.
 const CHANGES: usize = 600;
 
-/// What reading a changed file came to.
+/// Result of reading a changed file.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    /// Everything is as before.
+    /// The contents are unchanged.
     Same,
     /// The file does not open, or a row is refused.
     Told,
-    /// Something else was read.
+    /// Other contents were read.
     Differs(String),
 }
 
@@ -37,13 +37,13 @@ fn read(path: &Path, reference: &Reference) -> Outcome {
     }
 }
 
-/// Whether a text is an error of the store, and not a difference that the reference found.
+/// Whether a text is an error of the store, and not a difference from the reference.
 fn is_of_the_store(text: &str) -> bool {
     ["table ", "the store failed", "/"].iter().any(|begin| text.starts_with(begin))
         || text.contains("the journal")
 }
 
-/// Whether no row of a list or of a map was found.
+/// Whether a difference says that no row of a list or map was found.
 fn finds_nothing(difference: &str) -> bool {
     ["found [], ", "found {}, "].iter().any(|nothing| difference.contains(nothing))
 }
@@ -90,7 +90,8 @@ fn no_changed_octet_is_served_as_data() {
         match read(&path, &reference) {
             Outcome::Same => same += 1,
             Outcome::Told => told += 1,
-            // A damaged key of an inner page hides rows from a search, one or all. Only the check of all pages finds it.
+            // A damaged key of an inner page hides one row or all rows from a search. Only the verification of all pages
+            // finds it.
             Outcome::Differs(text) if (text.ends_with("None") || finds_nothing(&text)) && !is_verified => {
                 hidden += 1;
             }

@@ -1,4 +1,4 @@
-//! Encrypted contents in the store: what is read with the key, without it, and after an erasure.
+//! Encrypted contents in the store: reads with the key, without it, and after an erasure.
 
 use crate::support::{ended, message, options, text_keys};
 use bytes::Bytes;
@@ -81,7 +81,7 @@ fn contents_are_read_with_their_key_and_erased_without() {
     let read = FinalRecord { steps: vec![step(call)], ..end.clone() };
     assert_eq!(finished(&store, 2), (messages[1].clone(), read.clone()));
 
-    // A crash: the records of the journal are applied as they are. An erasure says by whom, with or without the key.
+    // A crash: the records of the journal are applied unchanged. An erasure names its author, with or without the key.
     drop(store);
     let store = Store::open(&path, options()).unwrap();
     let (message, ended) = finished(&store, 2);

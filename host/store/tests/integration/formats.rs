@@ -38,7 +38,7 @@ fn a_file_of_format_2_opens() {
     let ended = support::ended().prop_filter("no new steps", |ended| ended.steps.is_empty());
     let ended = ended.new_tree(&mut runner).unwrap().current();
     {
-        // Only the tables of that version.
+        // Only the tables that the older version had.
         let database = Database::create(&path).unwrap();
         let transaction = database.begin_write().unwrap();
         transaction

@@ -14,7 +14,7 @@ enum Action {
     Commit(Draft),
     Apply,
     Checkpoint,
-    /// Ends without a word, as after a crash.
+    /// Reopens the store without closing it, as after a crash.
     Reopen,
     Close,
     Trim(u64, usize),
@@ -106,7 +106,7 @@ fn a_file_of_a_newer_format_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("messages.redb");
     drop(Store::open(&path, options()).unwrap());
-    // Above the format of files that may have encrypted contents.
+    // Higher than the format of files with encrypted contents.
     let newer = 10_u64;
     let set = |format: u64| {
         let database = Database::open(&path).unwrap();

@@ -268,7 +268,7 @@ proptest! {
             if summary.settings.strategy == Strategy::LongestIdle {
                 prop_assert_eq!(again, idle);
             }
-            // The history is the committed one, back to where it was cut, and not cut too early.
+            // The history equals the committed one back to the entry where it was trimmed, and was not trimmed too early.
             let (mut found, mut before) = (Vec::new(), None);
             loop {
                 let page = world.store().pool_history(summary.id, before, None, 7).unwrap();
@@ -313,7 +313,7 @@ fn journals_are_folded_and_removed_pools_leave_nothing() {
     assert_eq!(world.ask("a", PoolRequest::Remove { with_numbers: false }), PoolAnswer::NotEmpty);
     assert_eq!(world.ask("a", PoolRequest::Remove { with_numbers: true }), PoolAnswer::Removed);
     assert_eq!(world.summary("a"), None);
-    // A crash during the removal, and a new pool of the same name meanwhile.
+    // A crash during the removal, and a new pool with the same name.
     world.push("a", PoolRequest::Do(PoolOperation::Add { number: number(0), weight: None }));
     world.commit();
     world.crash();

@@ -1,8 +1,9 @@
 //! The store on a disk that loses power, and on one that fails.
 //!
-//! Unsynced writes are kept, lost or torn at random when the power fails. The state found afterwards must be that
-//! after some of the commits, in their order, and after all commits that returned. A failure prints its seed; `SEED=n
-//! cargo test -p store power_cut::` replays that one.
+//! When the power fails, unsynced writes are kept, lost or torn at random. The state found afterwards must be the state
+//! after a prefix of
+//! the commits, and include all commits that returned. A failure prints its seed; `SEED=n cargo test -p store power_cut::`
+//! replays it.
 
 use crate::support::open_on;
 use crate::support::reference::{Reference, draft};
@@ -36,7 +37,7 @@ enum Mishap {
 struct Platter {
     /// The durable content.
     durable: Vec<u8>,
-    /// The content as the operating system shows it, unsynced writes included.
+    /// The content that the operating system shows, including unsynced writes.
     view: Vec<u8>,
     pending: Vec<Change>,
     powered: bool,
@@ -130,7 +131,7 @@ impl Disk {
         self.platter().powered = false;
     }
 
-    /// Restarts the machine: durable content is there, other content may be.
+    /// Restarts the machine: durable content stays, other content may be lost.
     fn power_on(&self) {
         let mut platter = self.platter();
         platter.scatter();
@@ -198,7 +199,7 @@ fn run(mishap: Mishap) {
     }
 }
 
-/// One disk and several runs of the daemon on it, each ended by a fault.
+/// Runs the daemon several times on one disk; a fault ends each run.
 fn live(seed: u64, mishap: Mishap) {
     let mut octets = [0; 32];
     octets[..8].copy_from_slice(&seed.to_le_bytes());
@@ -211,7 +212,7 @@ fn live(seed: u64, mishap: Mishap) {
     let mut names: Vec<String> = Vec::new();
     drop(open_on(disk.clone(), &journal_disk).unwrap());
     for life in 0..4 {
-        // Some faults happen while the file is opened and repaired, some never.
+        // Some faults happen while the file is opened and repaired; some never happen.
         let early = random.below(4) == 0;
         let countdown = random.below(if early { 12 } else { 90 });
         let in_journal = random.below(2) == 0;
@@ -242,7 +243,7 @@ fn live(seed: u64, mishap: Mishap) {
                 let batch = reference.batch(draft().new_tree(&mut runner).unwrap().current());
                 after.apply(&batch);
                 if store.commit(batch.clone()).is_err() {
-                    // None of its writes may be visible afterwards.
+                    // None of the failed commit's writes may be visible afterwards.
                     if let Ok(counts) = store.counts() {
                         assert_eq!(
                             counts,

@@ -1,4 +1,4 @@
-//! Reads without an id: the newest, the oldest, and the addresses of messages.
+//! Reads without an id: the newest and the oldest message, and the addresses of messages.
 
 use crate::support::options;
 use crate::support::{ended, message};
@@ -30,7 +30,7 @@ proptest! {
         for (number, (message, ended)) in (1..).zip(messages) {
             let message = Message { id: MessageId(number), ..message };
             let is_text = message.kind == MessageKind::Text;
-            // DLRs are dropped in the end, and never finished.
+            // DLRs are removed at their end, and never finished.
             let ended = ended.filter(|_| is_text);
             if is_text {
                 expected.push((message.id, message.source.clone(), message.destination.clone(), ended.is_some()));

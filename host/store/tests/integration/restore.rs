@@ -105,7 +105,7 @@ fn restore_marks_possibly_sent_messages_uncertain() {
     assert_eq!(waits(&store, 8), Some(WaitState::Uncertain { since: BACKED_UP }));
     assert!(matches!(waits(&store, 9), Some(WaitState::Held { .. })));
     assert_eq!(waits(&store, 10), None);
-    // The recorded attempt is the uncertain one: a repetition keeps its ticket.
+    // The recorded attempt becomes the uncertain one: a repetition keeps its ticket.
     let Some(StoredMessage::Waiting(_, Some(third))) = store.find(MessageId(3)).unwrap() else {
         panic!("no progress")
     };
@@ -145,7 +145,7 @@ fn a_snapshot_has_all_tables_and_opens_as_a_store() {
     let store = open(&path);
     fill(&store);
     store.directory(&["demo".to_owned()]).unwrap();
-    // So that its group does not get the id that it would have in an empty store.
+    // So that the second group does not get the id that it would have in an empty store.
     store.groups(&[(PeerId(0), Some("first"))]).unwrap();
     let groups = store.groups(&[(PeerId(0), Some("carrier"))]).unwrap();
     let snapshot = store.snapshot().unwrap();

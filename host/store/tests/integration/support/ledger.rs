@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::Store;
 
-/// One name is a prefix of another: their operations must not be mixed up.
+/// One name is a prefix of another: their operations must stay separate.
 const ACCOUNTS: [&str; 4] = ["a", "aa", "b", "ü"];
 
 /// The ledger part of a batch, without serial numbers.

@@ -32,7 +32,7 @@ pub(crate) fn text_keys(folder: &Path) -> Arc<TextKeys> {
     Arc::new(keys)
 }
 
-/// Opens the store on two disks: one has the tables, one the journal.
+/// Opens the store on two disks: one for the tables, one for the journal.
 pub(crate) fn open_on(
     tables: impl redb::StorageBackend,
     journal: &Arc<SimulatedDisk>,

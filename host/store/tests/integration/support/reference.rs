@@ -100,7 +100,7 @@ fn side_tables() -> impl Strategy<Value = SideTables> {
         )
 }
 
-/// Batches with everything that the engine may put into one.
+/// Batches with every kind of change that the engine makes.
 pub(crate) fn draft() -> impl Strategy<Value = Draft> {
     let index = any::<Index>;
     (
@@ -374,7 +374,7 @@ impl Reference {
         (self.messages.len() as u64, self.finished.len() as u64)
     }
 
-    /// The first difference from the store, in words.
+    /// Describes the first difference from the store.
     pub(crate) fn compare(&self, store: &Store) -> Result<(), String> {
         let differs = |what: &str, found: &dyn std::fmt::Debug, wanted: &dyn std::fmt::Debug| {
             Err(format!("{what}: found {found:?}, wanted {wanted:?}"))
