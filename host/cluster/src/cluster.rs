@@ -112,9 +112,9 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Joins the cluster in etcd, or creates it. `address` is the URL of this node's admin API; `formats` are the payload
-    /// formats that
-    /// this version reads and writes. Must run on `runtime`, on which a task then renews the node's record.
+    /// Joins the cluster in etcd, or creates it. `address` is the URL of this node's admin API; `formats` are the
+    /// payload formats that this version reads and writes. Must run on `runtime`, on which a task then renews the
+    /// node's record.
     ///
     /// # Errors
     /// The settings cannot be used; etcd refuses or does not answer within some seconds; or the keys belong to something
@@ -496,9 +496,8 @@ impl Cluster {
         }
     }
 
-    /// Removes a node that has left the cluster. Returns whether it was known. A node that still runs registers again at
-    /// once. Waits for
-    /// etcd: must not be called on a thread of the runtime.
+    /// Removes a node that has left the cluster. Returns whether it was known. A node that still runs registers again
+    /// at once. Waits for etcd: must not be called on a thread of the runtime.
     ///
     /// # Errors
     /// etcd refuses, or does not answer for some seconds.

@@ -61,9 +61,8 @@ impl EtcdJournal {
         Self { cluster, start, previous: None, copy: None, buffer: Vec::new() }
     }
 
-    /// From now on, all records that are read or appended are also written to this copy. The next record that is read must
-    /// directly follow
-    /// the copy's last one, or be an earlier one.
+    /// From now on, all records that are read or appended are also written to this copy. The next record that is read
+    /// must directly follow the copy's last one, or be an earlier one.
     pub fn set_copy(&mut self, copy: Option<LogCopy>) {
         self.copy = copy;
     }
@@ -74,9 +73,8 @@ impl EtcdJournal {
         self.copy.as_ref().map(LogCopy::last)
     }
 
-    /// Reads the state of a majority of etcd: the end of the log and the records from `from` on, until their payloads have
-    /// `octets`
-    /// octets together.
+    /// Reads the state of a majority of etcd: the end of the log and the records from `from` on, until their payloads
+    /// have `octets` octets together.
     ///
     /// # Errors
     /// [`JournalError::Behind`], [`JournalError::Damaged`]; [`JournalError::UnknownContent`] if a newer version wrote the next record;
@@ -153,9 +151,8 @@ impl EtcdJournal {
             return Err(JournalError::Behind { oldest: Seq(head.seq.0 - (slots - 2)) });
         }
         let found = slots_found.unwrap_or_default();
-        // Keys of slots are never removed. If a key is missing, it was never written: the log of this cluster began later,
-        // with an appliance
-        // that had worked alone before.
+        // Keys of slots are never removed. If a key is missing, it was never written: the log of this cluster began
+        // later, with an appliance that had worked alone before.
         let oldest = found.first().map(|found| keys.slot_of(&found.key));
         if oldest != Some(Some(first)) {
             let oldest = oldest.flatten().map_or(head.seq, |oldest| Seq(from.0 + (oldest - first)));

@@ -1,10 +1,8 @@
 //! Cluster node: the replicated log in etcd, membership and shared state.
 //!
-//! etcd holds the head of the log and its tail, a ring of records. Each append is one transaction that compares the head,
-//! so replication
-//! and fencing are one step ([`EtcdJournal`]). A claim also compares the head, and writes a higher term. Safety does not
-//! depend on
-//! clocks, leases or locks; the time at which a follower claims does ([`Suspicion`]).
+//! etcd holds the head of the log and its tail, a ring of records. Each append is one transaction that compares the
+//! head, so replication and fencing are one step ([`EtcdJournal`]). A claim also compares the head, and writes a higher
+//! term. Safety does not depend on clocks, leases or locks; the time at which a follower claims does ([`Suspicion`]).
 //!
 //! The crate `journal` defines the format of the records and the interface; this crate does not know the contents of
 //! batches.

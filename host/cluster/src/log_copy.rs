@@ -1,12 +1,9 @@
 //! Copy of the log on the disk of a node, for the readers of the journal: event sinks and CDR files.
 //!
-//! etcd keeps only the last records. Each node writes the records that it appends or follows into a local journal, with the
-//! numbers of
-//! the log. So a new leader has the records that the readers of the previous leader had not read. A thread writes the copy
-//! shortly
-//! after the log; records that the copy lacks after a crash are read from etcd again. The copy contains only records that a
-//! majority
-//! of etcd has.
+//! etcd keeps only the last records. Each node writes the records that it appends or follows into a local journal, with
+//! the numbers of the log. So a new leader has the records that the readers of the previous leader had not read. A
+//! thread writes the copy shortly after the log; records that the copy lacks after a crash are read from etcd again.
+//! The copy contains only records that a majority of etcd has.
 
 use journal::{Journal as _, JournalError, JournalHold, JournalOptions, JournalReader, JournalRecord};
 use journal::{LocalJournal, Seq};

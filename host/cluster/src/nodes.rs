@@ -144,9 +144,8 @@ impl NodeTable {
         })
     }
 
-    /// The newest payload format that all other nodes read, within the range that this node writes. Dead nodes count, since
-    /// they may
-    /// return.
+    /// The newest payload format that all other nodes read, within the range that this node writes. Dead nodes count,
+    /// since they may return.
     pub(crate) fn common_format(&self, own: &str, formats: RecordFormats) -> u8 {
         let others = self.nodes.iter().filter(|(name, _)| *name != own);
         let newest = others.map(|(_, known)| known.record.formats.newest).min();

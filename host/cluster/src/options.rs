@@ -27,8 +27,7 @@ pub struct ClusterOptions {
     #[key(default = "0.0.0.0:7733")]
     pub listen: SocketAddr,
     /// Sections of the configuration that this node reads from its own file, in addition to `[http]`, `[cluster]` and
-    /// `[configuration]`.
-    /// The other sections are shared by the cluster, unless the configuration is managed by file.
+    /// `[configuration]`. The other sections are shared by the cluster, unless the configuration is managed by file.
     #[key(default_as = "none")]
     pub own_sections: Vec<String>,
     /// File with the certificate authority of etcd, in PEM; required for `https`.
@@ -50,8 +49,7 @@ pub struct ClusterOptions {
     #[key(default = "go-on")]
     pub degraded: DegradedPolicy,
     /// The number of records that etcd keeps. A node that was away for longer needs a snapshot of the leader. Only the
-    /// value of the node
-    /// that creates the cluster has an effect.
+    /// value of the node that creates the cluster has an effect.
     #[key(range = 64..=8192, default = 4096)]
     pub slots: u64,
     /// Whether records are compressed with LZ4.

@@ -1,6 +1,5 @@
-//! A value of the shared state in etcd: 1 octet type, then the contents. `V`: a value, LZ4 with its length in front. `F`: a
-//! file's digest
-//! and length, JSON. `D`: a removed name.
+//! A value of the shared state in etcd: 1 octet type, then the contents. `V`: a value, LZ4 with its length in front.
+//! `F`: a file's digest and length, JSON. `D`: a removed name.
 
 use serde::{Deserialize, Serialize};
 

@@ -7,11 +7,10 @@
 //! | `PREFIX/shared/offer/SHA256` | length of a file that the other nodes should fetch, in decimal |
 //! | `PREFIX/changed` | empty; written with each change, so that a reader detects changes without reading all names |
 //!
-//! Only the leader writes: each transaction compares `PREFIX/leader`, so a node that has lost the log has no effect. etcd
-//! has only the
-//! digests of files; the nodes fetch the files from each other. The leader first offers a file; a name refers to it only
-//! when another
-//! node has it. A removed name stays as a mark until all nodes have seen the removal.
+//! Only the leader writes: each transaction compares `PREFIX/leader`, so a node that has lost the log has no effect.
+//! etcd has only the digests of files; the nodes fetch the files from each other. The leader first offers a file; a
+//! name refers to it only when another node has it. A removed name stays as a mark until all nodes have seen the
+//! removal.
 
 use crate::client::{ANSWER_TIMEOUT, RANGE, TXN};
 use crate::cluster::Cluster;
@@ -62,9 +61,8 @@ fn encoded(name: &str, content: &SharedContent) -> Result<Vec<u8>, ClusterError>
 }
 
 impl Cluster {
-    /// The changes after `revision`; with 0, the whole state. Waits for etcd, as all methods for the shared state do: they
-    /// must not be
-    /// called on a thread of the runtime.
+    /// The changes after `revision`; with 0, the whole state. Waits for etcd, as all methods for the shared state do:
+    /// they must not be called on a thread of the runtime.
     ///
     /// # Errors
     /// etcd does not answer for some seconds, or a newer version wrote a value.
@@ -92,8 +90,7 @@ impl Cluster {
     }
 
     /// The keys with this prefix that were written at revision `since` or later, and the revision of etcd at the first
-    /// read. Keys that are
-    /// written during the later reads have newer revisions.
+    /// read. Keys that are written during the later reads have newer revisions.
     fn read_below(&self, prefix: &str, since: i64) -> Result<(i64, Vec<KeyValue>), ClusterError> {
         let (mut revision, mut all) = (0, Vec::new());
         let mut request =
@@ -129,13 +126,11 @@ impl Cluster {
     }
 
     /// Writes these names, if this node still leads. Many changes take several transactions, in this order. Returns the
-    /// revision of etcd
-    /// after the last one.
+    /// revision of etcd after the last one.
     ///
     /// # Errors
     /// The node does not lead any more; a value is too long, and nothing is written; or etcd does not answer for some
-    /// seconds: then it is
-    /// unknown which names are written, and the call may be repeated.
+    /// seconds: then it is unknown which names are written, and the call may be repeated.
     pub fn write_shared(&self, changes: &[(String, SharedContent)]) -> Result<i64, ClusterError> {
         let mut puts = Vec::new();
         for (name, content) in changes {
@@ -231,14 +226,12 @@ impl Cluster {
         Ok(answer.kvs.into_iter().next().map(|found| found.value))
     }
 
-    /// Replaces the stored position `previous` of a reader of the journal, if this node still leads. It is not part of the
-    /// shared state,
-    /// so the other nodes are not notified: a new leader reads it.
+    /// Replaces the stored position `previous` of a reader of the journal, if this node still leads. It is not part of
+    /// the shared state, so the other nodes are not notified: a new leader reads it.
     ///
     /// # Errors
-    /// As [`write_shared`](Self::write_shared). Also if `previous` is not the stored position, because an earlier request
-    /// whose answer
-    /// was lost took effect late.
+    /// As [`write_shared`](Self::write_shared). Also if `previous` is not the stored position, because an earlier
+    /// request whose answer was lost took effect late.
     pub fn write_position(
         &self,
         reader: &str,
@@ -260,8 +253,7 @@ impl Cluster {
     }
 
     /// Runs one transaction if this node still holds the latest claim, and notifies the other nodes of a change. Its
-    /// operations may be
-    /// repeated.
+    /// operations may be repeated.
     fn change_as_leader(
         &self,
         mut operations: Vec<RequestOp>,

@@ -3,11 +3,10 @@ use std::time::{Duration, Instant};
 
 /// A follower's failure detector for the leader.
 ///
-/// A leader is suspected when both are true: the head of the log has not moved, although a leader moves it at least every
-/// [`HEARTBEAT`](crate::HEARTBEAT); and a majority of etcd has answered this node during the whole time. While etcd elects
-/// a leader of
-/// its own, no node can append, so that is no sign. A wrong suspicion is safe: the node that claims wins, and the other one
-/// is fenced.
+/// A leader is suspected when both are true: the head of the log has not moved, although a leader moves it at least
+/// every [`HEARTBEAT`](crate::HEARTBEAT); and a majority of etcd has answered this node during the whole time. While
+/// etcd elects a leader of its own, no node can append, so that is no sign. A wrong suspicion is safe: the node that
+/// claims wins, and the other one is fenced.
 #[derive(Debug, Default)]
 pub struct Suspicion {
     head: Option<Head>,

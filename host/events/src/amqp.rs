@@ -1,10 +1,9 @@
 //! Event transport for an exchange of an AMQP 0.9.1 broker (for example RabbitMQ).
 //!
-//! Each event is one persistent message with the event's id in the property `message-id`. It is accepted when the broker
-//! confirms it.
-//! Messages are mandatory: without the flag, a broker confirms a message that no queue takes and drops it. With it, the
-//! broker returns
-//! the message, which counts as a failure. The events of a request are published in order on one channel.
+//! Each event is one persistent message with the event's id in the property `message-id`. It is accepted when the
+//! broker confirms it. Messages are mandatory: without the flag, a broker confirms a message that no queue takes and
+//! drops it. With it, the broker returns the message, which counts as a failure. The events of a request are published
+//! in order on one channel.
 
 mod protocol;
 
@@ -43,9 +42,8 @@ pub(crate) struct AmqpTransport {
     timeout: Duration,
     connection: Option<AmqpConnection>,
     used_at: Instant,
-    /// `None` normally. After the broker returned a message: the ids of the events before it, which were confirmed and must
-    /// not be
-    /// published again with each attempt.
+    /// `None` normally. After the broker returned a message: the ids of the events before it, which were confirmed and
+    /// must not be published again with each attempt.
     accepted: Option<Vec<String>>,
 }
 

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 /// A position in a journal.
 ///
 /// On disk, `events/NAME.cursor` in the data directory: one line of JSON with these fields, replaced as a whole. In a
-/// cluster, it is
-/// stored in etcd.
+/// cluster, it is stored in etcd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Cursor {
     /// Identity of the journal: [`journal::JournalReader::created`], or the number of the cluster.

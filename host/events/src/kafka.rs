@@ -1,9 +1,8 @@
 //! Event transport for a topic of Kafka: the Kafka protocol binding of CloudEvents 1.0, in structured mode.
 //!
 //! The key of a record is the event's id, by which a consumer or the compaction of the topic drops repetitions. The
-//! partition is
-//! chosen by the event's subject, so the events of a message stay in order. Events are accepted when all in-sync replicas
-//! have them.
+//! partition is chosen by the event's subject, so the events of a message stay in order. Events are accepted when all
+//! in-sync replicas have them.
 
 use crate::EventsError;
 use crate::options::{EventSinkOptions, SaslMechanism};

@@ -1,10 +1,9 @@
 //! Event sinks and CDR files: readers of the journal that inform other systems.
 //!
-//! Each reader has a thread and a durable position. It reads journal records that are on disk, translates them into events,
-//! and
-//! advances its position when the sink has accepted them. The core never waits for a sink. Nothing is lost while a sink or
-//! the daemon
-//! is down, as long as the journal keeps the records. An event may be sent twice; both have the same id. See decision 66.
+//! Each reader has a thread and a durable position. It reads journal records that are on disk, translates them into
+//! events, and advances its position when the sink has accepted them. The core never waits for a sink. Nothing is lost
+//! while a sink or the daemon is down, as long as the journal keeps the records. An event may be sent twice; both have
+//! the same id. See decision 66.
 #![forbid(unsafe_code)]
 
 mod amqp;

@@ -137,9 +137,8 @@ pub(crate) fn attempts(ended: &FinalRecord) -> u16 {
 
 /// Recently accepted messages that have not ended.
 ///
-/// Later journal records name a message by its id only. Most messages end soon after their acceptance, so the reader has
-/// usually seen
-/// the record with the content.
+/// Later journal records name a message by its id only. Most messages end soon after their acceptance, so the reader
+/// has usually seen the record with the content.
 #[derive(Debug, Default)]
 pub(crate) struct MessageWindow {
     facts: FxHashMap<MessageId, MessageFacts>,

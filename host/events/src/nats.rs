@@ -1,8 +1,8 @@
 //! Event transport for a stream of NATS JetStream.
 //!
-//! The event's id is in the header `Nats-Msg-Id`, so the stream drops repetitions within its duplicate window. An event is
-//! accepted when
-//! the stream acknowledges it. The events of a request are published in order, then all acknowledgements are awaited.
+//! The event's id is in the header `Nats-Msg-Id`, so the stream drops repetitions within its duplicate window. An event
+//! is accepted when the stream acknowledges it. The events of a request are published in order, then all
+//! acknowledgements are awaited.
 
 mod protocol;
 

@@ -89,10 +89,9 @@ pub struct EventSinkOptions {
     #[key(example = "crm", length = 1..=64)]
     pub name: String,
     /// The URL of the sink. `http://` and `https://`: events are posted. `nats://HOST[:PORT]` and `tls://HOST[:PORT]`:
-    /// events are published
-    /// to a stream of NATS JetStream. `amqp://HOST[:PORT][/VHOST]` and `amqps://HOST[:PORT][/VHOST]`: events are published
-    /// to an exchange
-    /// of AMQP 0.9.1. `kafka://HOST[:PORT],…` and `kafkas://HOST[:PORT],…`: events are produced to a topic of Kafka.
+    /// events are published to a stream of NATS JetStream. `amqp://HOST[:PORT][/VHOST]` and
+    /// `amqps://HOST[:PORT][/VHOST]`: events are published to an exchange of AMQP 0.9.1. `kafka://HOST[:PORT],…` and
+    /// `kafkas://HOST[:PORT],…`: events are produced to a topic of Kafka.
     #[key(example = "https://crm.example/events")]
     pub url: String,
     /// File with the certificate authority of an https, tls, amqps or kafkas URL, in PEM.

@@ -19,9 +19,8 @@ pub trait PositionStore: Send + Sync {
     /// Replaces `previous` by `octets`; durable on return.
     ///
     /// # Errors
-    /// It is unknown whether the octets are stored. In a cluster also: something else was stored in the meantime, or this
-    /// node does not
-    /// lead any more.
+    /// It is unknown whether the octets are stored. In a cluster also: something else was stored in the meantime, or
+    /// this node does not lead any more.
     fn save(&self, name: &str, previous: Option<&[u8]>, octets: &[u8]) -> Result<(), EventsError>;
 
     /// Path or file of a name, for error messages.

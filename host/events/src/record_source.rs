@@ -97,9 +97,8 @@ impl RecordSource {
         self.reader.head().seq
     }
 
-    /// Reads the next records; waits up to `timeout` for the first one. On return, the window has the facts of all messages
-    /// that the
-    /// records name, except for unknown messages.
+    /// Reads the next records; waits up to `timeout` for the first one. On return, the window has the facts of all
+    /// messages that the records name, except for unknown messages.
     pub(crate) fn read(&mut self, timeout: Duration) -> Result<RecordRead, EventsError> {
         self.window.trim();
         let next = self.position.next();

@@ -272,9 +272,8 @@ struct RunningSink {
     monitor: Arc<SinkMonitor>,
 }
 
-/// The running readers of the journal. When this is dropped, they stop without waiting for a sink that does not answer: its
-/// events are
-/// sent after the next start.
+/// The running readers of the journal. When this is dropped, they stop without waiting for a sink that does not answer:
+/// its events are sent after the next start.
 pub struct EventSinks {
     sinks: Vec<RunningSink>,
     reader: JournalReader,

@@ -24,9 +24,9 @@ pub(crate) struct Translator<'a> {
 impl Translator<'_> {
     /// Appends the events of a record. The window must have the messages that the record names.
     ///
-    /// Ids are made of durable, unique values only: the id of a message; the number of an attempt with the number of the
-    /// record; the time
-    /// of a DLR. So they are the same at each repetition and on each node, whatever the reader has forgotten.
+    /// Ids are made of durable, unique values only: the id of a message; the number of an attempt with the number of
+    /// the record; the time of a DLR. So they are the same at each repetition and on each node, whatever the reader has
+    /// forgotten.
     pub(crate) fn translate(&mut self, record: &BatchRecord, out: &mut Vec<CloudEvent>) {
         let BatchRecord { seq, batch, at: _ } = record;
         for message in &batch.accepted {

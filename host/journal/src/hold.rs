@@ -3,9 +3,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Keeps the records of a journal that readers have not read yet, up to a size limit.
 ///
-/// The writer consults it before it reuses a segment. It exists before the journal is opened, so that the records which the
-/// readers of the
-/// previous process had not read are kept from the beginning.
+/// The writer consults it before it reuses a segment. It exists before the journal is opened, so that the records which
+/// the readers of the previous process had not read are kept from the beginning.
 #[derive(Debug)]
 pub struct JournalHold {
     from: AtomicU64,

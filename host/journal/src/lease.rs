@@ -5,12 +5,9 @@ use std::time::Duration;
 /// Lease under which this process may submit messages to links.
 ///
 /// In a cluster, the other nodes may have declared a leader dead that still submits messages to links. Each successful
-/// append extends the
-/// leader's lease. When the lease ends, its links write nothing until an append succeeds again. A new leader does not
-/// submit again what
-/// the previous one may still be submitting. Durability does not depend on this clock; it only decides which node submits a
-/// message
-/// whose answer is missing.
+/// append extends the leader's lease. When the lease ends, its links write nothing until an append succeeds again. A
+/// new leader does not submit again what the previous one may still be submitting. Durability does not depend on this
+/// clock; it only decides which node submits a message whose answer is missing.
 ///
 /// The clock is `CLOCK_BOOTTIME`, so a machine that wakes from suspension has no lease.
 #[derive(Debug)]
@@ -37,9 +34,8 @@ impl BootTime {
 impl LeaderLease {
     /// Time from the start of a successful append to the end of the lease.
     pub const DURATION: Duration = Duration::from_millis(1500);
-    /// Time after its claim during which a new leader submits nothing again that the previous one may still be submitting:
-    /// the lease, plus
-    /// 10 % for clocks of different speed.
+    /// Time after its claim during which a new leader submits nothing again that the previous one may still be
+    /// submitting: the lease, plus 10 % for clocks of different speed.
     pub const AFTER_CLAIM: Duration = Duration::from_millis(1650);
 
     /// The lease of an appliance without a cluster: it never ends.

@@ -1,13 +1,12 @@
 //! The journal: an ordered, durable sequence of records with one writer at a time.
 //!
-//! A batch of changes is durable as soon as its record is appended; the store applies it to its tables afterwards. After a
-//! crash, the store
-//! reads the records that its tables lack, and applies them. The journal does not interpret batches: the payload of a
-//! record is octets.
+//! A batch of changes is durable as soon as its record is appended; the store applies it to its tables afterwards.
+//! After a crash, the store reads the records that its tables lack, and applies them. The journal does not interpret
+//! batches: the payload of a record is octets.
 //!
-//! [`Journal`] is the interface. [`LocalJournal`] keeps the records in the files of one directory and needs one `fdatasync`
-//! per record. A
-//! cluster replicates the same record format ([`record`]); [`segment`] describes the format of the files.
+//! [`Journal`] is the interface. [`LocalJournal`] keeps the records in the files of one directory and needs one
+//! `fdatasync` per record. A cluster replicates the same record format ([`record`]); [`segment`] describes the format
+//! of the files.
 #![forbid(unsafe_code)]
 
 pub mod clock;
@@ -145,10 +144,9 @@ pub trait Journal: Send {
     fn append(&mut self, writer: &mut Writer, payload: &[u8]) -> Result<Seq, JournalError>;
 
     /// The records from `from` on, each checked against its predecessor, until their payloads have `octets` octets
-    /// together; at least one
-    /// if there is one. Where another node may append, waits up to `timeout` for the first record; otherwise the result is
-    /// empty at the end
-    /// of the journal. An error after the first record is returned by the next call.
+    /// together; at least one if there is one. Where another node may append, waits up to `timeout` for the first
+    /// record; otherwise the result is empty at the end of the journal. An error after the first record is returned by
+    /// the next call.
     ///
     /// # Errors
     /// [`JournalError::Behind`]: the record is no longer in the journal. [`JournalError::Damaged`],
@@ -166,16 +164,14 @@ pub trait Journal: Send {
     /// In a cluster: the other nodes cannot be informed.
     fn applied(&mut self, seq: Seq) -> Result<(), JournalError>;
 
-    /// Number of records that the journal keeps: a record is overwritten after that many others, whether or not the tables
-    /// of this node
-    /// have it. `None` if records are kept until [`applied`](Self::applied).
+    /// Number of records that the journal keeps: a record is overwritten after that many others, whether or not the
+    /// tables of this node have it. `None` if records are kept until [`applied`](Self::applied).
     fn capacity(&self) -> Option<u64> {
         None
     }
 
-    /// In a cluster: the newest payload format that all nodes read, by their published records; `None` if only this machine
-    /// reads the
-    /// journal.
+    /// In a cluster: the newest payload format that all nodes read, by their published records; `None` if only this
+    /// machine reads the journal.
     fn payload_format(&self) -> Option<u8> {
         None
     }

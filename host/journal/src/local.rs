@@ -27,9 +27,8 @@ pub struct JournalOptions {
     pub segment_octets: u64,
     /// Number of full segments that stay, even if all their records are applied.
     pub keep_segments: usize,
-    /// Time for which records stay after their segment is full, even if they are applied: a backup and the records since
-    /// then give the
-    /// state of any moment. Nothing removes them earlier, not even a full disk.
+    /// Time for which records stay after their segment is full, even if they are applied: a backup and the records
+    /// since then give the state of any moment. Nothing removes them earlier, not even a full disk.
     pub keep_for: Duration,
     /// Execution of the preparer.
     pub preparation: Preparation,
@@ -118,9 +117,8 @@ struct Full {
 }
 
 impl LocalJournal {
-    /// Opens the journal in `path`; creates it if there is none and `applied` is 0. `applied` is the last record that is
-    /// durable in the
-    /// tables. Checks all records after it, and all records of the last segment.
+    /// Opens the journal in `path`; creates it if there is none and `applied` is 0. `applied` is the last record that
+    /// is durable in the tables. Checks all records after it, and all records of the last segment.
     ///
     /// # Errors
     /// Another process uses the directory; a newer daemon wrote it; acknowledged records are damaged or missing; the
@@ -152,8 +150,8 @@ impl LocalJournal {
     }
 
     /// Opens the copy of another journal in `path`, see [`append_copy`](Self::append_copy). No tables depend on a copy:
-    /// only the records
-    /// of the last segment are checked, and records that the hold of `options` does not need may be removed at once.
+    /// only the records of the last segment are checked, and records that the hold of `options` does not need may be
+    /// removed at once.
     ///
     /// # Errors
     /// [`JournalError::NotFound`]; another process uses the directory; a newer daemon wrote it; records are damaged; the
@@ -166,9 +164,8 @@ impl LocalJournal {
         Self::start(Arc::new(directory), lock, identity, options, None)
     }
 
-    /// Creates an empty journal in `path` whose first record follows `after`, for tables that have applied the records of
-    /// another journal
-    /// up to `after`.
+    /// Creates an empty journal in `path` whose first record follows `after`, for tables that have applied the records
+    /// of another journal up to `after`.
     ///
     /// # Errors
     /// [`JournalError::Exists`]; another process uses the directory; the disk is full or fails.
@@ -277,8 +274,7 @@ impl LocalJournal {
     }
 
     /// Minimum number of payload octets that can be appended as one record without further disk space: the rest of the
-    /// segment, or a
-    /// whole segment if the next one is prepared. A small number means that the disk is full.
+    /// segment, or a whole segment if the next one is prepared. A small number means that the disk is full.
     #[must_use]
     pub fn room(&self) -> usize {
         if self.next.is_some() || self.preparer.is_ready() {
@@ -295,9 +291,8 @@ impl LocalJournal {
         JournalReader::new(self.shared.clone())
     }
 
-    /// Appends a record of another journal, with its number, term and time. The checksums are computed for this journal, so
-    /// that a copy
-    /// may begin at any record.
+    /// Appends a record of another journal, with its number, term and time. The checksums are computed for this
+    /// journal, so that a copy may begin at any record.
     ///
     /// # Errors
     /// [`JournalError::Poisoned`] if the record does not follow the last one; and as [`Journal::append`].
@@ -547,13 +542,12 @@ fn is_blank(directory: &dyn JournalDirectory, name: &str) -> Result<bool, Journa
 /// Makes the last record durable, with the header if the record is the first of its segment, and erases the octets after
 /// it.
 ///
-/// The process that wrote the record may have been killed before its sync, or after a failed one. After a failed sync, the
-/// system takes
-/// the octets for written although they are not on the disk, and another sync writes nothing. So they are written again.
+/// The process that wrote the record may have been killed before its sync, or after a failed one. After a failed sync,
+/// the system takes the octets for written although they are not on the disk, and another sync writes nothing. So they
+/// are written again.
 ///
-/// The octets after the record may be parts of a discarded record. If the next write is torn, too, it could complete that
-/// record. So the
-/// place of the next record's header is blanked first.
+/// The octets after the record may be parts of a discarded record. If the next write is torn, too, it could complete
+/// that record. So the place of the next record's header is blanked first.
 fn settle_end(
     directory: &dyn JournalDirectory,
     identity: &JournalIdentity,

@@ -1,8 +1,8 @@
 //! Preparation of the next segment and removal of old ones in the background, so that an append waits for neither.
 //!
 //! An old segment is renamed to become the next one, after its header is blanked. Its blocks are allocated and written
-//! already, so an
-//! append does not change metadata of the file system. Without an old segment, a new file is filled with zeros.
+//! already, so an append does not change metadata of the file system. Without an old segment, a new file is filled with
+//! zeros.
 
 use crate::directory::{JournalDirectory, JournalFile, write_all};
 use crate::segment::{HEADER, NEW_SEGMENT, segment_name};

@@ -109,10 +109,8 @@ impl JournalReader {
     }
 
     /// Opens the journal in `path` read-only, also while a daemon uses it. Checks the headers of all segments and the
-    /// records of the
-    /// last one; [`records`](Self::records) checks the others. The reader does not see records that are appended later. The
-    /// last record may
-    /// not be durable yet.
+    /// records of the last one; [`records`](Self::records) checks the others. The reader does not see records that are
+    /// appended later. The last record may not be durable yet.
     ///
     /// # Errors
     /// [`JournalError::NotFound`]; all errors of [`LocalJournal::open`](crate::LocalJournal::open) about the files.
@@ -155,9 +153,8 @@ impl JournalReader {
         Self::new(self.shared.clone())
     }
 
-    /// Time of creation in milliseconds since the Unix epoch. It distinguishes this journal from others, for example from
-    /// the one after a
-    /// restore.
+    /// Time of creation in milliseconds since the Unix epoch. It distinguishes this journal from others, for example
+    /// from the one after a restore.
     #[must_use]
     pub fn created(&self) -> u64 {
         self.shared.identity.created
@@ -190,9 +187,8 @@ impl JournalReader {
         state.segments.iter().zip(lasts).map(summary).collect()
     }
 
-    /// The records from `from` on, until their payloads have `octets` octets together; at least one if there is one. Waits
-    /// up to
-    /// `timeout` for the first record. An error after the first record is returned by the next call.
+    /// The records from `from` on, until their payloads have `octets` octets together; at least one if there is one.
+    /// Waits up to `timeout` for the first record. An error after the first record is returned by the next call.
     ///
     /// # Errors
     /// [`JournalError::Behind`]: the record is no longer in the journal. [`JournalError::Damaged`],
@@ -226,9 +222,8 @@ impl JournalReader {
         Ok(records)
     }
 
-    /// Iterates over the records from `from` to the current end of the journal, each checked against its predecessor: for
-    /// replay, and for
-    /// the verification of a whole journal, from [`oldest`](Self::oldest) on.
+    /// Iterates over the records from `from` to the current end of the journal, each checked against its predecessor:
+    /// for replay, and for the verification of a whole journal, from [`oldest`](Self::oldest) on.
     pub fn records(&mut self, from: Seq) -> Records<'_> {
         let end = self.head().seq;
         Records { reader: self, next: from, end, chunk: VecDeque::new() }

@@ -18,10 +18,9 @@
 //! * 1, a claim: the payload is the node, 8 octets.
 //! * 2, an append: the payload is the caller's.
 //!
-//! The checksum covers term, seq and the previous checksum, so a record is valid at one place of one sequence only. If the
-//! checksum is
-//! right, another kind, non-zero octets 41–47 or a claim of another length are a newer format: they are refused, never
-//! skipped.
+//! The checksum covers term, seq and the previous checksum, so a record is valid at one place of one sequence only. If
+//! the checksum is right, another kind, non-zero octets 41–47 or a claim of another length are a newer format: they are
+//! refused, never skipped.
 
 use crate::{Head, NodeId, Seq, Term};
 

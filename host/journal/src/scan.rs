@@ -219,9 +219,8 @@ impl Scanner<'_> {
             }
             let mut header = self.header(generation, &*file)?;
             if matches!(header, Err(HeaderError::Blank | HeaderError::Invalid)) {
-                // A prepared segment is the last file, and has only records of earlier generations. If it has one of its
-                // own, another process may have
-                // begun it during the scan: then it has a header by now.
+                // A prepared segment is the last file, and has only records of earlier generations. If it has one of
+                // its own, another process may have begun it during the scan: then it has a header by now.
                 if self.window(generation)?.has_record_from(0, seq).map_err(self.reading(generation))? {
                     header = self.header(generation, &*file)?;
                     if header.is_err() {

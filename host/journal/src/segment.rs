@@ -35,42 +35,36 @@
 //! | 56–59 | 0 |
 //! | 60–63 | CRC32C of octets 0–59 |
 //!
-//! Then *frames* without gaps; a frame is a mark of 8 octets and a [record](crate::record). The octets after the last frame
-//! have no
-//! meaning: zeros, or records of an earlier generation.
+//! Then *frames* without gaps; a frame is a mark of 8 octets and a [record](crate::record). The octets after the last
+//! frame have no meaning: zeros, or records of an earlier generation.
 //!
 //! The header and the first frame are one write. Before it, the header is 64 zeros, and the file is a prepared segment.
-//! Only the last file
-//! can be a prepared segment: a segment is prepared after the previous one has a durable record.
+//! Only the last file can be a prepared segment: a segment is prepared after the previous one has a durable record.
 //!
 //! # Marks
 //!
-//! The mark is a number computed from key and generation. It is never published, so no payload can contain it: octets of a
-//! message are
-//! never taken for a record. If a mark with a valid record follows a bad record, records were written after the bad one.
+//! The mark is a number computed from key and generation. It is never published, so no payload can contain it: octets
+//! of a message are never taken for a record. If a mark with a valid record follows a bad record, records were written
+//! after the bad one.
 //!
 //! # The end of the journal
 //!
-//! A record is durable before the next one is written, so only the last one can be torn. The first invalid record ends the
-//! journal if
-//! neither a valid record of its generation nor a segment follows. Otherwise the journal is damaged and is not opened. It
-//! is also damaged
-//! if a valid record does not continue the previous one, or if an incomplete record precedes a segment whose header was
-//! begun.
+//! A record is durable before the next one is written, so only the last one can be torn. The first invalid record ends
+//! the journal if neither a valid record of its generation nor a segment follows. Otherwise the journal is damaged and
+//! is not opened. It is also damaged if a valid record does not continue the previous one, or if an incomplete record
+//! precedes a segment whose header was begun.
 //!
-//! A record is valid if it has the mark of its segment, the right checksum, and at least the expected number. Records with
-//! lower numbers
-//! belong to earlier generations: a write that is torn after the mark leaves its mark in front of the old record.
+//! A record is valid if it has the mark of its segment, the right checksum, and at least the expected number. Records
+//! with lower numbers belong to earlier generations: a write that is torn after the mark leaves its mark in front of
+//! the old record.
 //!
 //! When a journal is opened, its last record is written again with 56 zeros after it, and 120 zeros are written at the
-//! beginning of the
-//! prepared segment. So a discarded record cannot become valid.
+//! beginning of the prepared segment. So a discarded record cannot become valid.
 //!
 //! # Later formats
 //!
 //! Octets 0–11 and 60–63 of both headers never change, so that a later format is recognised and not taken for damage. A
-//! later record
-//! format begins with a new segment.
+//! later record format begins with a new segment.
 
 use crate::record::{MAX_PAYLOAD, RECORD_HEADER, u32_at, u64_at};
 use crate::{Head, Seq, Term};

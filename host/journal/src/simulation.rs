@@ -1,10 +1,9 @@
 //! An in-memory disk that fails like real disks, for tests of journals and their users.
 //!
-//! A write is in the cache at once, and on the disk after a sync. After a power cut, each sector has the contents that the
-//! cache had at some
-//! time since the last sync, independently of other sectors; some sectors are torn at any octet; any subset of the unsynced
-//! name changes
-//! is kept. A failed sync leaves unwritten octets in the cache, and no later sync writes them. Reads see the cache.
+//! A write is in the cache at once, and on the disk after a sync. After a power cut, each sector has the contents that
+//! the cache had at some time since the last sync, independently of other sectors; some sectors are torn at any octet;
+//! any subset of the unsynced name changes is kept. A failed sync leaves unwritten octets in the cache, and no later
+//! sync writes them. Reads see the cache.
 
 mod replicated_log;
 
@@ -269,9 +268,8 @@ impl Contents {
         }
     }
 
-    /// Writes each sector of the pending writes to the disk, with the contents that the cache had at some time since the
-    /// last sync; in one of
-    /// eight sectors, the next write is torn. Contents that are not written now are lost.
+    /// Writes each sector of the pending writes to the disk, with the contents that the cache had at some time since
+    /// the last sync; in one of eight sectors, the next write is torn. Contents that are not written now are lost.
     fn write_some(&mut self, random: &mut Random) {
         let mode = random.below(4);
         let mut sectors: BTreeMap<usize, Vec<(usize, Vec<u8>)>> = BTreeMap::new();

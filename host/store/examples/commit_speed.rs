@@ -45,8 +45,7 @@ fn message(id: u64, by: &Arc<PluginVersion>) -> Arc<Message> {
 }
 
 /// Microseconds per commit, and microseconds per commit of applying it to the tables. Each commit accepts and submits
-/// `size` messages,
-/// and finishes the messages of the previous one.
+/// `size` messages, and finishes the messages of the previous one.
 fn measure(file: &Path, size: u64) -> (f64, f64) {
     let store = Store::open(file, StoreOptions::default()).unwrap();
     let by =

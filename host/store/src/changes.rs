@@ -14,8 +14,7 @@ pub(crate) const MOST_OCTETS: usize = 64 << 20;
 /// Committed changes that are not in the tables yet.
 ///
 /// Commits lock only `committed`, and every holder of that lock only moves a list: merging thousands of batches takes
-/// milliseconds, for
-/// which answers to submitters would have to wait.
+/// milliseconds, for which answers to submitters would have to wait.
 #[derive(Debug)]
 pub(crate) struct Changes {
     /// Locked before `committed` where both are needed.
@@ -117,8 +116,7 @@ impl Changes {
     }
 
     /// Numbers of waiting and finished messages to add to those of the tables. `begin` begins to read the tables, and
-    /// returns the last
-    /// record in them; so each change is counted exactly once.
+    /// returns the last record in them; so each change is counted exactly once.
     ///
     /// # Errors
     /// The errors of `begin`.

@@ -1,14 +1,12 @@
 //! Rows and small tables with checksums.
 //!
 //! redb has a checksum for every page, but compares it only for a file that was not closed, and on request; not when it
-//! reads a page. A
-//! damaged octet would be returned as data. So every row of the record tables begins with a checksum of its key and its
-//! record:
+//! reads a page. A damaged octet would be returned as data. So every row of the record tables begins with a checksum of
+//! its key and its record:
 //! * 1: `0xC5`; 4: CRC32C of the key (as redb stores it) and the record; the record, see [`codec`]
 //!
 //! In files before format 8, a row is only the record, which begins with its record format, a low number. Small tables
-//! without records
-//! have one checksum each in table `sums`: the exclusive or of the checksums of their rows.
+//! without records have one checksum each in table `sums`: the exclusive or of the checksums of their rows.
 
 use crate::StoreError;
 use crate::tables::{GROUP_OF, GROUPS, META_FORMAT, META_SUM, NAMES, OPTOUTS, SUMS};

@@ -32,9 +32,8 @@ impl Follower {
     /// Opens the file for a node of the cluster with number `cluster`; creates it if it does not exist. `cache` as in
     /// [`StoreOptions`](crate::StoreOptions).
     ///
-    /// A file of an appliance without a cluster joins with all its messages, if it was closed in order and the log of the
-    /// cluster is empty
-    /// (`log_is_empty`). An empty file can always join.
+    /// A file of an appliance without a cluster joins with all its messages, if it was closed in order and the log of
+    /// the cluster is empty (`log_is_empty`). An empty file can always join.
     ///
     /// # Errors
     /// The file belongs to another cluster or has messages of its own; and as [`Store::open`].

@@ -1,12 +1,9 @@
 //! The store: group commit to the journal, redb tables, and recovery.
 //!
-//! One [`Store::commit`] appends one record to the journal, with one fsync: a whole [`model::Batch`] or nothing. The tables
-//! are updated
-//! later: merged changes wait in memory until a reader needs them or [`Store::apply`] is called, and are durable in the
-//! tables after the
-//! next [`Store::checkpoint`]. At its start, the store applies the records that the tables lack. The encoders of [`codec`]
-//! describe the
-//! records of both.
+//! One [`Store::commit`] appends one record to the journal, with one fsync: a whole [`model::Batch`] or nothing. The
+//! tables are updated later: merged changes wait in memory until a reader needs them or [`Store::apply`] is called, and
+//! are durable in the tables after the next [`Store::checkpoint`]. At its start, the store applies the records that the
+//! tables lack. The encoders of [`codec`] describe the records of both.
 #![forbid(unsafe_code)]
 
 mod apply;

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 const FIRST_GROUP: u32 = 1 << 31;
 
 impl Store {
-    /// Assigns ids to the groups of configured peers, and stores the group of each peer; durable on return. A name keeps
-    /// its id for ever.
-    /// A peer that is not in `peers` stays in its last group, so that DLRs for its messages are still matched.
+    /// Assigns ids to the groups of configured peers, and stores the group of each peer; durable on return. A name
+    /// keeps its id for ever. A peer that is not in `peers` stays in its last group, so that DLRs for its messages are
+    /// still matched.
     ///
     /// # Errors
     /// The disk fails.

@@ -1,9 +1,8 @@
 //! Reads the tables of number pools.
 //!
-//! Changes of numbers go to the journal table, one row per pool and batch, always at the end of the pool's key range: the
-//! cost does not
-//! depend on the size of the pool. Table `numbers` is updated from time to time. A start reads it and the later journal
-//! entries.
+//! Changes of numbers go to the journal table, one row per pool and batch, always at the end of the pool's key range:
+//! the cost does not depend on the size of the pool. Table `numbers` is updated from time to time. A start reads it and
+//! the later journal entries.
 
 use crate::decoding::damaged;
 use crate::pool_changes::all_of;

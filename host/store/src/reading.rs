@@ -86,9 +86,8 @@ impl Store {
         Ok(contents)
     }
 
-    /// The finished messages in the store that belong to one submission to several destinations, by ascending id. For the
-    /// id of a message that
-    /// was submitted alone, that message.
+    /// The finished messages in the store that belong to one submission to several destinations, by ascending id. For
+    /// the id of a message that was submitted alone, that message.
     ///
     /// # Errors
     /// The disk fails or a record is damaged.

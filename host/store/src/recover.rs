@@ -78,8 +78,8 @@ impl Store {
     }
 
     /// Passes all records other than messages to `each`: peer groups; idempotency keys, orphan DLRs and settlements by
-    /// ascending number;
-    /// opt-outs, queue actions, ledger accounts and balance operations. The engine needs them before the messages.
+    /// ascending number; opt-outs, queue actions, ledger accounts and balance operations. The engine needs them before
+    /// the messages.
     ///
     /// # Errors
     /// The disk fails or a record is damaged.

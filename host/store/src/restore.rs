@@ -30,9 +30,9 @@ impl Store {
     /// Prepares a store that was backed up at `at` and is restored at `now`, in one transaction.
     ///
     /// * Ids assigned since the backup are not assigned again: the next id is beyond all of them.
-    /// * Messages that may have been sent since the backup become uncertain, unless `send_again` is set: they are neither
-    ///   sent again nor failed
-    ///   until an admin decides. Excluded are messages that cannot have been sent: unattempted messages that are scheduled
+    /// * Messages that may have been sent since the backup become uncertain, unless `send_again` is set: they are
+    ///   neither sent again nor failed until an admin decides. Excluded are messages that cannot have been sent:
+    ///   unattempted messages that are scheduled
     /// for later, held
     ///   messages, messages that are uncertain already, and messages that wait for a DLR. DLRs are always sent, because an
     /// account

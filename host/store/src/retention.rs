@@ -8,9 +8,8 @@ use model::{MessageId, Timestamp};
 use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _};
 
 impl Store {
-    /// Removes finished messages that ended before `before`, oldest ids first, at most `most`. Stops at the first message
-    /// that ended later, so
-    /// messages with higher ids are kept until that one is removed.
+    /// Removes finished messages that ended before `before`, oldest ids first, at most `most`. Stops at the first
+    /// message that ended later, so messages with higher ids are kept until that one is removed.
     ///
     /// # Errors
     /// The disk fails or a record is damaged.

@@ -9,9 +9,8 @@ use crate::{Store, StoreError};
 use snapshot::{Copier, Snapshot};
 
 impl Store {
-    /// A snapshot of the tables with all changes of earlier commits. Commits are not blocked. The copy includes the number
-    /// of the last journal
-    /// record that it contains, and can be opened without a journal.
+    /// A snapshot of the tables with all changes of earlier commits. Commits are not blocked. The copy includes the
+    /// number of the last journal record that it contains, and can be opened without a journal.
     ///
     /// # Errors
     /// The disk fails.

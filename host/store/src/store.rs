@@ -104,9 +104,8 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the file and the journal in the directory `FILE.journal` next to it; creates what does not exist. Applies the
-    /// journal records
-    /// that the tables lack.
+    /// Opens the file and the journal in the directory `FILE.journal` next to it; creates what does not exist. Applies
+    /// the journal records that the tables lack.
     ///
     /// # Errors
     /// Another process uses the files, a newer daemon wrote them, or they cannot be read.
@@ -147,8 +146,7 @@ impl Store {
     }
 
     /// Applies the records of another journal to a file that has no journal, in order to bring a restored backup up to
-    /// date. Records that
-    /// were appended after `until` are ignored.
+    /// date. Records that were appended after `until` are ignored.
     ///
     /// # Errors
     /// The journal lacks records after the backup, or is damaged; a file fails.
@@ -167,9 +165,8 @@ impl Store {
         Ok(replay(&database, applied, until, read)?.1)
     }
 
-    /// Opens the tables on another storage with another journal, for tests of failing disks. `open_journal` gets the last
-    /// record in the
-    /// tables; `cache` as in [`StoreOptions`].
+    /// Opens the tables on another storage with another journal, for tests of failing disks. `open_journal` gets the
+    /// last record in the tables; `cache` as in [`StoreOptions`].
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -360,9 +357,8 @@ impl Store {
         Ok(())
     }
 
-    /// Makes the tables durable with all changes of earlier commits, so that the journal may remove their records. Commits
-    /// do not wait for
-    /// it.
+    /// Makes the tables durable with all changes of earlier commits, so that the journal may remove their records.
+    /// Commits do not wait for it.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -477,8 +473,7 @@ pub struct FollowedJournal {
 }
 
 /// Applies the records of a journal after `applied`, up to the time `until`, durably. `read` returns the records from a
-/// number on, and none
-/// at the end. Returns the last record in the tables.
+/// number on, and none at the end. Returns the last record in the tables.
 fn replay(
     database: &Database,
     mut applied: Seq,
@@ -633,9 +628,8 @@ pub(crate) fn prepare(database: &Database, path: &Path) -> Result<Prepared, Stor
 /// Creates an empty file under a temporary name, and links it to its final name when it is complete: a power cut leaves no
 /// partial file.
 ///
-/// Two daemons may do so at the same time. Each has its own temporary name, and unlike a rename, a link never replaces an
-/// existing file:
-/// the second daemon opens the file of the first one, and finds it in use.
+/// Two daemons may do so at the same time. Each has its own temporary name, and unlike a rename, a link never replaces
+/// an existing file: the second daemon opens the file of the first one, and finds it in use.
 fn create_file(path: &Path) -> Result<(), redb::DatabaseError> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
     ignore_not_found(std::fs::remove_file(&new))?;

@@ -52,8 +52,7 @@ pub(crate) const FILE_FORMAT: u64 = 8;
 pub(crate) const SEALED_FILE_FORMAT: u64 = 9;
 
 /// Added to the format of a file while the journal may have records that its tables lack, so that a version without a
-/// journal refuses to
-/// open the file.
+/// journal refuses to open the file.
 pub(crate) const WITH_JOURNAL: u64 = 1000;
 /// The same for the file of a cluster node, whose records are in the cluster's log.
 pub(crate) const IN_CLUSTER: u64 = 2000;

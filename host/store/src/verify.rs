@@ -122,9 +122,8 @@ impl StorageBackend for UnchangedFile {
     }
 }
 
-/// Verifies every page of a file by the checksums of redb. No process may use the file; it is not changed. Takes the time
-/// to read the
-/// file.
+/// Verifies every page of a file by the checksums of redb. No process may use the file; it is not changed. Takes the
+/// time to read the file.
 ///
 /// # Errors
 /// A page is damaged; the file cannot be opened.

@@ -50,7 +50,7 @@ const OPERATE_VARIABLE: &str = "SWITCHYARD_OPERATE";
 pub(crate) struct DaemonParts<'a> {
     pub(crate) name: &'a str,
     pub(crate) started: Instant,
-    /// The number of messages recovered, and the duration in milliseconds.
+    /// Number of recovered messages, and the duration of the recovery in milliseconds.
     pub(crate) recovered: (u64, u64),
     pub(crate) core: &'a CoreHandle,
     pub(crate) store: &'a Arc<Store>,
@@ -73,13 +73,13 @@ pub(crate) struct DaemonParts<'a> {
     pub(crate) tuning: Arc<TunableSettings>,
     pub(crate) logging: Arc<LogControl>,
     pub(crate) backups: Backups,
-    /// `None` without a cluster.
+    /// Leadership of this node; `None` without a cluster.
     pub(crate) leading: Option<Arc<LeadingNode>>,
-    /// `None` without a cluster.
+    /// Map of the partitions; `None` without a cluster.
     pub(crate) partitions: Option<Arc<PartitionMap>>,
 }
 
-/// The services that the daemon itself uses, and those that only the API uses.
+/// Services of the daemon itself, and services of the API only.
 pub(crate) struct DaemonServices {
     pub(crate) operation: Arc<OperationService>,
     pub(crate) status: Arc<StatusService>,
@@ -224,7 +224,7 @@ impl DaemonServices {
         }
     }
 
-    /// The services as the API takes them.
+    /// The services in the form that the API takes.
     pub(crate) fn api(&self) -> ApiServices {
         ApiServices {
             appliance_image: self.operate_client.clone(),
@@ -254,12 +254,12 @@ impl DaemonServices {
         }
     }
 
-    /// What takes over the changes of what all partitions share.
+    /// The receiver of changes to the state that all partitions share.
     pub(crate) fn followed_state(&self) -> FollowedState {
         FollowedState { hooks: self.hooks.clone(), config_manager: self.config_manager.clone() }
     }
 
-    /// Ends what would outlive a shutdown.
+    /// Ends requests and tasks that would outlive a shutdown.
     pub(crate) fn begin_shutdown(&self) {
         self.operation.set_stopping();
         self.hooks.replays.end_all();
@@ -274,7 +274,7 @@ impl DaemonServices {
         }
     }
 
-    /// Stops the event sinks; those that are sending have this time.
+    /// Stops the event sinks. Sinks that are sending get `within` to finish.
     pub(crate) fn stop_event_sinks(&self, within: Duration) {
         if let Some(sinks) = &self.event_sinks.0 {
             sinks.stop(within);

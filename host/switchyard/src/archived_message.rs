@@ -1,4 +1,4 @@
-//! Messages as the archive has them.
+//! Messages rebuilt from the archive.
 
 use model::{
     Address, DlrRequest, FinalRecord, Message, PeerId, PeerMessageId, PluginVersion, Priority,

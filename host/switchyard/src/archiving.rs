@@ -91,7 +91,7 @@ impl ArchiveReader {
         let found = self.archive.get(id).await?;
         let shared = shared || found.as_ref().is_some_and(|record| record.submission() == Some(id));
         let records = if shared {
-            // The messages of a submission have ids from the submission's on; newest first.
+            // The ids of a submission's messages begin with the submission's id; newest first.
             let end = MessageId(id.0.saturating_add(SUBMISSION_IDS));
             let most = usize::try_from(SUBMISSION_IDS).unwrap_or(usize::MAX);
             let fields = RecordFields { body: false, trace: true };

@@ -13,7 +13,7 @@ pub(crate) fn parse_id(id: &str) -> Result<MessageId, Problem> {
     id.parse().map_err(|error: ParseMessageIdError| Problem::new(ProblemKind::BadRequest, error.to_string()))
 }
 
-/// Finds a peer or account that a field of the request's document names.
+/// Finds the peer or account that a field of the request's document names.
 pub(crate) fn parse_peer(
     directory: &Directory,
     pointer: &str,
@@ -98,7 +98,8 @@ impl<'a> Query<'a> {
     }
 }
 
-/// Parses a time such as 2026-11-20T20:32:25Z, or milliseconds since the epoch. Earlier times count as the epoch.
+/// Parses a time in RFC 3339, for example 2026-11-20T20:32:25Z, or in milliseconds since the epoch. Earlier times
+/// count as the epoch.
 pub(crate) fn time(text: &str) -> Option<Timestamp> {
     if let Ok(ms) = text.parse() {
         return Some(Timestamp(ms));

@@ -1,4 +1,4 @@
-//! Copies the audit log of a node of a cluster into the archive, so that the logs of all nodes are in one place.
+//! Copies the audit log of a cluster node into the archive, so that the logs of all nodes are in one place.
 
 use access::Access;
 use anyhow::Result;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// How often new records are looked for.
+/// Interval at which new records are copied.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// After a failure: the archive has its own log lines.
+/// Interval after a failure; the archive logs its failures itself.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);
-/// Records in one transaction.
+/// Maximum number of records in one transaction.
 const BATCH: usize = 100;
 
-/// A thread that copies; it ends when this is dropped.
+/// Thread that copies the audit log; it ends when this is dropped.
 pub(crate) struct AuditCollector {
     _stop: Sender<()>,
 }
@@ -39,7 +39,7 @@ impl AuditCollector {
                         if !has_failed {
                             tracing::warn!(%error, "the audit log is not copied into the archive, trying again");
                         }
-                        // Another attempt of this process may have succeeded without an answer.
+                        // An attempt whose answer was lost may have succeeded, so the position is read again.
                         (copied, has_failed, interval) = (None, true, RETRY_INTERVAL);
                     }
                 }
@@ -50,12 +50,12 @@ impl AuditCollector {
     }
 }
 
-/// Returns whether to go on.
+/// Waits up to `interval`. Returns false if the thread should end.
 fn wait(stopped: &Receiver<()>, interval: Duration) -> bool {
     stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout)
 }
 
-/// Copies what is new. `copied` is the last record that the archive has, once it is known.
+/// Copies new records. `copied` is the last record in the archive, once it is known.
 fn copy(
     log: &AuditLog,
     access: &Access,

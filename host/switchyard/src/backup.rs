@@ -1,8 +1,8 @@
 //! Backups while traffic flows.
 //!
-//! First all redb files are snapshotted, which is cheap, so that they reflect nearly the same moment. Then snapshots
-//! and other files are copied into a folder of the data directory and checksummed. Finally the copies are sent. A slow
-//! reader therefore delays the copies only, and the data matches the manifest.
+//! First, all redb files are snapshotted, which is fast, so they reflect nearly the same moment. Then snapshots and
+//! other files are copied into a folder of the data directory, with checksums. Finally, the copies are sent. A slow
+//! client therefore delays only the sending, and the data matches the manifest.
 
 use crate::cluster_sinks::LOG_COPY_FOLDER;
 use crate::manifest::{self, COPY_PREFIX, Manifest, Member};
@@ -24,13 +24,13 @@ use tokio::sync::mpsc;
 /// The folder with the history of the metrics, in the data directory.
 pub(crate) const METRICS_FOLDER: &str = "metrics";
 
-/// Octets sent at a time.
+/// Octets per sent chunk.
 const CHUNK: usize = 256 << 10;
 
 /// Takes a snapshot of a redb file.
 pub(crate) type SnapshotFn = Box<dyn Fn() -> Result<Snapshot> + Send + Sync>;
 
-/// Held while a backup runs: two at once could exhaust the disk.
+/// Held while a backup runs: two concurrent backups could exhaust the disk.
 struct RunningBackup(Arc<AtomicBool>);
 
 impl RunningBackup {
@@ -50,13 +50,13 @@ pub(crate) struct Backups {
     /// The name of the appliance.
     name: String,
     pub(crate) data: PathBuf,
-    /// Minimum free disk space beside the copies, in octets.
+    /// Minimum free disk space in addition to the copies, in octets.
     pub(crate) free_space_watermark: u64,
     /// All redb files under `data`.
     pub(crate) databases: Vec<SnapshotFn>,
-    /// The archive's SQLite file, if any. It is excluded, because it may be huge and SQLite has its own backups.
+    /// SQLite file of the archive, if any. It is excluded: it may be huge, and SQLite has its own backups.
     pub(crate) archive: Option<PathBuf>,
-    /// The root key, which is excluded like the keys of texts: a backup must not undo their destruction.
+    /// The root key. It is excluded, like the keys of texts: a backup must not undo their destruction.
     pub(crate) root_key: Option<PathBuf>,
     running: Arc<AtomicBool>,
 }
@@ -75,8 +75,8 @@ impl Backups {
         }
     }
 
-    /// Collects the files to copy as they are. Files of a folder come before its subfolders, so that bindings are
-    /// copied before plugins, which are never deleted.
+    /// Collects the files to copy unchanged. Files of a folder come before its subfolders, so that bindings are copied
+    /// before plugins, which are never deleted.
     fn collect_files(&self, folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
         let mut folders = Vec::new();
         let listed = std::fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
@@ -86,11 +86,12 @@ impl Backups {
             let name = name.to_string_lossy();
             let kind = entry.file_type()?;
             if kind.is_dir() {
-                // Compiled plugins are rebuilt from their components. The snapshot of the store needs no journal.
+                // Compiled plugins are rebuilt from their components. The snapshot of the store can be opened without
+                // a journal.
                 let is_journal = path == store::journal_path(&self.data.join(STORE));
-                // A node of a cluster is one machine, and its copies of files are in their places too. The copy of the log is for sinks,
-                // whose positions are in etcd.
-                // So is the history of the metrics, which changes all the time.
+                // Excluded: the folder of a cluster node, which belongs to one machine and has copies of files that are
+                // backed up in their own places; the copy of the log, since the positions of its readers are in etcd;
+                // the history of the metrics, which changes all the time.
                 let is_node = path == self.data.join("node")
                     || path == self.data.join("fetched")
                     || path == self.data.join(LOG_COPY_FOLDER)
@@ -113,7 +114,7 @@ impl Backups {
     fn is_excluded(&self, path: &Path, name: &str) -> bool {
         // Unfinished files have temporary names.
         let unfinished = name.starts_with(".tmp") || name.ends_with(".new") || name.contains(".new-");
-        // The archive's file and SQLite's auxiliary files.
+        // The archive's file and SQLite's auxiliary files of it.
         let archive = self.archive.as_deref().is_some_and(|archive| {
             let (archive, path) = (archive.to_string_lossy(), path.to_string_lossy());
             path.strip_prefix(&*archive).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
@@ -154,7 +155,7 @@ impl Backups {
             }
             let copy = target(&name)?;
             match std::fs::copy(path, &copy) {
-                // Removed since it was listed.
+                // Removed since the listing.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                 copied => copied.with_context(|| format!("copying {name}"))?,
             };
@@ -203,7 +204,7 @@ pub(crate) fn remove_leftovers(data: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether two paths name one file, in whatever way they are written.
+/// Whether two paths name the same file, in any notation.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }

@@ -1,15 +1,16 @@
-//! The size of a batch that grows.
+//! Size of a batch while events are added.
 
 use model::Batch;
 
-/// A batch with messages of so many octets takes no more events: it is one record of the journal.
+/// Maximum octets of messages in a batch, which is one record of the journal: a batch of that size takes no more
+/// events.
 pub(crate) const BATCH_OCTETS: usize = 4 << 20;
-/// The same in a cluster: etcd is made for small values.
+/// The same limit in a cluster: etcd is made for small values.
 pub(crate) const REPLICATED_BATCH_OCTETS: usize = 256 << 10;
 
-/// The size of a growing batch, roughly: the octets of its messages.
+/// Approximate size of a growing batch: the octets of its messages.
 pub(crate) struct BatchSize {
-    /// So many accepted and replaced messages are counted.
+    /// Numbers of accepted and of replaced messages that are counted already.
     counted: (usize, usize),
     octets: usize,
     limit: usize,
@@ -20,7 +21,7 @@ impl BatchSize {
         Self { counted: (0, 0), octets: 0, limit }
     }
 
-    /// For the next batch.
+    /// Resets the size for the next batch.
     pub(crate) const fn reset(&mut self) {
         *self = Self::new(self.limit);
     }

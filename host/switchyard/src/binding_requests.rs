@@ -1,4 +1,4 @@
-//! Bindings that a request of the API describes.
+//! Bindings in requests of the API.
 
 use crate::problems::unprocessable;
 use admin::Problem;
@@ -6,10 +6,11 @@ use hooks::Binding;
 use model::Hook;
 use std::time::Duration;
 
-/// The chain described by a request: `chain`, or a single binding. With `position`, the binding is inserted into the
-/// live chain, replacing one of the same plugin for the same tenant. Without it, a tenant's binding takes the place of the one that it
-/// replaces, or comes first, and a binding of the carrier replaces all others of the carrier. A binding of the hook `peer` takes its
-/// peers over, and the others keep theirs. Missing fields come from the live binding of the plugin for the same tenant.
+/// The chain that a request describes by `chain` or by a single binding. With `position`, the single binding is
+/// inserted into the live chain and replaces one of the same plugin for the same tenant. Without it, a tenant's binding
+/// replaces the live one of the same plugin and tenant, or is inserted as the first; a binding of the operator replaces
+/// all bindings of the operator. A binding of the hook `peer` takes over its peers, and the other bindings keep their
+/// remaining peers. Missing fields are taken from the live binding of the plugin for the same tenant.
 pub(crate) fn chain(
     request: api::ActivationRequest,
     live_chain: &[Binding],
@@ -53,7 +54,7 @@ pub(crate) fn chain(
     Ok(all)
 }
 
-/// The live chain with this binding for its peers. A binding that has no peer left is dropped.
+/// The live chain, with this binding for its peers. A binding without remaining peers is dropped.
 fn take_over(binding: Binding, live_chain: &[Binding]) -> Vec<Binding> {
     let mut all = live_chain.to_vec();
     for other in &mut all {
@@ -64,7 +65,8 @@ fn take_over(binding: Binding, live_chain: &[Binding]) -> Vec<Binding> {
     all
 }
 
-/// The request, as a hook means it: a single front end takes the place of the same plugin, and the others stay.
+/// The request with the hook's default: a single front end replaces the binding of the same plugin, and the others
+/// stay.
 pub(crate) fn for_hook(request: api::ActivationRequest, hook: Hook) -> api::ActivationRequest {
     let is_added = hook == Hook::FrontEnd && request.chain.is_none() && request.position.is_none();
     if is_added { api::ActivationRequest { position: Some(u32::MAX.into()), ..request } } else { request }
@@ -98,7 +100,7 @@ fn binding(request: api::BindingRequest, live_chain: &[Binding]) -> Result<Bindi
     }
     let version = version.ok_or_else(|| missing("version"))?;
     let base = live.unwrap_or_else(|| Binding::new(&request.plugin, "", ""));
-    // The digest of the live component does not match another version.
+    // The digest of the live component does not fit another version.
     let sha256 = if version == base.version { base.sha256 } else { String::new() };
     let size = |size: Option<u64>, base: usize| {
         size.map_or(base, |size| usize::try_from(size).unwrap_or(usize::MAX))
@@ -165,17 +167,17 @@ mod tests {
             policy: policy.map(str::to_owned),
             ..api::ActivationRequest::default()
         };
-        // In its place, with its peers.
+        // It keeps its place and its peers.
         let changed = Binding { policy: "new".to_owned(), ..north.clone() };
         let expected = [guard.clone(), changed, router.clone()];
         assert_eq!(chain(request(Some("north"), Some("new")), &live).unwrap(), expected);
-        // Another tenant inherits nothing, and comes first.
+        // Another tenant's binding inherits nothing and comes first.
         let south = of("router", Some("south"), "");
         let expected = [south.clone(), guard.clone(), north.clone(), router.clone()];
         assert_eq!(chain(request(Some("south"), None), &live).unwrap(), expected);
         let last = api::ActivationRequest { position: Some(9), ..request(Some("south"), None) };
         assert_eq!(chain(last, &live).unwrap(), [guard, north.clone(), router.clone(), south]);
-        // The carrier's replaces those of the carrier.
+        // The operator's binding replaces those of the operator.
         assert_eq!(chain(request(None, None), &live).unwrap(), [router, north]);
     }
 
@@ -192,7 +194,7 @@ mod tests {
             peers: peers.map(|peers| peers.iter().map(|peer| (*peer).to_owned()).collect()),
             ..api::ActivationRequest::default()
         };
-        // The rest comes from the binding that serves the peer now.
+        // Missing fields come from the binding that serves the peer now.
         let moved = chain(request(Some(&["east"]), None), &live).unwrap();
         assert_eq!(moved, [of("a", &["north", "south"]), of("b", &["east"])]);
         let split = chain(request(Some(&["south", "west"]), Some("c")), &live).unwrap();

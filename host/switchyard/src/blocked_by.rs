@@ -1,4 +1,4 @@
-//! Why queues and messages do not move, in words.
+//! Descriptions of the reasons why queues and messages do not move.
 
 use engine::{BlockedBy, PacedBy};
 use model::{Moment, Now};
@@ -33,14 +33,14 @@ pub(crate) fn describe_blocked_by(blocked_by: BlockedBy, now: Now) -> String {
     }
 }
 
-/// The pace bucket or the send window that messages wait for, as the end of a sentence.
+/// Description of the pace bucket or send window that messages wait for, for the end of a sentence.
 pub(crate) fn describe_pace(by: &PacedBy, now: Now) -> String {
     let kind = if by.is_window { "send window" } else { "pace bucket" };
     let until = by.until.map_or(String::new(), |until| format!(", until {}", now.wall_of(until).0));
     format!(" for {kind} {}{until}", by.name)
 }
 
-/// Describes when the next message leaves, if that takes at least a second.
+/// Describes when the next message is sent, if that is at least a second away.
 fn describe_next(until: Moment, now: Now) -> String {
     if until - now.mono < Duration::from_secs(1) {
         return String::new();

@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// An option of this many commands is listed once.
+/// Minimum number of commands with an option for listing it only once.
 const COMMON: usize = 20;
 
 fn head() -> String {
@@ -27,7 +27,7 @@ fn head() -> String {
     )
 }
 
-/// A help text in three parts: the lines up to `Options:`, the lines of each option, and the rest.
+/// A help text in three parts: the lines before `Options:`, the lines of each option, and the rest.
 struct Help {
     before: Vec<String>,
     options: Vec<Vec<String>>,
@@ -73,12 +73,12 @@ impl Help {
     }
 }
 
-/// An option's words, whatever the width of the columns.
+/// The words of an option's text, independent of the column width.
 fn words(option: &[String]) -> String {
     option.iter().flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ")
 }
 
-/// Reads the help of a command and of the commands below it.
+/// Collects the help texts of a command and its subcommands.
 fn add_help(command: &mut Command, path: &str, found: &mut Vec<(String, Help)>) {
     found.push((path.to_owned(), Help::of(&command.render_long_help().to_string())));
     for below in command.get_subcommands_mut() {
@@ -90,7 +90,7 @@ fn add_help(command: &mut Command, path: &str, found: &mut Vec<(String, Help)>) 
 }
 
 fn page() -> String {
-    // Lines are not wrapped: the width would be that of the terminal.
+    // Lines are not wrapped, since their width would depend on the terminal.
     let mut command = Arguments::command().name("switchyard").bin_name("switchyard").term_width(0);
     command.build();
     let mut helps = Vec::new();

@@ -1,4 +1,4 @@
-//! A node of a cluster: it follows until it leads.
+//! A cluster node: it follows the log until it leads.
 
 use crate::cluster_sinks::ClusterSinks;
 use crate::config::{Config, HttpTlsMode};
@@ -32,33 +32,33 @@ use std::time::{Duration, Instant};
 use store::{Follower, Store, StoreError};
 use tokio::runtime::Runtime;
 
-/// How often a node that has all records looks for new ones.
+/// Interval at which an up-to-date node checks for new records.
 const POLL: Duration = Duration::from_millis(20);
-/// How often a node that follows looks for changes of the shared state.
+/// Interval at which a follower checks for changes of the shared state.
 const SHARED_STATE_POLL: Duration = Duration::from_millis(200);
-/// How often a node that follows makes its tables durable.
+/// Interval at which a follower makes its tables durable.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
-/// Records are applied in parts of so many octets.
+/// Octets of records per step of applying.
 const PART: usize = 4 << 20;
-/// Expired messages are removed in parts of so many, one a checkpoint.
+/// Maximum number of expired messages removed per checkpoint.
 const TRIMMED_AT_ONCE: usize = 20_000;
-/// A node tries to reach etcd, or to get a snapshot, again after this time.
+/// Interval between attempts to reach etcd, or to fetch a snapshot.
 const JOIN_INTERVAL: Duration = Duration::from_secs(1);
-/// What this version reads of the log, and writes to it.
+/// The record formats that this version reads and writes.
 const FORMATS: RecordFormats =
     RecordFormats { oldest: BatchFormat::OLDEST.number(), newest: BatchFormat::NEWEST.number() };
-/// A node that cannot read the log looks again after this time: it may be a member of etcd with damaged data.
+/// Retry interval of a node that cannot read the log: it may be a member of etcd with damaged data.
 const UNREADABLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time for outstanding responses when the lead is handed over.
 pub(crate) const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What became of a node.
+/// Result of following.
 pub(crate) enum Outcome {
-    /// It leads: these are its tables, and the event sinks if there are any.
+    /// The node leads: its tables, and the event sinks if there are any.
     Leads(Arc<Store>, LeadingNode, Option<Arc<ClusterSinks>>),
-    /// The cluster has another configuration: it follows on with that.
+    /// The cluster has a new configuration, with which the node continues to follow.
     Reconfigured(Box<Config>),
-    /// It was stopped.
+    /// A signal stopped the node.
     Stopped,
 }
 
@@ -68,13 +68,13 @@ pub(crate) struct ClusterNode {
     stores: NodeStores,
     parts: Vec<Arc<dyn SharedState>>,
     replica: Arc<Mutex<Replica>>,
-    /// What all partitions share, unless the partition is 0, which has it itself.
+    /// Replica of the state that all partitions share; `None` in partition 0, whose own state it is.
     replica_of_all: Option<Arc<Mutex<Replica>>>,
     client: Arc<NodeClient>,
     listener: Arc<NodeListener>,
 }
 
-/// The node while it follows.
+/// A node while it follows.
 struct FollowingNode(Arc<Cluster>);
 
 impl ClusterFollower for FollowingNode {
@@ -88,7 +88,7 @@ impl ClusterFollower for FollowingNode {
 }
 
 impl ClusterNode {
-    /// Joins the cluster; `None` after a signal. Opens the listener for the other nodes.
+    /// Joins the cluster, and opens the listener for the other nodes; `None` after a signal.
     pub(crate) fn join(
         config: &Config,
         options: &ClusterOptions,
@@ -138,18 +138,18 @@ impl ClusterNode {
         Ok(Some(Self { cluster, stores, parts, replica, replica_of_all, client, listener }))
     }
 
-    /// The replicas of this node; the last one has the configuration.
+    /// The replicas of this node; the last one contains the configuration.
     fn replicas(&self) -> Vec<Arc<Mutex<Replica>>> {
         std::iter::once(&self.replica).chain(&self.replica_of_all).cloned().collect()
     }
 
-    /// Says why this node cannot use the configuration of the cluster, or that it can.
+    /// Publishes why this node cannot use the configuration of the cluster; `None` if it can.
     fn set_unusable(&self, reason: Option<String>) {
         self.replica_of_all.as_ref().unwrap_or(&self.replica).lock().set_unusable(reason);
     }
 
-    /// Applies the records of the leader until this node takes its place, the cluster gets another configuration, or a signal
-    /// stops it.
+    /// Applies the records of the leader until this node takes over, the cluster has a new configuration, or a signal
+    /// stops the node.
     pub(crate) fn follow(
         &self,
         (config, startup): (&Config, &StartupConfig),
@@ -165,11 +165,12 @@ impl ClusterNode {
             path,
             cache: config.engine.store_cache,
             watermark: config.appliance.free_space_watermark,
-            // With an archive, the leader says which messages are in it.
+            // With an archive, the leader decides which messages may be removed.
             retention: config.archive.url.is_none().then_some(config.engine.finished_retention),
         };
         cluster.set_applied(tables.follower.durable());
-        // Its own runtime: when it ends, so do the listener and its connections, and the leader's listener can be opened.
+        // A runtime of its own: when it ends, its listener and connections are closed, and the leader's listener can
+        // be opened.
         let listening = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("follower")
@@ -232,8 +233,8 @@ impl ClusterNode {
         Ok(Outcome::Leads(store, node, sinks))
     }
 
-    /// Takes over what was written of the shared state before this node has claimed the log: nothing is written any more.
-    /// Returns what is lacking.
+    /// Applies the shared state that was written before this node's claim; there are no later writes. Returns the
+    /// missing part.
     fn complete_shared_state(&self) -> Option<String> {
         self.replicas().iter().find_map(|replica| {
             let mut replica = replica.lock();
@@ -263,7 +264,7 @@ impl ClusterNode {
             let mut has_more = false;
             let follower = &mut tables.follower;
             let applied = follower.applied();
-            // After a crash, the copy of the log may lack what the tables have.
+            // After a crash, the copy of the log may lack records that the tables have.
             let reached = journal.copied().map_or(applied, |copied| copied.min(applied));
             match journal.follow(reached.next(), PART) {
                 Ok(tail) => {
@@ -307,7 +308,7 @@ impl ClusterNode {
                         "etcd does not have what the copy of the log lacks, it begins anew; sinks that are further behind lose events \
                          if this node leads"
                     );
-                    // One copy at a time may use the folder.
+                    // The folder can have one copy at a time.
                     journal.set_copy(None);
                     journal.set_copy(sinks.map(|sinks| sinks.replace_copy(applied)).transpose()?);
                 }
@@ -331,7 +332,7 @@ impl ClusterNode {
                             unreadable.clear();
                             let applied = tables.follower.applied();
                             *journal = cluster.journal(applied);
-                            // With what etcd has still: the readers of the leader are a little behind.
+                            // Keep the records that etcd still has: the leader's readers may be a little behind.
                             let kept = journal.capacity().unwrap_or(0) / 2;
                             let after = Seq(applied.0.saturating_sub(kept));
                             journal.set_copy(sinks.map(|sinks| sinks.replace_copy(after)).transpose()?);
@@ -382,7 +383,7 @@ impl ClusterNode {
         }
     }
 
-    /// Claims the log, unless this node lacks something that a leader needs. `told` is what was last said of that.
+    /// Claims the log, unless this node lacks something that a leader needs. `told` is the last logged missing part.
     fn claim(
         &self,
         journal: &mut EtcdJournal,
@@ -421,26 +422,26 @@ impl ClusterNode {
     }
 }
 
-/// Why a node follows no longer.
+/// Reason why a node stops following.
 enum FollowEnd {
     Claimed(Writer),
     Reconfigured(Box<Config>),
     Stopped,
 }
 
-/// The tables of a node that follows.
+/// The tables of a follower.
 struct FollowedTables {
     follower: Follower,
     path: PathBuf,
     cache: usize,
-    /// Free octets of the disk below which submissions would be refused.
+    /// Free disk space in octets below which submissions would be refused.
     watermark: u64,
-    /// How long finished messages are kept; `None` if an archive decides.
+    /// Retention of finished messages; `None` if the archive decides.
     retention: Option<Duration>,
 }
 
 impl FollowedTables {
-    /// Makes the tables durable, and removes what has expired.
+    /// Makes the tables durable, and removes expired messages.
     fn checkpoint(&mut self, leader_time: u64) -> Result<Seq> {
         if let Some(retention) = self.retention {
             let age = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
@@ -449,12 +450,12 @@ impl FollowedTables {
         Ok(self.follower.checkpoint()?)
     }
 
-    /// Replaces the tables by those of the leader.
+    /// Replaces the tables by a snapshot of the leader.
     fn replace(&mut self, client: &NodeClient, cluster: u64) -> Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let fetched = client.fetch_snapshot(folder)?;
         let octets = fetched.as_file().metadata().map_or(0, |metadata| metadata.len());
-        // Opened under its own name first: what is no snapshot of this cluster replaces nothing.
+        // Opened under a temporary name first: a file that is no snapshot of this cluster replaces nothing.
         let checked = Follower::open(fetched.path(), self.cache, cluster, false)?;
         anyhow::ensure!(
             checked.applied() > self.follower.applied(),
@@ -474,11 +475,11 @@ impl FollowedTables {
     }
 }
 
-/// Takes over changes of the shared state, beside the log: a large file must not delay the records.
+/// Thread that applies changes of the shared state, separate from the log: a large file must not delay the records.
 struct SharedStateWatch {
-    /// Told when the configuration is another one.
+    /// Signals that the configuration has changed.
     configuration: Receiver<()>,
-    /// The thread ends when it is dropped.
+    /// The thread ends when this sender is dropped.
     _stop: Sender<()>,
 }
 
@@ -522,7 +523,7 @@ impl SharedStateWatch {
     }
 }
 
-/// Compiles plugins that came from the leader, so that a take-over does not wait for it.
+/// Compiles the plugins that came from the leader, so that a take-over need not wait for it.
 fn compile(plugins: &Path, hooks: &HooksOptions) {
     match hooks::Hooks::compile_ahead(plugins, hooks, &[]) {
         Ok(plugins) => tracing::debug!(plugins, "plugins compiled"),
@@ -540,19 +541,19 @@ fn host_of(url: &str) -> &str {
     }
 }
 
-/// The certificate of this node towards the others. It is lost with the disk.
+/// Certificate of this node for the other nodes; it is stored on this node's disk only.
 pub(crate) fn certificate_of(config: &Config, options: &ClusterOptions) -> Result<NodeCertificate> {
     Ok(NodeCertificate::open(&config.appliance.data.join("node"), options.listen.ip())?)
 }
 
-/// The audit log of this node in the archive.
+/// Audit log of this node in the archive.
 pub(crate) fn audit_log(config: &Config, options: &ClusterOptions) -> Result<AuditLog> {
     let certificate = certificate_of(config, options)?;
     let log = certificate.sha256().get(..16).unwrap_or_default().to_owned();
     Ok(AuditLog { node: options.node.clone(), log })
 }
 
-/// Waits for this, or for a signal: then it is `None`.
+/// Waits for `wait` or for a signal; `None` after a signal.
 fn or_signal<T>(runtime: &Runtime, signals: &mut StopSignals, wait: impl Future<Output = T>) -> Option<T> {
     runtime.block_on(async {
         tokio::select! {
@@ -565,7 +566,7 @@ fn or_signal<T>(runtime: &Runtime, signals: &mut StopSignals, wait: impl Future<
     })
 }
 
-/// Opens the listener of a node that follows.
+/// Opens the listener of a follower.
 async fn listen(config: &Config, cluster: &Arc<Cluster>, access: &Arc<access::Access>) -> Result<()> {
     let token = admin::RootToken::load_or_create(&config.token_file())?;
     let authenticator = admin::Authenticator::new(access.clone(), token, Arc::new(LoginLimiter::default()))?;
@@ -579,7 +580,7 @@ async fn listen(config: &Config, cluster: &Arc<Cluster>, access: &Arc<access::Ac
     Ok(())
 }
 
-/// Why this node may try to lead.
+/// The reason why this node may claim the log; `None` if it may not.
 fn reason_to_claim(tail: &FollowedTail, suspicion: &Suspicion) -> Option<&'static str> {
     if tail.head.is_none() {
         return Some("the log is new");
@@ -590,7 +591,7 @@ fn reason_to_claim(tail: &FollowedTail, suspicion: &Suspicion) -> Option<&'stati
     suspicion.is_dead(Instant::now()).then_some("the log stands still")
 }
 
-/// A number for the claims of a node, for people who read the log.
+/// Number of a node in its claims, for people who read the log.
 fn node_number(name: &str) -> u64 {
     name.bytes().fold(0, |number, octet| (number << 8) | u64::from(octet))
 }

@@ -1,4 +1,4 @@
-//! Event sinks and CDR files of a node of a cluster: their positions in etcd, and the log on the disk of this node.
+//! Event sinks and CDR files of a cluster node: positions in etcd, and a copy of the log on the disk of this node.
 
 use crate::config::Config;
 use crate::critical_thread;
@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The folder with the copy of the log in the data directory.
+/// Folder with the copy of the log, in the data directory.
 pub(crate) const LOG_COPY_FOLDER: &str = "cluster-log";
-/// How often a node that follows looks how far the readers of the leader are.
+/// Interval at which a follower reads the positions of the leader's readers.
 const POLL: Duration = Duration::from_secs(1);
 
-/// The positions in etcd.
+/// Position store in etcd.
 struct EtcdPositions(Arc<Cluster>);
 
 impl EtcdPositions {
@@ -46,14 +46,14 @@ pub(crate) struct ClusterSinks {
     storage: SinkStorage,
     sinks: Vec<EventSinkOptions>,
     cdrs: Vec<CdrOptions>,
-    /// What the copy of the log keeps.
+    /// The records that the copy of the log keeps.
     hold: Arc<JournalHold>,
     folder: PathBuf,
     cluster: u64,
 }
 
 impl ClusterSinks {
-    /// Those that are configured; `None` if there are none. Then this node needs no copy of the log.
+    /// The configured event sinks and CDR files; `None` if there are none: then this node needs no copy of the log.
     pub(crate) fn of(config: &Config, cluster: &Arc<Cluster>) -> Result<Option<Self>> {
         let data = &config.appliance.data;
         let folder = data.join(LOG_COPY_FOLDER);
@@ -70,30 +70,30 @@ impl ClusterSinks {
             storage: SinkStorage::of_node(cluster.node(), cluster.number(), positions, data),
             sinks: config.event_sinks.clone(),
             cdrs: config.cdrs.clone(),
-            // Everything, until the positions are known.
+            // Hold everything until the positions are known.
             hold: Arc::new(JournalHold::new(Seq(0), config.engine.journal_hold)),
             folder,
             cluster: cluster.number(),
         }))
     }
 
-    /// The copy of the log. A new one begins after record `applied`.
+    /// Opens the copy of the log. A new one begins after record `applied`.
     pub(crate) fn open_copy(&self, applied: Seq) -> Result<LogCopy> {
         Ok(LogCopy::open(&self.folder, self.cluster, self.hold.clone(), applied)?)
     }
 
-    /// A new copy that begins after this record. The one before must be closed.
+    /// Replaces the copy by one that begins after this record. The previous copy must be closed.
     pub(crate) fn replace_copy(&self, after: Seq) -> Result<LogCopy> {
         Ok(LogCopy::replace(&self.folder, self.cluster, self.hold.clone(), after)?)
     }
 
-    /// The positions, for a node that leads from now on.
+    /// Reads the positions, for a node that has become the leader.
     pub(crate) fn load(&self, config: &Config) -> Result<SinkCursors> {
         Ok(SinkCursors::load(&self.storage, &config.event_sinks, &config.cdrs, self.hold.clone())?)
     }
 
-    /// What a node that follows does for them, until the returned watch is dropped: it gives up records that no reader needs, and
-    /// completes CDR files that it has left behind as a leader.
+    /// Starts the thread of a follower: until the returned watch is dropped, it releases records that no reader needs,
+    /// and completes CDR files that this node left behind as a leader.
     pub(crate) fn watch(self: &Arc<Self>) -> Result<SinkWatch> {
         let sinks = self.clone();
         let (stop, stopped) = bounded::<()>(0);
@@ -123,7 +123,7 @@ impl ClusterSinks {
     }
 }
 
-/// The thread of a node that follows. Dropping it waits for its end: a leader writes the same files.
+/// Thread of a follower. Dropping it waits for its end, since a leader writes the same files.
 pub(crate) struct SinkWatch {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,

@@ -1,28 +1,28 @@
-//! The messages whose conversion was reported lately: each counts once.
+//! Recently reported conversions of messages: each message counts once.
 
 use model::{MessageId, Timestamp};
 use parking_lot::Mutex;
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
-/// A repeated report is recognised for this time: the longest window.
+/// Time for which a repeated report is recognised: the longest window.
 const RETENTION: Duration = Duration::from_secs(86_400);
-/// Maximum number of converted messages that are remembered; then the oldest are forgotten.
+/// Maximum number of remembered messages; beyond it, the oldest are forgotten.
 const MAX_REMEMBERED: usize = 1_000_000;
 
-/// The messages whose conversion was reported lately.
+/// Messages with a recently reported conversion.
 #[derive(Debug, Default)]
 pub(crate) struct ConversionLog(Mutex<ReportedConversions>);
 
 #[derive(Debug, Default)]
 struct ReportedConversions {
     ids: HashSet<MessageId>,
-    /// In the order of their reports.
+    /// Messages in the order of their reports.
     order: VecDeque<(Timestamp, MessageId)>,
 }
 
 impl ConversionLog {
-    /// Whether this is the first report of the message.
+    /// Records a report. Returns whether it is the first one for the message.
     pub(crate) fn insert(&self, id: MessageId, now: Timestamp) -> bool {
         let mut reported = self.0.lock();
         while let Some((at, oldest)) = reported.order.front().copied()

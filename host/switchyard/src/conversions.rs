@@ -1,4 +1,4 @@
-//! What was observed of peers, for the API, and conversions that integrators report.
+//! Quality figures of peers for the API, and conversions that integrators report.
 
 use crate::archived_message::archived_message;
 use crate::arguments::parse_id;
@@ -21,7 +21,7 @@ struct AcceptedByPeer {
     message: Arc<Message>,
 }
 
-/// Whether a peer accepted a finished message. Not every protocol has ids of messages.
+/// Whether a peer accepted a finished message. Not every protocol has message ids.
 fn was_accepted(state: FinalState, has_peer_id: bool) -> bool {
     has_peer_id || matches!(state, FinalState::Delivered | FinalState::Relayed)
 }
@@ -61,7 +61,7 @@ impl RecordService {
             Direction::Mo => (&record.peer, &record.account),
         };
         let names = self.directory.load();
-        // A name may have been removed from the configuration.
+        // The name may no longer be in the configuration.
         let (Some(peer), Some(origin_id)) = (names.id(peer), names.id(origin)) else { return Ok(None) };
         let (mut message, _) = archived_message(&record, origin_id);
         message.routed.changes = record.decoded_trace().and_then(|trace| trace.changes).map(Box::new);
@@ -90,7 +90,7 @@ fn view(figures: &PeerFigures) -> PeerFiguresView {
 }
 
 impl RecordService {
-    /// What was observed of a peer lately.
+    /// Recent quality figures of a peer.
     pub(crate) fn figures_of_peer(&self, name: &str) -> Result<PeerFiguresView, Problem> {
         if self.directory.load().id(name).is_none() {
             return Err(Problem::new(ProblemKind::NotFound, format!("there is no peer {name:?}")));
@@ -98,8 +98,8 @@ impl RecordService {
         Ok(view(&self.quality.of_peer(name, Timestamp::now())))
     }
 
-    /// Records the first report of each message; with `account`, other accounts' messages are unknown, as are those
-    /// that the scope does not have.
+    /// Records the first report for each message. With `account`, messages of other accounts are reported as unknown;
+    /// so are messages outside the scope.
     pub(crate) fn record_conversions(
         &self,
         ids: &[String],

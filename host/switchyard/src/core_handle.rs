@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// A query that runs on the engine's thread.
 type EngineQuery = Box<dyn FnOnce(&Engine, Now) + Send>;
 
-/// What the core loop is told.
+/// Input of the core loop.
 pub(crate) enum Input {
     Events(Vec<Event>),
     Query(EngineQuery),
@@ -29,19 +29,19 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        // Leaves an hour for times before the start.
         Self { started: Instant::now(), started_at: Timestamp::now() }
     }
 
     pub(crate) fn now(self) -> Now {
+        // The extra hour allows monotonic times before the start.
         Now { wall: Timestamp::now(), mono: Moment(3_600_000 + millis(self.started.elapsed())) }
     }
 
-    /// The time by which ages of durable records are measured; `newest` is the time of the newest record at startup.
+    /// Wall-clock time for the ages of durable records. `newest` is the time of the newest record at startup.
     ///
-    /// Downtime does not count, because the clock of a machine that has just booted may be wrong by days. Afterwards it
-    /// follows the wall clock, but never advances more than the time elapsed. Jumps of the wall clock therefore do not
-    /// age records.
+    /// Downtime does not count, because the clock of a machine that has just booted may be wrong by days. After the
+    /// start, this time follows the wall clock, but never advances by more than the elapsed time. So jumps of the wall
+    /// clock do not age records.
     pub(crate) fn for_ages(self, newest: Option<Timestamp>) -> Timestamp {
         let start = newest.map_or(self.started_at, |newest| newest.min(self.started_at));
         let ages = AgeClock::trusted(start);
@@ -79,9 +79,9 @@ pub(crate) struct CoreLoopCounts {
     pub(crate) times: [AtomicU64; 11],
     pub(crate) sizes: [AtomicU64; 11],
     pub(crate) loads: AtomicU64,
-    /// The start of the current commit, in microseconds of [`CoreHandle::clock`] (never 0); 0 if there is none.
+    /// Start of the current commit in microseconds of [`CoreHandle::clock`], at least 1; 0 if there is none.
     pub(crate) commit_begun: AtomicU64,
-    /// The same for the current batch, until its commands were sent.
+    /// Start of the current batch, likewise, until its commands are sent.
     pub(crate) batch_begun: AtomicU64,
     pub(crate) disk_low: AtomicBool,
     pub(crate) disk_free: AtomicU64,
@@ -94,7 +94,7 @@ pub(crate) fn count(buckets: &[AtomicU64; 11], bounds: &[u64; 10], value: u64) {
     buckets[bucket].fetch_add(1, Relaxed);
 }
 
-/// The handle of the core.
+/// Handle of the core.
 #[derive(Clone)]
 pub(crate) struct CoreHandle {
     pub(crate) input: Sender<Input>,
@@ -177,7 +177,7 @@ pub(crate) enum QueryError {
     Ended,
 }
 
-/// The channel of a core that is not started yet: the links need the handle before their registry exists.
+/// Channel of a core that is not started yet: the links need the handle before their registry exists.
 pub(crate) struct CoreChannel {
     pub(crate) receiver: Receiver<Input>,
     pub(crate) handle: CoreHandle,

@@ -41,7 +41,7 @@ impl CoreThreads {
     }
 }
 
-/// Observers of committed batches; they run before commands are sent.
+/// Observers of committed batches. They run before the batch's commands are sent.
 pub(crate) struct BatchObservers {
     pub(crate) mailbox_index: Arc<MailboxIndex>,
     pub(crate) pools: Arc<PoolFeed>,
@@ -92,9 +92,9 @@ pub(crate) fn start(
     Ok(CoreThreads { threads })
 }
 
-/// A batch smaller than this, soon after a commit under load, waits for more events ...
+/// A batch smaller than this, soon after a commit under load, waits for more events …
 const SMALL_BATCH: usize = 64;
-/// ... but no longer than this.
+/// … up to this time.
 const BATCH_LINGER: Duration = Duration::from_millis(1);
 fn run(
     mut engine: Engine,
@@ -117,7 +117,7 @@ fn run(
         let mut wait_until =
             engine.deadline().map(|at| Duration::from_millis(at.0.saturating_sub(now.mono.0)));
         if !committing && !out.is_empty() {
-            // Under load, a short wait makes batches larger and messages cheaper; a single message never waits.
+            // Under load, a short wait makes batches larger and messages cheaper. A single message never waits.
             let waited = last_sent.elapsed();
             let is_full = stopping || batch_size.update(&out.batch);
             if last_size >= SMALL_BATCH / 8 && size < SMALL_BATCH && waited < BATCH_LINGER && !is_full {
@@ -203,7 +203,7 @@ impl Committer {
             if !batch.is_empty() {
                 let begun = Instant::now();
                 self.counts.commit_begun.store(self.clock.micros(), Relaxed);
-                // Observers run before commands are sent: the receiver of an answer must find its effect.
+                // Observers run before commands are sent: whoever receives an answer must find its effect.
                 let committed = self.store.commit_observed(batch, |batch| self.observe(batch, begun));
                 self.counts.commit_begun.store(0, Relaxed);
                 match committed {
@@ -256,7 +256,7 @@ fn accepted_counts(batch: &Batch) -> AcceptedCounts {
     accepted
 }
 
-/// Loads contents of messages from the store. It does nothing else, because queues wait for it.
+/// Loads contents of messages from the store. It does nothing else, because the queues wait for it.
 struct Reader {
     store: Arc<Store>,
     input: Sender<Input>,

@@ -10,7 +10,7 @@ use store::StoreError;
 
 /// The exit status after a panic of a critical thread; 3 is that of a failed store.
 pub(crate) const PANICKED: i32 = 4;
-/// The exit status of a node that another one has replaced.
+/// Exit status of a node that another node has replaced as leader.
 const REPLACED: i32 = 5;
 
 thread_local! {
@@ -50,8 +50,8 @@ fn stop(panic: &PanicHookInfo<'_>) -> ! {
     std::process::exit(PANICKED);
 }
 
-/// Exits after a failure of the store: no answers may be sent any more. Everything that was answered is on disk; a
-/// restart recovers.
+/// Exits after a failure of the store: no answers may be sent any more. Everything that was answered is on disk, and
+/// a restart recovers it.
 pub(crate) fn fail_stop(error: &StoreError) -> ! {
     if let StoreError::Journal(JournalError::Fenced { by }) = error {
         let term = by.0;

@@ -1,8 +1,8 @@
 //! `POST /v1/dlrs/resend`: sends the DLRs of a time range again, for an account that lost them.
 //!
-//! Finished messages move from the store to the archive meanwhile. Both are read in pages of descending ids, the store
-//! first, so that a message that moves between the reads is found at least once; duplicates are removed. The order also
-//! makes the operation resumable: all ids at or above the cursor are done.
+//! Finished messages move from the store to the archive during the operation. Both are read in pages of descending ids,
+//! the store first, so a message that moves between the reads is found at least once; duplicates are removed. The order
+//! also makes the operation resumable: all ids at or above the cursor are done.
 
 use crate::arguments::{Query, parse_id};
 use crate::core_handle;
@@ -26,7 +26,7 @@ impl RecordService {
     /// account's queue was full, `next`: the id below which to continue.
     ///
     /// # Errors
-    /// Fails if the request is invalid, the archive cannot be read, or the daemon stops.
+    /// The request is invalid, the archive cannot be read, or the daemon stops.
     pub(crate) fn resend_dlrs_in_range(
         &self,
         request: ResendDlrsRequest,

@@ -76,7 +76,7 @@ fn tables(data: &Path) -> Option<Result<String, String>> {
     }
 }
 
-/// Checks root key and keys of texts.
+/// Checks the root key and the keys of texts.
 fn text_keys(config: &Config) -> Option<Result<String, String>> {
     let root = config.privacy.root_key_file.as_deref()?;
     let path = key_file(&config.appliance.data);

@@ -31,7 +31,7 @@ impl Drain {
         Self { core, links, current: Mutex::new(None) }
     }
 
-    /// Who started the drain in progress, if there is one.
+    /// Author of the drain in progress; `None` if there is none.
     pub(crate) fn by(&self) -> Option<Arc<str>> {
         self.current.lock().as_ref().map(|drain| drain.by.clone())
     }
@@ -52,7 +52,8 @@ impl Drain {
         })
     }
 
-    /// Returns when no later submission can be accepted: the engine gets the event before the state is read.
+    /// Starts the drain. On return, no later submission can be accepted: the engine gets the event before the state
+    /// is read.
     pub(crate) fn begin(&self, how: DrainOptions, by: &Arc<str>) -> Result<DrainStateView, Problem> {
         {
             let mut draining = self.current.lock();

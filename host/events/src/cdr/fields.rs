@@ -88,9 +88,8 @@ pub(crate) struct CdrRecord {
 }
 
 impl CdrRecord {
-    /// The record of a message that has ended. If no table has the facts of the message any more, the record has the fields
-    /// of the final
-    /// record only.
+    /// The record of a message that has ended. If no table has the facts of the message any more, the record has the
+    /// fields of the final record only.
     pub(crate) fn new(
         (id, facts): (MessageId, Option<&MessageFacts>),
         ended: &FinalRecord,

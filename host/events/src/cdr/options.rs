@@ -24,9 +24,8 @@ pub struct CdrOptions {
     /// The name; the names of the files begin with it.
     #[key(example = "billing", length = 1..=64)]
     pub name: String,
-    /// The folder of the files, inside `cdr` of the data directory or inside `cdr-root` of `[configuration]`. A relative
-    /// path is relative to
-    /// `cdr-root`.
+    /// The folder of the files, inside `cdr` of the data directory or inside `cdr-root` of `[configuration]`. A
+    /// relative path is relative to `cdr-root`.
     #[key(default_as = "`cdr/NAME` in the data directory")]
     pub folder: Option<String>,
     /// The format of the files.

@@ -60,8 +60,7 @@ impl Template {
     }
 
     /// Appends the line with its line end. A text that is too long is cut. A number that is too long is replaced by
-    /// asterisks, since a cut
-    /// number would be a different one.
+    /// asterisks, since a cut number would be a different one.
     pub(crate) fn write(&self, out: &mut Vec<u8>, fields: &Fields) {
         for part in &self.0 {
             match part {

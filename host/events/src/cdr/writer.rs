@@ -339,9 +339,8 @@ mod tests {
 
     #[test]
     fn what_was_not_stored_is_cut_off_wherever_the_process_dies() {
-        // Each message ends in a record of its own. The process dies after the given number of writes, with octets beyond
-        // the stored length,
-        // and continues from the stored position.
+        // Each message ends in a record of its own. The process dies after the given number of writes, with octets
+        // beyond the stored length, and continues from the stored position.
         for death in 1..25 {
             let folder = tempfile::tempdir().unwrap();
             let mut current = writer(folder.path());

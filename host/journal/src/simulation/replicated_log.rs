@@ -1,10 +1,8 @@
 //! A log that several nodes share, for simulations of a cluster.
 //!
 //! It simulates the state of a majority of machines: one sequence of records, of which a ring keeps the last ones. Each
-//! append compares the
-//! head, so replication and fencing are one step. A request or its answer may be lost; then [`ReplicatedJournal`] repeats
-//! the same
-//! octets, and never others.
+//! append compares the head, so replication and fencing are one step. A request or its answer may be lost; then
+//! [`ReplicatedJournal`] repeats the same octets, and never others.
 
 use crate::record::{EntryRef, JournalRecord, decode_record, encode_record};
 use crate::{Head, Journal, JournalError, LeaderLease, NodeId, Seq, Term, Writer};

@@ -1,4 +1,4 @@
-//! Limits of accounts and of tenants' branches that the engine keeps: messages a day, and prices.
+//! Limits of accounts and of tenants' branches that the engine enforces: messages per day, and prices.
 
 use calendar::Zone;
 use configuration::{KeyFormat, Keys, Section, Shape};
@@ -10,20 +10,21 @@ use serde_json::json;
 #[derive(Debug, Clone, PartialEq, Keys)]
 #[keys(live = "takes effect at once")]
 pub(crate) struct BranchLimitKeys {
-    /// Maximum messages accepted on a calendar day: of the account, or of all accounts of the tenant's branch together. More are
-    /// refused, as with `rate`. The count survives restarts. Segments are not counted.
+    /// Maximum number of messages that are accepted per calendar day: from the account, or from all accounts of the
+    /// tenant's branch together. Further messages are refused, as with `rate`. The count survives restarts. Segments
+    /// are not counted.
     #[key(range = 1.., default_as = "no limit")]
     pub(crate) messages_per_day: Option<u64>,
-    /// The time zone of the days of `messages-per-day`, by IANA name.
+    /// IANA time zone of the days of `messages-per-day`.
     #[key(default = "UTC", check = check_zone)]
     zone: String,
-    /// The highest price of a message, in quotes, in the operator's currency, with at most six decimals. A message that the
-    /// biller prices higher is refused. The lowest of the account and of the tenants above it counts.
+    /// The highest price of a message, in quotes, in the operator's currency, with at most six decimals. A message is
+    /// refused if the biller's price is higher. The lowest limit of the account and of all tenants above it applies.
     #[key(format = Price, default_as = "no limit")]
     pub(crate) max_price: Option<u64>,
 }
 
-/// An amount of money in quotes; read as millionths.
+/// A quoted amount of money; parsed to millionths.
 struct Price;
 
 impl KeyFormat<u64> for Price {
@@ -41,7 +42,7 @@ fn check_zone(name: &str) -> Result<(), String> {
 }
 
 impl BranchLimitKeys {
-    /// The day quota, if there is one. `owner`: the account or tenant.
+    /// The day quota; `None` if none is set. `owner` is the account or tenant.
     pub(super) fn day_quota(&self, owner: &str) -> Option<DayQuotaSettings> {
         let (amount, zone) = (self.messages_per_day?, Zone::find(&self.zone)?);
         Some(DayQuotaSettings { owner: owner.into(), amount, zone })

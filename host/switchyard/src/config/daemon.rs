@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// `[appliance]`.
+/// `[appliance]`: the appliance as a whole.
 #[derive(Debug, Clone, Keys)]
 #[keys(restart = "it is part of what the daemon sets up first: data directory, threads and names")]
 pub(crate) struct ApplianceKeys {
@@ -34,42 +34,43 @@ fn link_threads() -> usize {
     std::thread::available_parallelism().map_or(2, std::num::NonZero::get).min(8)
 }
 
-/// `[configuration]`.
+/// `[configuration]`: management of the configuration.
 #[derive(Debug, Clone, Keys)]
 pub(crate) struct ManagementKeys {
-    /// Who manages the configuration.
+    /// How the configuration is managed.
     #[key(default = "api")]
     pub(crate) mode: ManagementMode,
-    /// The folder below which `folder` of `[[cdr]]` must be. It bounds where a change over the API can let the daemon write.
+    /// The folder inside which `folder` of `[[cdr]]` must be. It restricts where a change over the API lets the
+    /// daemon write.
     #[key(default_as = "`cdr` in the data directory")]
     pub(crate) cdr_root: Option<PathBuf>,
 }
 
-/// How the configuration is managed.
+/// Management mode of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
 pub(crate) enum ManagementMode {
-    /// Over the API; the file is read at the first start only.
+    /// Over the API; the file is read only at the first start.
     Api,
-    /// By the file, which is read at each start and at SIGHUP; the API is read-only.
+    /// By file, which is read at each start and on SIGHUP; the API is read-only.
     File,
 }
 
-/// `[engine]`.
+/// `[engine]`: memory, disk space and retention times of the engine.
 #[derive(Debug, Clone, Keys)]
 #[keys(restart = "recovery depends on it: memory is allotted and expired entries are dropped at the start")]
 pub(crate) struct EngineKeys {
-    /// Memory for the content of waiting messages.
+    /// Memory for the contents of waiting messages.
     #[key(size, default = "64MiB")]
     body_cache: usize,
-    /// Memory for pages of the store.
+    /// Memory for the page cache of the store.
     #[key(size, default = "256MiB")]
     pub(crate) store_cache: usize,
-    /// How long the journal keeps what the tables have already, for `switchyard restore --journal`. Needs disk space for
-    /// everything that is accepted, sent and finished in that time.
+    /// Minimum time for which the journal keeps records after they are in the tables, for `switchyard restore
+    /// --journal`. Requires disk space for everything that is accepted, sent and finished in that time.
     #[key(default = "0s")]
     pub(crate) journal_retention: Duration,
-    /// Disk space of the journal for records that event sinks have not read yet. Older ones are given up, and the
-    /// sink gets an event that says so.
+    /// Disk space of the journal for records that event sinks have not read yet. Beyond it, the oldest records are
+    /// removed, and the sink gets an event about the gap.
     #[key(size, default = "4GiB")]
     pub(crate) journal_hold: u64,
     /// How long finished messages are kept if there is no archive.
@@ -81,7 +82,7 @@ pub(crate) struct EngineKeys {
     /// How long idempotency keys are kept.
     #[key(default = "1d", was = "key-retention")]
     idempotency_retention: Duration,
-    /// The digits of a country code. Numbers with and without it denote the same subscriber.
+    /// The digits of the country code. Numbers with and without it denote the same subscriber.
     #[key(check = check_country)]
     country: String,
 }
@@ -106,7 +107,7 @@ impl EngineKeys {
     }
 }
 
-/// `[pools]`.
+/// `[pools]`: settings of all number pools.
 #[derive(Debug, Clone, Keys)]
 pub(crate) struct PoolLimitKeys {
     /// Maximum number of numbers in all pools together.
@@ -125,22 +126,22 @@ const STRATEGIES: &[(&str, Strategy, &str)] = &[
     ("nearest", Strategy::Nearest, "The number that resembles the caller's most."),
 ];
 
-/// Maximum quarantine of a number: a year.
+/// Maximum quarantine of a number: one year.
 const LONGEST_QUARANTINE: Duration = Duration::from_secs(366 * 86_400);
 
-/// `[[pool]]`.
+/// `[[pool]]`: a number pool.
 #[derive(Debug, Clone, Keys)]
 pub(crate) struct PoolKeys {
     /// The pool's name.
     #[key(example = "support", check = pool_name)]
     pub(crate) name: String,
-    /// The partition of the cluster that has the pool.
+    /// The partition of the cluster that serves the pool.
     #[key(range = 0..=127, default = 0)]
     pub(crate) partition: u8,
     /// How a number is selected.
     #[key(words = STRATEGIES, default = "longest-idle")]
     strategy: Strategy,
-    /// How long a number stays unused after a call; at most a year.
+    /// How long a number stays unused after its release; at most one year.
     #[key(default = "0s", check = check_quarantine)]
     quarantine: Duration,
 }
@@ -180,7 +181,7 @@ pub(crate) struct Numbering {
 
 impl Numbering {
     fn load(&mut self, section: &Section<'_>) {
-        // A missing file is reported already.
+        // A missing file is already reported.
         let Ok(text) = files::read_text(&self.document) else { return };
         match NumberPlans::parse(&text) {
             Ok(plans) => self.plans = Some(plans),
@@ -189,8 +190,8 @@ impl Numbering {
     }
 }
 
-/// Describes the errors in a number plan document. A document sent over the API gets line numbers only, because the
-/// path may name any file that the daemon can read.
+/// Describes the errors in a number plan document. For a document sent over the API, only line numbers are given,
+/// because the path may name any file that the daemon can read.
 fn plan_error(section: &Section<'_>, path: &Path, error: &NumberPlanError) -> String {
     if section.is_file() {
         return format!("{}: {error}", path.display());
@@ -208,20 +209,20 @@ fn plan_error(section: &Section<'_>, path: &Path, error: &NumberPlanError) -> St
 #[derive(Debug, Clone, Keys)]
 pub(crate) struct ArchiveSettings {
     /// `sqlite:FILE` (relative to the data directory), `mysql://`, `postgres://`, or `none`. A password in the URL is
-    /// write-only; `(unchanged)` in its place keeps it.
+    /// write-only; in its place, `(unchanged)` keeps the present one.
     #[key(name = "url", or_file, default_as = "`sqlite:archive.db`")]
     source: String,
     #[key(flatten)]
     pub(crate) options: ArchiveOptions,
-    /// Rules for numbers and texts of the messages that are archived from now on.
+    /// Redaction rules for numbers and texts of messages that are archived from now on.
     pub(crate) redact: ArchiveRedaction,
-    /// The URL; `None` if finished messages stay in the store until they expire.
+    /// URL of the archive; `None` if finished messages stay in the store until they expire.
     #[key(skip)]
     pub(crate) url: Option<String>,
 }
 
 impl ArchiveSettings {
-    /// Sets the URL, and checks it. The embedded archive is in the data directory, like all files that the daemon writes.
+    /// Sets and checks the URL. The embedded archive is in the data directory, like all files that the daemon writes.
     pub(crate) fn resolve(&mut self, section: &Section<'_>, data: &Path) {
         let file = section.has("url-file");
         let source = if file || section.has("url") { self.source.trim() } else { "sqlite:archive.db" };
@@ -230,7 +231,7 @@ impl ArchiveSettings {
                 Some(format!("sqlite:{}", data.join(path).display()))
             }
             _ if source == "none" && !file => None,
-            // An unreadable file is reported already.
+            // An unreadable file is already reported.
             _ if source.is_empty() && file => None,
             _ => Some(source.to_owned()),
         };

@@ -67,13 +67,13 @@ impl RequestTimeouts {
 #[derive(Debug, Clone, Keys)]
 #[keys(live = "applies to new connections", check = Self::check)]
 pub(crate) struct HttpKeys {
-    /// The listening address.
+    /// The address and port to listen on.
     #[key(default = "127.0.0.1:8080", restart = "the request for the change arrives at this listener")]
     pub(crate) listen: SocketAddr,
     /// TLS: `own` for a self-signed certificate, or certificate files.
     #[key(default_as = "`own`, except on loopback addresses", restart = "it belongs to the listener")]
     tls: Option<HttpTlsMode>,
-    /// Disables TLS on an address that is not loopback.
+    /// Permits plain HTTP on an address that is not loopback.
     #[key(default = false, restart = "it belongs to the listener")]
     unencrypted: bool,
     /// The file of the root token, which is generated at the first start.
@@ -91,7 +91,7 @@ pub(crate) struct HttpKeys {
     pub(crate) unauthenticated_connections: usize,
     #[key(flatten)]
     timeouts: RequestTimeouts,
-    /// How long audit log entries are kept, at least 30d.
+    /// Retention of audit log entries, at least 30d.
     #[key(default = "400d", live = "takes effect at once")]
     pub(crate) audit_retention: Duration,
 }
@@ -115,7 +115,7 @@ impl HttpKeys {
         }
     }
 
-    /// The limits of connections; some are accepted beyond them.
+    /// Limits of connections. Some connections are accepted beyond them, see [`RESERVED_CONNECTIONS`].
     pub(crate) fn limits(&self) -> HttpLimits {
         self.timeouts.limits(ConnectionLimits {
             connections: self.connections,
@@ -130,7 +130,7 @@ impl HttpKeys {
 #[derive(Debug, Clone, Keys)]
 #[keys(live = "applies to new connections")]
 pub(crate) struct BusinessListener {
-    /// The listening address.
+    /// The address and port to listen on.
     #[key(example = "127.0.0.1:8081", restart = "the listener is opened at the start")]
     pub(crate) listen: SocketAddr,
     /// TLS: `own` for a self-signed certificate, or certificate files.
@@ -156,7 +156,7 @@ pub(crate) struct BusinessListener {
 #[derive(Debug, Clone, Keys)]
 #[keys(live = "applies to new connections")]
 pub(crate) struct CallbackListener {
-    /// The listening address.
+    /// The address and port to listen on.
     #[key(example = "127.0.0.1:8082", restart = "the listener is opened at the start")]
     pub(crate) listen: SocketAddr,
     /// TLS: `own` for a self-signed certificate, or certificate files.
@@ -173,7 +173,7 @@ pub(crate) struct CallbackListener {
 }
 
 impl CallbackListener {
-    /// The limits of connections. No caller is identified before its plugin has checked it.
+    /// Limits of connections. A caller is not identified before its plugin has checked it.
     pub(crate) fn limits(&self) -> HttpLimits {
         self.timeouts.limits(ConnectionLimits {
             connections: self.connections,
@@ -185,7 +185,7 @@ impl CallbackListener {
 }
 
 impl BusinessListener {
-    /// The limits of connections.
+    /// Limits of connections.
     pub(crate) fn limits(&self) -> HttpLimits {
         self.timeouts.limits(ConnectionLimits {
             connections: self.connections,

@@ -1,4 +1,4 @@
-//! Reads and validates the configuration. Every error has its line, its key and a remedy.
+//! Reads and validates the configuration. Every error names its line, its key and a remedy.
 //!
 //! Each key is declared once: here, or with the options of the crate that uses it.
 
@@ -68,7 +68,7 @@ pub(crate) enum ConfigError {
     Unreadable {
         /// The path of the file.
         path: PathBuf,
-        /// The I/O error.
+        /// The cause.
         source: std::io::Error,
     },
     /// The file is not valid TOML or contains invalid values.
@@ -116,7 +116,7 @@ pub(crate) struct Config {
         removed = "is closed, and its connections are unbound"
     )]
     pub(crate) listeners: Vec<ListenerKind>,
-    /// Tenants: customers who have a branch of the accounts and users to themselves.
+    /// Tenants: customers who have a branch of accounts and users of their own.
     #[key(name = "tenant", named, live = "takes effect at once", removed = "its users see nothing any more")]
     pub(crate) tenants: Vec<TenantKeys>,
     /// Accounts that submit messages.
@@ -128,7 +128,7 @@ pub(crate) struct Config {
         removed = "its connections are unbound; its queue stays"
     )]
     pub(crate) accounts: Vec<Account>,
-    /// SMSCs that the appliance connects to by SMPP.
+    /// SMSCs that the appliance connects to over SMPP.
     #[key(
         name = "peer",
         named,
@@ -137,7 +137,7 @@ pub(crate) struct Config {
         removed = "its links are closed; its queue stays, and is sent if the peer is configured again"
     )]
     pub(crate) peers: Vec<Peer>,
-    /// Gateways of operators in China that the appliance connects to, by SGIP, CMPP or SMGP.
+    /// Gateways of Chinese operators that the appliance connects to, over SGIP, CMPP or SMGP.
     #[key(
         name = "gateway",
         named,
@@ -146,7 +146,7 @@ pub(crate) struct Config {
         removed = "its links are closed; its queue stays, and is sent if the peer is configured again"
     )]
     pub(crate) gateways: Vec<Gateway>,
-    /// Peers whose protocol a plugin speaks, such as an HTTP API.
+    /// Peers whose protocol a plugin implements, for example an HTTP API.
     #[key(
         name = "plugin-peer",
         named,
@@ -155,7 +155,7 @@ pub(crate) struct Config {
         removed = "its link is closed; its queue stays, and is sent if the peer is configured again"
     )]
     pub(crate) plugin_peers: Vec<PluginPeer>,
-    /// The listener for callbacks of these peers.
+    /// The listener for callbacks of plugin peers.
     pub(crate) peer_callbacks: Option<CallbackListener>,
     /// GSM core networks for which the appliance is the SMSC.
     #[key(name = "gsm", named, restart = "MSCs and HLR keep state for their connections to a core network")]
@@ -163,14 +163,14 @@ pub(crate) struct Config {
     /// The number plans.
     #[key(restart = "the core networks and the shell hold the number plans")]
     numbering: Option<Numbering>,
-    /// Systems that get events: of messages accepted, submitted, reported on and ended.
+    /// Systems that receive events about messages: acceptance, submit attempts, DLRs and final states.
     #[key(
         name = "event-sink",
         named,
         restart = "its position in the journal is read before the journal is opened"
     )]
     pub(crate) event_sinks: Vec<EventSinkOptions>,
-    /// Files with a record for each message that has ended.
+    /// Files with one record for each message that has reached a final state.
     #[key(name = "cdr", named, restart = "its position in the journal is read before the journal is opened")]
     pub(crate) cdrs: Vec<CdrOptions>,
     /// The listener for business systems (HTTP and XML-RPC).
@@ -183,7 +183,7 @@ pub(crate) struct Config {
     /// Settings shared by all number pools.
     #[key(restart = "they limit the recovery of the pools")]
     pools: PoolLimitKeys,
-    /// Number pools. Each is created, or reset to these settings, at every start and change.
+    /// Number pools. At every start and change, each pool is created, or set to these settings.
     #[key(
         named,
         live = "the pool is configured at once",
@@ -198,7 +198,7 @@ pub(crate) struct Config {
         removed = "messages that wait for it go on"
     )]
     pub(crate) pace_buckets: Vec<PaceBucketKeys>,
-    /// Hours in which messages may be sent, which accounts and peers share by name.
+    /// Hours in which messages may be sent; accounts and peers share them by name.
     #[key(
         name = "send-window",
         named,
@@ -212,22 +212,23 @@ pub(crate) struct Config {
     /// The archive of finished messages.
     #[key(restart = "the archive is opened at the start, and its messages stay where they are")]
     pub(crate) archive: ArchiveSettings,
-    /// The encryption of texts.
+    /// Encryption of texts.
     pub(crate) privacy: PrivacyKeys,
-    /// What the rules of `redact` share.
+    /// Settings that all `redact` rules share.
     #[key(restart = "event sinks, CDR files and the archive have it from the start")]
     redaction: RedactionKeys,
     /// The initial binding of the screen, which decides whether a message may pass.
     screen: BindingKeys,
-    /// The initial binding of the lookup, which tells what is known of a message's number, and the settings of lookups.
+    /// The initial binding of the lookup, which finds out facts about a message's number, and the settings of
+    /// lookups.
     pub(crate) lookup: LookupKeys,
     /// The initial binding of the router. Later bindings are set over `/v1/hooks`.
     pub(crate) router: RouterKeys,
-    /// The initial binding of the resolver, which finds the subscriber for a number.
+    /// The initial binding of the resolver, which finds the subscriber of a number.
     resolver: BindingKeys,
-    /// The initial binding of the delivery policy, which decides what follows a failed attempt.
+    /// The initial binding of the delivery policy, which decides after a failed attempt.
     delivery_policy: BindingKeys,
-    /// The initial binding of the receipt policy, which decides what follows from a DLR, or from its absence.
+    /// The initial binding of the receipt policy, which decides after a DLR, or after its absence.
     receipt: BindingKeys,
     /// The initial binding of the biller, which prices messages.
     biller: BindingKeys,
@@ -243,7 +244,7 @@ pub(crate) struct Config {
     pub(crate) pools_configured: Vec<ConfiguredPool>,
     #[key(skip)]
     pub(crate) first_bindings: Vec<FirstBinding>,
-    /// The accounts of other partitions. All other members have those of this one only.
+    /// The accounts of other partitions. All other fields have accounts of this partition only.
     #[key(skip)]
     pub(crate) elsewhere: AccountsElsewhere,
 }
@@ -302,7 +303,7 @@ impl Config {
         if problems.is_empty() { Ok(config) } else { Err(problems) }
     }
 
-    /// Computes what several keys decide together, and checks that names are unique and that references exist.
+    /// Computes values that depend on several keys; checks that names are unique and that references exist.
     fn complete(&mut self, root: &Section<'_>) {
         let plans = self.numbering.as_ref().and_then(|numbering| numbering.plans.as_ref());
         for (section, network) in root.sections("gsm").iter().zip(&mut self.networks) {
@@ -343,11 +344,11 @@ impl Config {
         let accounts = encrypts.zip(&sections);
         self.privacy.check_encryption(&root.section("privacy"), accounts, self.cluster.is_some());
         self.check_partitions(root);
-        // Last, because the sections of the document are those of all accounts.
+        // Last, because the sections of the document contain the accounts of all partitions.
         self.set_elsewhere();
     }
 
-    /// The peers, gateways and so on of the document, by kind and section, with their names.
+    /// The peers, gateways and so on in the document: kind, section and name.
     fn peer_sections<'a>(&'a self, root: &Section<'a>) -> Vec<(&'static str, Section<'a>, &'a str)> {
         let names = |key, kind, names: Vec<&'a str>| {
             root.sections(key).into_iter().zip(names).map(move |(section, name)| (kind, section, name))
@@ -447,7 +448,7 @@ impl Config {
         }
     }
 
-    /// Gives the key of hashes to the rules that need it.
+    /// Sets the hash key of the rules that need it.
     fn set_redaction_key(&mut self, root: &Section<'_>) {
         let key = self.redaction.hash_key();
         let archive = std::iter::once((root.section("archive"), &mut self.archive.redact.numbers));
@@ -463,7 +464,7 @@ impl Config {
         }
     }
 
-    /// Checks event sinks and CDR files, which share their names.
+    /// Checks event sinks and CDR files; their names must differ.
     fn check_sinks(&self, root: &Section<'_>, known_accounts: &[&str]) {
         let sinks = self.event_sinks.iter().map(|sink| (&*sink.name, &sink.accounts));
         let cdrs = self.cdrs.iter().map(|cdr| (&*cdr.name, &cdr.accounts));
@@ -482,7 +483,7 @@ impl Config {
         }
     }
 
-    /// Checks that CDR files are written where the file of the configuration allows it.
+    /// Checks that the folders of CDR files are inside the folder that the configuration file allows.
     fn bound_cdr_folders(&mut self, root: &Section<'_>) {
         let own = self.appliance.data.join("cdr");
         let allowed = self.configuration.cdr_root.clone().unwrap_or_else(|| own.clone());
@@ -546,7 +547,7 @@ impl Config {
         .join(", ")
     }
 
-    /// What plugins are told about accounts.
+    /// The attributes of accounts for plugins.
     pub(crate) fn account_attributes(&self) -> HashMap<PeerId, BTreeMap<String, String>> {
         let with_attributes = self.accounts.iter().filter(|account| !account.attributes.is_empty());
         with_attributes.map(|account| (account.links.peer, account.attributes.clone())).collect()
@@ -560,19 +561,19 @@ impl Config {
         let networks = self.networks.iter().map(|network| network.links.name.clone());
         let shell = self.shell.iter().map(|_| SHELL.to_owned());
         let plugin_peers = self.plugin_peers.iter().map(|peer| peer.link.name.clone());
-        // Routes name them, too: what goes to an account of another partition has no route here.
+        // Routes name them, too: a message to an account of another partition has no route here.
         let elsewhere = self.elsewhere.names.keys().cloned();
         let here = accounts.chain(peers).chain(gateways).chain(plugin_peers).chain(networks).chain(shell);
         here.chain(elsewhere).collect()
     }
 
-    /// The secrets of peers that plugins serve, by peer.
+    /// The secrets of plugin peers, by peer.
     pub(crate) fn peer_secrets(&self) -> HashMap<String, BTreeMap<String, String>> {
         let secrets = |peer: &PluginPeer| (peer.link.name.clone(), peer.link.secrets_by_name());
         self.plugin_peers.iter().map(secrets).collect()
     }
 
-    /// How long accounts keep texts, by their names; accounts that keep them as long as their messages are left out.
+    /// Text retention of accounts, by name; without accounts whose texts are kept as long as the messages.
     pub(crate) fn text_retention(&self) -> BTreeMap<String, Duration> {
         let kept = |account: &Account| Some((account.links.name.clone(), account.text_retention?));
         self.accounts.iter().filter_map(kept).collect()
@@ -626,7 +627,7 @@ impl Config {
     }
 }
 
-/// Reads the keys that are needed before the configuration is selected: the data directory, and the mode.
+/// Reads the keys that are needed before the configuration is selected: the data directory and the mode.
 pub(crate) fn bootstrap(root: &Section<'_>) -> (PathBuf, ManagementMode) {
     let appliance = ApplianceKeys::read_keys(&root.section("appliance"));
     (appliance.data, ManagementKeys::read_keys(&root.section("configuration")).mode)

@@ -7,33 +7,34 @@ use model::{PaceUnit, parse_minute_of_day};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum number of pace buckets and of send windows that an account or a peer names.
+/// Maximum number of pace buckets and of send windows per account or peer.
 const MAX_BUCKETS: usize = 8;
 const MAX_WINDOWS: usize = 4;
 /// Maximum length of a name, in octets.
 const MAX_NAME: usize = 64;
-/// The longest time in which a bucket fills.
+/// Maximum time in which a bucket fills.
 const LONGEST_PERIOD: Duration = Duration::from_secs(31 * 86_400);
 
-/// `[[pace-bucket]]`: a limit that accounts and peers share. Each submit attempt takes a token from each bucket of its
-/// message; a message waits in its queue while one of them has none.
+/// `[[pace-bucket]]`: a limit that accounts and peers share. Each submit attempt takes a token from each pace bucket of
+/// its message. A message waits in its queue while one of its buckets has no token.
 #[derive(Debug, Clone, PartialEq, Keys)]
 #[keys(live = "takes effect at once; what was taken today counts", check = Self::complete)]
 pub(crate) struct PaceBucketKeys {
-    /// The bucket's name: 1 to 64 of a-z, 0-9, dot, hyphen and underscore.
+    /// The name: 1 to 64 characters of a-z, 0-9, dot, hyphen and underscore.
     #[key(example = "campaign-c1", check = check_name)]
     pub(crate) name: String,
-    /// Messages or segments in the period, and the most that the bucket holds.
+    /// Number of messages or segments per period; also the capacity of the bucket.
     #[key(example = 2000)]
     amount: u64,
-    /// The time in which the bucket fills, evenly; it is empty after a start. A bucket without `per` is full at the
+    /// The time in which the bucket fills, at a constant rate; it is empty after a start. Without `per`, the bucket
+    /// is filled at the
     /// beginning of each day.
     #[key(default_as = "a day in `zone`")]
     per: Option<Duration>,
-    /// The time zone of the days, by IANA name.
+    /// IANA time zone of the days.
     #[key(default = "UTC")]
     zone: String,
-    /// What the bucket counts: submit attempts of messages, or their segments on the air.
+    /// The unit of the tokens: submit attempts of messages, or their segments.
     #[key(default = "messages")]
     counts: BucketUnit,
     #[key(skip)]
@@ -69,12 +70,12 @@ impl PaceBucketKeys {
     }
 }
 
-/// What a pace bucket counts.
+/// Unit of a pace bucket's tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Word)]
 pub(crate) enum BucketUnit {
     /// Submit attempts.
     Messages,
-    /// Segments on the air.
+    /// Segments.
     Segments,
 }
 
@@ -116,24 +117,24 @@ impl KeyItem for Weekday {
     }
 }
 
-/// `[[send-window]]`: hours in which messages may be sent. A message of an account or peer with several windows is sent
-/// while one of them is open.
+/// `[[send-window]]`: hours in which messages may be sent. A message with several windows may be sent while one of
+/// them is open.
 #[derive(Debug, Clone, PartialEq, Keys)]
 #[keys(live = "takes effect at once", check = Self::complete)]
 pub(crate) struct SendWindowKeys {
-    /// The window's name: 1 to 64 of a-z, 0-9, dot, hyphen and underscore.
+    /// The name: 1 to 64 characters of a-z, 0-9, dot, hyphen and underscore.
     #[key(example = "daytime", check = check_name)]
     pub(crate) name: String,
-    /// The time zone of the hours, by IANA name.
+    /// IANA time zone of the hours.
     #[key(example = "America/New_York")]
     zone: String,
     /// The days on which the window opens.
     #[key(default_as = "all days")]
     days: Vec<Weekday>,
-    /// When it opens, by the clocks of the zone.
+    /// The time of opening, in the local time of the zone.
     #[key(example = "08:00")]
     from: String,
-    /// When it closes: at most 24:00. A window that closes before it opens goes on until the next day.
+    /// The time of closing, at most 24:00. A window whose `to` is before its `from` stays open until the next day.
     #[key(example = "21:00")]
     to: String,
     #[key(skip)]
@@ -150,7 +151,7 @@ impl SendWindowKeys {
             minutes
         };
         let (from, to) = (minutes("from", &self.from), minutes("to", &self.to));
-        // A missing zone is reported already.
+        // A missing zone is already reported.
         let zone = if self.zone.is_empty() { None } else { zone(section, &self.zone) };
         let (Some(zone), Some(from), Some(to)) = (zone, from, to) else { return };
         let mut days = [self.days.is_empty(); 7];
@@ -189,13 +190,13 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
     Err(format!("is {name:?}; a name has 1 to {MAX_NAME} of a-z, 0-9, dot, hyphen and underscore"))
 }
 
-/// The names of an account or a peer.
+/// The names of buckets and windows of an account or a peer.
 pub(super) fn names(buckets: &[String], windows: &[String]) -> PaceNames {
     let shared = |names: &[String]| names.iter().map(|name| Arc::from(name.as_str())).collect();
     PaceNames { buckets: shared(buckets), windows: shared(windows) }
 }
 
-/// Checks the names of an account or a peer.
+/// Checks that the buckets and windows of an account or a peer exist.
 pub(super) fn check_references(section: &Section<'_>, buckets: &[&str], windows: &[&str]) {
     let lists = [
         ("pace-buckets", "[[pace-bucket]]", buckets, MAX_BUCKETS),

@@ -1,20 +1,20 @@
-//! Partitions of a cluster: which accounts are here, and which elsewhere.
+//! Partitions of a cluster: the accounts of this partition, and those of others.
 
 use super::{Account, Config};
 use configuration::Section;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The accounts of other partitions than this process's.
+/// The accounts of other partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct AccountsElsewhere {
-    /// Partitions by system_id.
+    /// Partition by system_id.
     pub(crate) system_ids: HashMap<Vec<u8>, u8>,
-    /// Partitions by the login names of SPs.
+    /// Partition by the login name of an SP.
     pub(crate) cmpp: HashMap<Vec<u8>, u8>,
     pub(crate) smgp: HashMap<Vec<u8>, u8>,
-    /// Partitions by name.
+    /// Partition by account name.
     pub(crate) names: BTreeMap<String, u8>,
-    /// Tenants by the name of the account.
+    /// Tenant by account name.
     pub(crate) tenants: BTreeMap<String, String>,
 }
 
@@ -24,7 +24,8 @@ impl Config {
         self.cluster.as_ref().map_or(0, |cluster| cluster.partition)
     }
 
-    /// Checks that what one partition must keep is in one, and that all that this process has works in its partition.
+    /// Checks that accounts which share something are in one partition, and that the partition of this process
+    /// supports its sections.
     pub(super) fn check_partitions(&self, root: &Section<'_>) {
         let sections = root.sections("account");
         if self.cluster.is_none() {
@@ -47,7 +48,7 @@ impl Config {
             }
         }
         let tree = self.tenant_tree();
-        // What is shared, what it is to an admin, and the partitions that use it.
+        // Shared items, their descriptions for an admin, and the partitions that use them.
         let mut shared: BTreeMap<String, BTreeSet<u8>> = BTreeMap::new();
         let shares = |account: &Account| -> Vec<String> {
             let line = account.tenant.as_deref().map(|tenant| tree.line(tenant)).unwrap_or_default();
@@ -85,7 +86,7 @@ impl Config {
         }
     }
 
-    /// Sets aside the accounts that other partitions have.
+    /// Moves the accounts of other partitions to `elsewhere`.
     pub(super) fn set_elsewhere(&mut self) {
         let partition = self.partition();
         let (here, elsewhere): (Vec<_>, Vec<_>) =

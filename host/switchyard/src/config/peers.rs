@@ -35,45 +35,49 @@ pub(crate) struct Account {
     pub(crate) links: LinkAccountOptions,
     #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
     pub(crate) queue: PeerSettings,
-    /// The tenant that the account belongs to: the name of a `[[tenant]]`.
+    /// The tenant of the account: the name of a `[[tenant]]`.
     #[key(default_as = "none: the account is the carrier's own")]
     pub(crate) tenant: Option<String>,
-    /// The partition of the cluster that has the account: its keys, its money, its limits and its messages. Move an account only
-    /// when nothing of it waits: its messages, its balance and its numbers stay where they are.
+    /// The partition of the cluster that serves the account, with its idempotency keys, balance, limits and messages.
+    /// Move an account only when none of its messages wait: messages, balance and leased numbers stay in the old
+    /// partition.
     #[key(range = 0..=127, default = 0, live = "its connections are closed, and passed on to its new partition from then on")]
     pub(crate) partition: u8,
     #[key(flatten)]
     pub(crate) limits: BranchLimitKeys,
-    /// Maximum number of MO messages and DLRs queued for the account.
+    /// Maximum number of MO messages and DLRs in the account's queue.
     #[key(range = 1.., default = 1_000_000)]
     queue_limit: u64,
-    /// Whether a concatenated message gets one DLR or one per segment.
+    /// Whether each segment of a concatenated message gets a DLR, instead of one for the message.
     #[key(name = "dlrs", words = DLR_GROUPS, default = "merged", label = "DLRs", was = "reports")]
     segment_dlrs: bool,
-    /// Memory for idempotency keys. 256MiB hold about two million. If it is full, submissions with new keys are refused
-    /// until the oldest key is older than `idempotency-retention` of `[engine]`.
+    /// Memory for idempotency keys; 256MiB hold about two million. When it is full, submissions with new keys are
+    /// refused until the oldest key is older than `idempotency-retention` of `[engine]`.
     #[key(size, default = "256MiB")]
     idempotency_memory: usize,
-    /// Whether subscribers can opt out of its messages.
+    /// Whether subscribers can opt out of the account's messages.
     #[key(default = true)]
     opt_out: bool,
-    /// Pace buckets that its submissions take tokens from: at most 8 names of `[[pace-bucket]]`.
+    /// Pace buckets from which the account's submissions take tokens: at most 8 names of `[[pace-bucket]]`.
     #[key(default_as = "none", reference = "pace-bucket")]
     pace_buckets: Vec<String>,
-    /// Send windows of its submissions: at most 4 names of `[[send-window]]`. One of them must be open.
+    /// Send windows of the account's submissions: at most 4 names of `[[send-window]]`. A submission waits until one
+    /// of them is open.
     #[key(default_as = "always", reference = "send-window")]
     send_windows: Vec<String>,
-    /// How long the texts of its messages are kept in the archive, from their acceptance on, such as 30d.
+    /// How long the texts of the account's messages are kept in the archive, counted from their acceptance, for
+    /// example 30d.
     #[key(default_as = "as long as the messages", live = "applies within ten minutes")]
     pub(crate) text_retention: Option<Duration>,
-    /// Whether its texts are encrypted, with keys that are destroyed after their retention. It needs `root-key-file` of `[privacy]`.
+    /// Whether the account's texts are encrypted, with keys that are destroyed at the end of their retention. Requires
+    /// `root-key-file` of `[privacy]`.
     #[key(
         default_as = "`encrypt-texts` of `[privacy]`",
         live = "applies to texts that are written from then on"
     )]
     pub(crate) encrypt_texts: Option<bool>,
-    /// What plugins are told about the account's messages: names of a-z, 0-9, dot, hyphen and underscore with their
-    /// values, such as `{ brand = "B12345" }`.
+    /// Attributes of the account's messages for plugins: names (a-z, 0-9, dot, hyphen and underscore) and values, for
+    /// example `{ brand = "B12345" }`.
     #[key(format = Attributes, default_as = "none")]
     pub(crate) attributes: BTreeMap<String, String>,
     /// The HTTP settings of an account that is a business system.
@@ -138,7 +142,7 @@ impl Account {
     }
 }
 
-/// The queue of a peer whose acceptance is delivery.
+/// The queue of a peer that delivers a message by accepting it.
 fn addressee_queue() -> PeerSettings {
     PeerSettings {
         addressee: true,
@@ -152,37 +156,38 @@ fn addressee_queue() -> PeerSettings {
 #[derive(Debug, Clone, PartialEq, Keys)]
 #[keys(live = "takes effect at once; its links stay up")]
 pub(crate) struct QueueKeys {
-    /// Maximum messages per second sent to the peer, over all its links.
+    /// Maximum number of messages per second to the peer, over all its links.
     #[key(default_as = "no limit", label = "Rate")]
     rate: Option<f64>,
-    /// Maximum burst.
+    /// Maximum number of messages in a burst.
     #[key(range = 1..=10_000_000, default_as = "a tenth of `rate`", default_with = default_burst(rate))]
     burst: u32,
-    /// Maximum number of queued messages; more are refused.
+    /// Maximum number of queued messages; further ones are refused.
     #[key(range = 1.., default = 20_000_000)]
     queue_limit: u64,
     /// Whether the peer sends DLRs.
     #[key(default = true, label = "Requests DLRs", was = "receipts")]
     dlrs: bool,
-    /// How long a DLR is awaited.
+    /// How long the appliance waits for a DLR.
     #[key(default = "3d", was = "receipt-limit")]
     dlr_timeout: Duration,
-    /// How long a message can stay uncertain.
+    /// Maximum time for which a message stays uncertain.
     #[key(default = "1h", was = "uncertain-limit")]
     uncertain_timeout: Duration,
-    /// Delays between attempts; the last one repeats.
+    /// Delays between attempts; the last one is repeated.
     #[key(default = ["10s", "30s", "1m", "5m", "15m", "1h"], label = "Retry schedule")]
     retry: Vec<Duration>,
-    /// Maximum number of attempts; 0: unlimited within the validity.
+    /// Maximum number of attempts; 0: unlimited during the validity.
     #[key(range = 0..=10_000, default = 0)]
     max_attempts: u16,
-    /// Pace buckets that messages to the peer take tokens from: at most 8 names of `[[pace-bucket]]`.
+    /// Pace buckets from which messages to the peer take tokens: at most 8 names of `[[pace-bucket]]`.
     #[key(default_as = "none", reference = "pace-bucket")]
     pace_buckets: Vec<String>,
-    /// Send windows of messages to the peer: at most 4 names of `[[send-window]]`. One of them must be open.
+    /// Send windows of messages to the peer: at most 4 names of `[[send-window]]`. A message waits until one of them
+    /// is open.
     #[key(default_as = "always", reference = "send-window")]
     send_windows: Vec<String>,
-    /// The account that receives the peer's messages that no route matches.
+    /// The account that receives MO messages of the peer that no route matches.
     #[key(label = "Default account", reference = "account")]
     pub(crate) default_account: Option<String>,
 }
@@ -222,7 +227,7 @@ pub(crate) struct Peer {
     /// The treatment of a message without a response.
     #[key(words = &[AWAIT_DLR, SEND_AGAIN, QUERY], default = "await-dlr", label = "Uncertain messages")]
     uncertain: UncertainPolicy,
-    /// The group; the peers of a group share their DLRs.
+    /// The peer group. The peers of a group share their DLRs.
     #[key(label = "Group")]
     pub(crate) group: Option<String>,
     #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
@@ -245,7 +250,7 @@ pub(crate) struct PluginPeer {
     pub(super) plugin: InitialPlugin,
     #[key(flatten)]
     pub(crate) keys: QueueKeys,
-    /// The treatment of a message for which the peer's answer did not come.
+    /// The treatment of a message without an answer of the peer.
     #[key(words = &[AWAIT_DLR, SEND_AGAIN], default = "await-dlr", label = "Uncertain messages")]
     uncertain: UncertainPolicy,
     #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
@@ -266,8 +271,8 @@ pub(crate) struct Gateway {
     pub(crate) links: GatewayKind,
     #[key(flatten)]
     pub(crate) keys: QueueKeys,
-    /// The treatment of a message without a response. By SGIP a repeated Submit has the same sequence number, by which
-    /// the gateway recognises it; by CMPP and SMGP a repetition is another message.
+    /// The treatment of a message without a response. Over SGIP, a repeated Submit has the same sequence number, by
+    /// which the gateway recognises it. Over CMPP and SMGP, a repetition is another message.
     #[key(words = &[SEND_AGAIN, AWAIT_DLR], default = "send-again", default_as = "send-again with SGIP, otherwise await-dlr",
         label = "Uncertain messages")]
     uncertain: UncertainPolicy,
@@ -352,7 +357,7 @@ impl ShellSettings {
 #[derive(Debug, Clone, Keys)]
 #[keys(check = Self::check)]
 pub(crate) struct RedisListener {
-    /// Listening addresses; without accounts, loopback addresses only.
+    /// The addresses and ports to listen on; without `accounts`, loopback addresses only.
     #[key(example = ["127.0.0.1:6379"], restart = "the listener is opened at the start")]
     pub(crate) listen: Vec<SocketAddr>,
     #[key(flatten)]

@@ -11,33 +11,35 @@ use std::time::Duration;
 
 const REGISTRY: &str = "oci://";
 const LAYOUT: &str = "oci-layout:";
-/// Commands wait five minutes for the appliance, which needs some of them to compile the plugin.
+/// Maximum of `timeout`. Commands wait five minutes for the appliance, which needs a part of them to compile the
+/// plugin.
 const MAX_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// A source of plugins: a path in a registry, or a folder.
 #[derive(Clone, PartialEq, Eq, Keys)]
 #[keys(check = Self::check)]
 pub(crate) struct PluginSource {
-    /// Its name. Its plugins are named `NAME/PLUGIN:TAG`.
+    /// The name. The source's plugins are named `NAME/PLUGIN:TAG`.
     #[key(example = "carrier", length = 1..=64)]
     pub(crate) name: String,
-    /// `oci://HOST[:PORT][/PATH]` for a registry that has a repository for each plugin below this path, or `oci-layout:FOLDER` for
-    /// a folder (an absolute path) that has a folder with an image layout for each plugin.
+    /// `oci://HOST[:PORT][/PATH]` for a registry with one repository per plugin below this path, or `oci-layout:FOLDER`
+    /// for a folder (an absolute path) that contains one folder with an image layout per plugin.
     #[key(example = "oci://registry.example/plugins")]
     pub(crate) url: String,
-    /// The certificate authority of the registry, PEM.
+    /// File with the certificate authority of the registry, in PEM.
     #[key(existing, default_as = "the authorities that the system trusts")]
     ca: Option<PathBuf>,
-    /// The user of the registry, if it has users.
+    /// The user name at the registry, if it requires one.
     #[key(length = ..=255)]
     user: String,
     /// The password of `user`.
     #[key(secret, or_file)]
     password: String,
-    /// Reaches a registry on another machine without TLS. One on this machine, such as localhost, always is.
+    /// Permits plain HTTP to a registry on another machine. A registry on this machine, such as localhost, is always
+    /// accessed without TLS.
     #[key(default = false)]
     plain_http: bool,
-    /// How long a read of the source may take, such as a pull: at most four minutes.
+    /// Maximum duration of a read of the source, for example a pull: at most four minutes.
     #[key(default = "2m")]
     timeout: Duration,
 }
@@ -60,7 +62,7 @@ impl fmt::Debug for PluginSource {
 
 impl PluginSource {
     fn check(&mut self, section: &Section<'_>) {
-        // A missing name or URL was reported before.
+        // A missing name or URL is already reported.
         if !self.name.is_empty() && !hooks::is_plugin_name(&self.name) {
             section.error("name", "must be letters, digits, '-' and '_'");
         }
@@ -94,20 +96,22 @@ impl PluginSource {
         }
     }
 
-    /// How long a read of the source may take. The registry's client has the same limit, and says what it waited for.
+    /// Maximum duration of a read of the source. The registry's client has the same limit, and its error says what it
+    /// waited for.
     pub(crate) fn time_limit(&self) -> Duration {
         self.timeout + Duration::from_secs(1)
     }
 
-    /// Whether the registry gets credentials.
+    /// Whether the registry requires credentials.
     pub(crate) fn has_credentials(&self) -> bool {
         !self.user.is_empty()
     }
 
-    /// The location of a plugin. `reference` is `:TAG` or `@DIGEST`, which must have the form of one: a folder could be left by another.
+    /// The location of a plugin. `reference` must be `:TAG` or `@DIGEST`; the check prevents paths outside the folder
+    /// of the source.
     ///
     /// # Errors
-    /// If plugin or reference cannot be part of a location.
+    /// Plugin or reference cannot be part of a location.
     pub(crate) fn location(
         &self,
         plugin: &str,
@@ -120,7 +124,7 @@ impl PluginSource {
     /// Opens the repository or folder of a location. Sends no request.
     ///
     /// # Errors
-    /// If the certificate authority cannot be read.
+    /// The certificate authority cannot be read.
     pub(crate) fn open(&self, location: ArtifactLocation) -> Result<Box<dyn ContentStore>, SourceError> {
         let reference = match location {
             ArtifactLocation::Layout(reference) => return Ok(Box::new(ImageLayout::new(reference))),

@@ -24,7 +24,7 @@ pub(crate) struct FirstBinding {
 #[derive(Debug, Clone, Keys)]
 #[keys(check = Self::check)]
 pub(crate) struct PluginKeys {
-    /// Public keys of trusted authors by name, Base64.
+    /// Public keys of trusted authors, by name, in Base64.
     #[key(format = TrustedKeys)]
     trusted_keys: Vec<TrustedKey>,
     /// Rejects plugins that are not signed with a trusted key.
@@ -106,10 +106,10 @@ pub(crate) struct RouterKeys {
     pub(crate) static_peer: Option<String>,
 }
 
-/// What follows if the number of a message could not be looked up in time.
+/// The treatment of a message whose number could not be looked up in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnLookupFailure {
-    /// The message is routed without attributes of its number.
+    /// The message is routed without attributes of the number.
     Route,
     /// The message is rejected.
     Reject,
@@ -126,22 +126,22 @@ const LOOKUP_FAILURES: &[(&str, OnLookupFailure, &str)] = &[
 pub(crate) struct LookupKeys {
     #[key(flatten)]
     pub(super) binding: BindingKeys,
-    /// How long a message waits for the lookup of its number. Lookups that fail are repeated in this time.
+    /// How long a message waits for the lookup of its number. Failed lookups are repeated within this time.
     #[key(default = "2s")]
     pub(crate) timeout: Duration,
-    /// The delay before a failed lookup is repeated.
+    /// Delay before a failed lookup is repeated.
     #[key(default = "250ms")]
     pub(crate) retry_after: Duration,
-    /// What follows without an answer.
+    /// The treatment of a message without an answer.
     #[key(words = LOOKUP_FAILURES, default = "route")]
     pub(crate) on_failure: OnLookupFailure,
-    /// Maximum number of cached answers; 0 caches none. A million take about 300 MiB.
+    /// Maximum number of cached answers; 0 disables the cache. A million answers take about 300 MiB.
     #[key(range = 0..=100_000_000, default = 1_000_000)]
     cache_entries: usize,
-    /// The shortest time for which an answer is cached, whatever its plugin says.
+    /// Minimum time for which an answer is cached, even if its plugin gives a shorter one.
     #[key(default = "1s")]
     min_lifetime: Duration,
-    /// The longest time for which an answer is cached.
+    /// Maximum time for which an answer is cached.
     #[key(default = "24h")]
     max_lifetime: Duration,
 }
@@ -271,28 +271,28 @@ struct GrantKeys {
     /// Maximum size of its durable key-value store.
     #[key(size, default = "0")]
     kv: u64,
-    /// Lookup tables that it may read.
+    /// Lookup tables that the plugin may read.
     #[key(reference = "table")]
     tables: Vec<String>,
-    /// Whether it may query the HLR.
+    /// Whether the plugin may query the HLR.
     #[key(default = false)]
     hlr: bool,
-    /// The questions that it may ask the domain name system.
+    /// The DNS queries that the plugin may send.
     #[key(default_as = "none")]
     dns: Option<DnsKeys>,
-    /// Whether it may use random numbers.
+    /// Whether the plugin may use random numbers.
     #[key(default = false)]
     random: bool,
-    /// Its durable counters. All other counters are kept in memory.
+    /// The plugin's durable counters. Its other counters are kept in memory.
     counters: Vec<CounterKeys>,
-    /// What the capability `quality` tells of peers.
+    /// The figures of the capability `quality`.
     #[key(default_as = "whole peers, over five minutes")]
     quality: Option<QualityKeys>,
 }
 
 impl GrantKeys {
     fn check(&mut self, section: &Section<'_>) {
-        // A missing name was reported before.
+        // A missing name is already reported.
         if self.counters.iter().all(|counter| !counter.name.is_empty())
             && let Err(error) = capabilities::check_counter_grants(&self.grants().counters)
         {
@@ -339,14 +339,14 @@ impl GrantKeys {
     }
 }
 
-/// The questions that a plugin may ask the domain name system.
+/// The DNS queries that a plugin may send.
 #[derive(Debug, Clone, PartialEq, Keys)]
 struct DnsKeys {
-    /// The servers, asked one after the other until one answers: IP addresses, with a port if that is not 53.
+    /// The DNS servers, queried in order until one answers: IP addresses, with a port if it is not 53.
     servers: Vec<String>,
-    /// The zones, with the names below them.
+    /// The permitted zones, including all names below them.
     zones: Vec<String>,
-    /// How long each server may take.
+    /// Maximum time per server.
     #[key(default = "1s")]
     timeout: Duration,
 }
@@ -361,13 +361,13 @@ const COUNTER_WINDOWS: &[(&str, CounterWindow, &str)] = &[
 #[derive(Debug, Clone, PartialEq, Keys)]
 #[keys(check = Self::check)]
 struct CounterKeys {
-    /// The name by which the plugin refers to it.
+    /// The name that the plugin uses.
     #[key(example = "daily")]
     name: String,
-    /// The period that it covers.
+    /// The period of the counter.
     #[key(words = COUNTER_WINDOWS, required)]
     window: Option<CounterWindow>,
-    /// The time zone of the period, by IANA name.
+    /// IANA time zone of the period.
     #[key(default = "UTC")]
     zone: String,
 }
@@ -380,15 +380,15 @@ impl CounterKeys {
     }
 }
 
-/// What the capability `quality` tells of peers.
+/// The figures of the capability `quality`, which describe the quality of peers.
 #[derive(Debug, Clone, PartialEq, Keys)]
 struct QualityKeys {
     /// The sliding window of all figures, in milliseconds.
     #[key(range = 10_000..=86_400_000, default = 300_000)]
     window_ms: u64,
-    /// Figures by so many leading digits of the destination, 1 to 8; up to four numbers.
+    /// Numbers of leading digits of the destination (1 to 8) by which figures are grouped; up to four.
     digits: Vec<u8>,
-    /// Figures by the value of these attributes of messages; up to four.
+    /// Attributes of messages by whose values figures are grouped; up to four.
     attributes: Vec<String>,
 }
 

@@ -1,23 +1,25 @@
-//! `[privacy]`.
+//! `[privacy]`: encryption of texts.
 
 use configuration::{Keys, Section};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// `[privacy]`.
+/// `[privacy]`: encryption of texts.
 #[derive(Debug, Clone, Keys)]
 #[keys(restart = "the keys are opened at the start")]
 pub(crate) struct PrivacyKeys {
-    /// The file of the root key, 32 random octets that only the daemon's user can read; `switchyard privacy new-root-key FILE`
-    /// makes it. It protects the keys that encrypt texts, in `text.keys` of the data directory. Without it, texts are not
+    /// The file of the root key: 32 random octets, readable only by the daemon's user, created by `switchyard privacy
+    /// new-root-key FILE`. The root key protects the keys that encrypt texts, in `text.keys` of the data directory.
+    /// Without it, texts are not
     /// encrypted.
     #[key(default_as = "none")]
     pub(crate) root_key_file: Option<PathBuf>,
-    /// Whether the texts of accounts are encrypted that do not say so themselves, and those of messages of no account.
+    /// Whether texts are encrypted: the default for accounts that do not set it, and the setting for messages of no
+    /// account.
     #[key(default = false, live = "applies to texts that are written from then on")]
     pub(crate) encrypt_texts: bool,
-    /// How much time of an account's messages shares a key, at most a day. A key is destroyed as a whole, so that a text is kept
-    /// for up to this time longer than `text-retention`. Each key is an entry in `text.keys`.
+    /// The period of time for which messages of an account share a key, at most one day. A key is destroyed as a whole,
+    /// so a text is kept up to this time longer than `text-retention`. Each key is one entry in `text.keys`.
     #[key(default = "1d", check = check_period)]
     pub(crate) key_period: Duration,
 }
@@ -30,8 +32,8 @@ fn check_period(period: &Duration) -> Result<(), String> {
 }
 
 impl PrivacyKeys {
-    /// Checks what the encryption of texts needs. `accounts`: what each account says of it, with its section; `is_node`: there is
-    /// a `[cluster]`.
+    /// Checks the requirements of the encryption of texts. `accounts`: the setting and the section of each account.
+    /// `is_node`: whether there is a `[cluster]`.
     pub(super) fn check_encryption<'a, 's: 'a>(
         &self,
         section: &Section<'_>,

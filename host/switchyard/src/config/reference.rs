@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 const COMMAND: &str = "(`UPDATE=1 cargo test --workspace --lib --bins is_up_to_date`), do not edit.";
 
-/// A type for people.
+/// The readable name of a type.
 fn type_text(shape: &Shape) -> String {
     let code = |words: &[(&str, &str)]| {
         words.iter().map(|(word, _)| format!("`{word}`")).collect::<Vec<_>>().join(", ")
@@ -32,7 +32,7 @@ fn type_text(shape: &Shape) -> String {
     }
 }
 
-/// The meanings of the words of a key.
+/// The meanings of the permitted words of a key.
 fn word_meanings(shape: &Shape) -> String {
     match shape {
         Shape::Words(words) if words.iter().any(|(_, meaning)| !meaning.is_empty()) => {
@@ -48,7 +48,7 @@ struct Table<'a> {
     is_list: bool,
     doc: &'a str,
     keys: &'a [Key],
-    /// The effect of keys that declare none.
+    /// The effect of changes to keys that declare none.
     effect: Effect,
 }
 
@@ -88,7 +88,7 @@ fn sections() -> Vec<Table<'static>> {
     sections
 }
 
-/// Writes a table, and the tables in it. A table with the keys of an earlier one refers to that.
+/// Writes a table and its subtables. A table with the same keys as an earlier one refers to that one.
 fn write_table(table: Table<'static>, text: &mut String, written: &mut Vec<Table<'static>>) {
     let hashes = if table.path.contains('.') { "###" } else { "##" };
     let _ = writeln!(text, "\n{hashes} `{}`\n\n{}", table.title(), table.doc);
@@ -133,7 +133,7 @@ fn page() -> String {
     text
 }
 
-/// The effects of all keys of a section: keys by effect, in the order of the keys.
+/// Collects the keys of a section by the effect of their changes, in the order of declaration.
 fn effects(table: &Table<'static>, prefix: &str, found: &mut Vec<(Effect, Vec<String>)>) {
     for key in table.sorted_keys() {
         let effect = key.effect.unwrap_or(table.effect);

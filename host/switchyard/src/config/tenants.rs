@@ -12,34 +12,35 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// `[[tenant]]`: a customer with accounts and users of its own, and with tenants below it. Its users see only what belongs
-/// to its branch.
+/// `[[tenant]]`: a customer with accounts and users of its own, and with tenants below it. Its users see only its own
+/// branch.
 #[derive(Debug, Clone, PartialEq, Keys)]
 #[keys(live = "takes effect at once")]
 pub(crate) struct TenantKeys {
-    /// The tenant's name: 1 to 64 of a-z, 0-9, dot, hyphen and underscore. The names of its users and tokens end with `@` and
+    /// The name: 1 to 64 characters of a-z, 0-9, dot, hyphen and underscore. The names of the tenant's users and
+    /// tokens end with `@` and
     /// this name.
     #[key(example = "reseller-north", check = check_name)]
     pub(crate) name: String,
-    /// The tenant above it: the name of another `[[tenant]]`. At most 8 tenants are above each other.
+    /// The tenant above this one: the name of another `[[tenant]]`. The tree has at most 8 levels above a tenant.
     #[key(default_as = "none: directly below the carrier")]
     pub(crate) parent: Option<String>,
-    /// Maximum messages per second that all accounts of its branch submit together. More are refused, as with the rate of an
-    /// account; segments count.
+    /// Maximum number of messages per second that all accounts of the tenant's branch submit together; segments count.
+    /// Further messages are refused, as with the rate of an account.
     #[key(default_as = "no limit")]
     pub(crate) rate: Option<f64>,
-    /// Maximum burst.
+    /// Maximum number of messages in a burst.
     #[key(range = 1..=10_000_000, default_as = "a tenth of `rate`", default_with = default_burst(rate))]
     pub(crate) burst: u32,
-    /// Whether the ledger account with the tenant's name is charged for the messages of its branch, too, with the price that the
-    /// biller quotes. If it cannot pay, they are refused.
+    /// Whether messages of the tenant's branch are also charged to the ledger account with the tenant's name, at the
+    /// biller's price. If its balance is too low, they are refused.
     #[key(default = false)]
     pub(crate) charged: bool,
     #[key(flatten)]
     pub(crate) limits: BranchLimitKeys,
 }
 
-/// Why a tenant has no place in the tree.
+/// The reason why a tenant's place in the tree is invalid.
 fn misplaced(tenant: &str, parents: &HashMap<&str, Option<&str>>) -> Option<String> {
     let (mut line, mut next) = (vec![tenant], parents.get(tenant).copied().flatten());
     while let Some(parent) = next {
@@ -56,7 +57,8 @@ fn misplaced(tenant: &str, parents: &HashMap<&str, Option<&str>>) -> Option<Stri
 }
 
 impl Config {
-    /// Checks names, parents and the tenants of accounts. `peers`: the names of all accounts and peers, with their kinds.
+    /// Checks names, parents and the tenants of accounts. `peers`: the names of all accounts and peers, with their
+    /// kinds.
     pub(super) fn check_tenants(&self, root: &Section<'_>, peers: &HashMap<&str, &str>) {
         let sections = root.sections("tenant");
         check_unique(&sections, self.tenants.iter().map(|tenant| &*tenant.name), "tenant");
@@ -142,7 +144,7 @@ impl Config {
         }))
     }
 
-    /// The limits of all accounts and tenants, by their names, which differ.
+    /// The limits of all accounts and tenants, by name; the names are unique.
     fn branch_limit_keys(&self) -> impl Iterator<Item = (&str, &BranchLimitKeys)> {
         let accounts = self.accounts.iter().map(|account| (&*account.links.name, &account.limits));
         accounts.chain(self.tenants.iter().map(|tenant| (&*tenant.name, &tenant.limits)))
@@ -153,7 +155,7 @@ impl Config {
         self.branch_limit_keys().filter_map(|(owner, keys)| keys.day_quota(owner)).collect()
     }
 
-    /// Gives each account's queue its own limits and those of the tenants above it.
+    /// Sets at each account's queue its own limits and those of the tenants above it.
     pub(super) fn set_branch_limits(&mut self) {
         let tree: TenantTree = self.tenant_tree();
         let keys: HashMap<&str, &BranchLimitKeys> = self.branch_limit_keys().collect();

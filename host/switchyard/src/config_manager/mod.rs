@@ -1,7 +1,7 @@
 //! Manages the active configuration and applies changes to the running daemon.
 //!
-//! A change is validated, new names get peer ids, new addresses are bound; then the differences are applied and the
-//! version is stored. When a version is reported to the caller, it is active and durable. If a step fails, nothing
+//! A change is validated, new names get peer ids, and new addresses are bound. Then the differences are applied, and
+//! the version is stored. When a version is reported to the caller, it is active and durable. If a step fails, nothing
 //! changes.
 
 mod api;
@@ -47,7 +47,7 @@ struct State {
     unconfirmed: Option<UnconfirmedVersion>,
 }
 
-/// The author of a change, and why it was made.
+/// Author and reason of a change.
 struct ChangeOrigin {
     by: String,
     why: String,
@@ -116,7 +116,7 @@ fn change_views(mut changes: Vec<ConfigChange>) -> (Vec<ConfigChangeView>, Vec<S
     (views, restart)
 }
 
-/// Tells the event sinks that want it which version is in force.
+/// Notifies the event sinks of the version in force.
 fn tell(live: &RuntimeComponents, summary: &ConfigVersionSummary) {
     if let Some(notice) = live.wanted_notices.configuration(summary) {
         live.core.push(vec![Event::Notice(notice)]);
@@ -147,7 +147,7 @@ impl ConfigManager {
         if let Some(from_file) = self.from_file.lock().take() {
             from_file.record(&self.versions)?;
         }
-        // A crash may have cut off what was told when it came into force.
+        // After a crash, the notice of this version may be missing.
         tell(&live, &self.state.lock().summary);
         let _ = self.live.set(live);
         Ok(())
@@ -198,7 +198,8 @@ impl ConfigManager {
         if problems.is_empty() { Ok(config) } else { Err(problems) }
     }
 
-    /// Makes the running daemon one with this configuration. On failure it is unchanged. Returns the configuration that it has then.
+    /// Applies a configuration to the running daemon. On failure, the daemon is unchanged. Returns the configuration
+    /// that is then running.
     fn bring_into_force(
         &self,
         state: &State,
@@ -220,7 +221,7 @@ impl ConfigManager {
         Ok((live, target))
     }
 
-    /// Brings the newest version into force, which the leader of partition 0 has written.
+    /// Applies the newest version that the leader of partition 0 has written.
     pub(crate) fn take_over(&self) -> Result<(), String> {
         let mut state = self.state.lock();
         let newest = self.versions.newest().map_err(|error| error.to_string())?;
@@ -277,7 +278,7 @@ impl ConfigManager {
             Ok(summary) => summary,
             Err(error) => {
                 let problem = version_store_problem(&error);
-                // No caller was told, and a restart would not know this version.
+                // The version was not reported to the caller, and would be unknown after a restart.
                 let listeners = live.bind_listeners(&state.running).map_err(|error| internal(&error))?;
                 live.apply(&target, &state.running, listeners).map_err(|error| internal(&error))?;
                 return Err(problem);

@@ -57,7 +57,6 @@ impl TunableSettings {
         self.free_space_watermark.load(Relaxed)
     }
 
-    /// Thresholds of `GET /v1/attention`.
     /// The sources of plugins.
     pub(crate) fn plugin_sources(&self) -> Arc<[PluginSource]> {
         self.plugin_sources.lock().clone()
@@ -112,7 +111,7 @@ pub(crate) struct RuntimeComponents {
     pub(crate) archive: Option<Archive>,
     /// `None` if texts are not encrypted.
     pub(crate) text_key_retention: Option<Arc<TextKeyRetention>>,
-    /// Once it is open.
+    /// The server of the local socket, once it is open.
     pub(crate) shell: Option<Arc<ShellServer>>,
     /// The limits of the listeners of `[http]`, `[business]` and `[peer-callbacks]`, once they are open.
     pub(crate) http_limits: Option<HttpListenerLimits>,
@@ -148,7 +147,7 @@ pub(super) fn effective(running: &Config, new: &Config) -> Config {
         && redis.options.accounts.is_empty()
         && redis.listen.iter().any(|address| !address.ip().is_loopback())
     {
-        // The listener is reachable from other machines until the next start: it must not be open to them.
+        // The listener stays reachable from other machines until the next start, so it must keep its accounts.
         redis.options.accounts.clone_from(&old.options.accounts);
     }
     effective
@@ -165,7 +164,7 @@ fn index(document: &Value, kind: &str, name: &str) -> usize {
     list.iter().position(|item| item.get("name").and_then(Value::as_str) == Some(name)).unwrap_or(0)
 }
 
-/// Problems that would make the change fail, found before anything is touched.
+/// Finds problems that would make the change fail, before anything is changed.
 pub(super) fn check(document: &Value, running: &Config, new: &Config) -> Vec<ConfigProblem> {
     let mut problems = Vec::new();
     let known = by_name(&running.peers, |peer| &peer.links.name);
@@ -229,10 +228,10 @@ impl RuntimeComponents {
         self.runtime.block_on(self.links.prepare_listeners(&new.listeners))
     }
 
-    /// Changes from one configuration to another. Unchanged parts are not touched.
+    /// Changes the daemon from one configuration to another. Unchanged parts are not touched.
     ///
-    /// The engine gets a peer before its links come up, and links are closed before the engine removes their peer. If a
-    /// step fails, everything is undone.
+    /// The engine gets a peer before its links come up; links are closed before the engine removes their peer. If a
+    /// step fails, all steps are undone.
     pub(super) fn apply(
         &self,
         from: &Config,
@@ -378,7 +377,7 @@ impl RuntimeComponents {
         Ok(())
     }
 
-    /// Removes what the new configuration no longer contains.
+    /// Removes components that the new configuration no longer contains.
     fn remove(&self, from: &Config, to: &Config) {
         let accounts = by_name(&to.accounts, |account| &account.links.name);
         let gateways = by_name(&to.gateways, |gateway| gateway.links.name());
@@ -398,7 +397,7 @@ impl RuntimeComponents {
         {
             self.plugin_peers.remove_peer(&peer.link.name);
         }
-        // A name may have moved to another section; then its queue is kept.
+        // A name may have moved to another section; its queue stays.
         let left = queues(to);
         let removed = queues(from).into_keys().filter(|peer| !left.contains_key(peer));
         self.core.push(removed.map(Event::PeerRemoved).collect());

@@ -28,8 +28,8 @@ pub(crate) struct StartupConfig {
     pub(super) from_file: Option<FileVersion>,
 }
 
-/// The version that a start takes from the file. If the start fails, for example because a port is in use, it is not
-/// stored, and the next start reads the file again.
+/// A version that a start takes from the file. If the start fails, for example because a port is in use, the version is
+/// not stored, and the next start reads the file again.
 pub(super) struct FileVersion {
     /// The new version; `None` if the newest one is identical.
     draft: Option<VersionDraft>,
@@ -51,13 +51,13 @@ pub(super) const BY_FILE: &str = "file";
 /// The author of versions created by the daemon.
 pub(super) const BY_DAEMON: &str = "switchyard";
 
-/// Whether the nodes of a cluster share the configuration: only what is managed over the API.
+/// Whether the nodes of a cluster share the configuration: only if it is managed over the API.
 fn is_shared(file: &Value) -> bool {
     let mode = file.pointer("/configuration/mode").and_then(Value::as_str);
     file.get("cluster").is_some() && mode != Some("file")
 }
 
-/// The sections that a node of a cluster takes from its own file, beside those that every appliance does.
+/// The sections that a cluster node reads from its own file, in addition to those of every appliance.
 fn own_sections(file: &Value) -> Vec<&str> {
     if !is_shared(file) {
         return Vec::new();
@@ -67,8 +67,8 @@ fn own_sections(file: &Value) -> Vec<&str> {
     ["http"].into_iter().chain(more).collect()
 }
 
-/// Copies the file-only keys into a document: the data directory, the management mode and the cluster, and what a node of a
-/// cluster has of its own.
+/// Copies the file-only keys into a document: the data directory, the management mode, the cluster, and the own
+/// sections of a cluster node.
 pub(super) fn keep_file_only_keys(document: &mut Value, file: &Value) {
     let Some(map) = document.as_object_mut() else { return };
     if let Some(data) = file.pointer("/appliance/data")
@@ -127,10 +127,10 @@ pub(crate) fn load_configuration(path: &Path) -> Result<(Config, StartupConfig)>
     Ok((config, startup))
 }
 
-/// Whether the file takes precedence over stored versions: it has changed, and only versions from the file were ever
-/// active.
+/// Whether the file takes precedence over stored versions: the file has changed, and all versions so far came from
+/// the file.
 ///
-/// Stored versions have current keys. A file with old keys has not changed if only its keys differ.
+/// Stored versions have current keys. A file counts as unchanged if it differs only in old names of keys.
 fn is_file_newer(
     versions: &VersionStore,
     newest: &ConfigVersion,
@@ -205,7 +205,7 @@ fn from_version(
     newest: ConfigVersion,
 ) -> Result<(Config, StartupConfig)> {
     let (mut newest, mut warnings) = (newest, Vec::new());
-    // Another partition than 0 takes over what partition 0 has in force.
+    // A partition other than 0 uses the configuration of partition 0.
     let follows = source
         .document
         .pointer("/cluster/partition")
@@ -272,7 +272,7 @@ impl StartupConfig {
         is_shared(&self.document).then(|| self.versions.clone())
     }
 
-    /// The configuration of the newest version that the cluster has, for a node that follows.
+    /// The configuration of the cluster's newest version, for a follower.
     pub(crate) fn read_newest(&self) -> Result<Option<Config>> {
         let Some(mut newest) = self.versions.newest()? else { return Ok(None) };
         keep_file_only_keys(&mut newest.document, &self.document);
@@ -280,7 +280,7 @@ impl StartupConfig {
         read_version(&self.file, &self.base, &newest.document, version).map(Some)
     }
 
-    /// Selects the configuration again, when this node has come to lead its cluster.
+    /// Selects the configuration again, when this node has become the leader.
     pub(crate) fn select_again(self, config: Config) -> Result<(Config, Self)> {
         let newest = self.versions.newest()?.filter(|_| is_shared(&self.document));
         let Some(newest) = newest else { return Ok((config, self)) };
@@ -305,7 +305,7 @@ mod tests {
         config.peers[0].links.links
     }
 
-    /// A start that succeeds.
+    /// A successful start.
     fn start(path: &Path) -> (Config, StartupConfig) {
         let (config, mut startup) = load_configuration(path).unwrap();
         if let Some(from_file) = startup.from_file.take() {
