@@ -40,7 +40,7 @@ impl ErasureService {
 }
 
 impl ErasureService {
-    /// The name of the account that submitted a message; `None` if no account did, or there is no such message.
+    /// Name of the account that submitted a message; `None` if no account did, or the message is unknown.
     fn submitter_of(&self, id: MessageId) -> Result<Option<String>, Problem> {
         let found = self.store.find(id);
         let found = found.map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
@@ -55,7 +55,7 @@ impl ErasureService {
     }
 }
 
-/// Records of the store that are looked at in one step.
+/// Maximum number of store records per scan step.
 const SCAN_STEP: usize = 20_000;
 
 /// Messages of a number in the store.
@@ -63,7 +63,7 @@ const SCAN_STEP: usize = 20_000;
 struct NumberInStore {
     in_flight: u64,
     finished: u64,
-    /// Those of the finished ones whose content was erased now.
+    /// Number of finished messages whose content was erased now.
     erased: u64,
 }
 
@@ -110,7 +110,7 @@ impl ErasureService {
         }
     }
 
-    /// What has perhaps a number that was erased in store and archive.
+    /// Descriptions of places that may still contain a number after its erasure in store and archive.
     fn not_reached(&self) -> Vec<String> {
         let sinks = admin::EventSinkStates::event_sinks(&*self.event_sinks);
         let mut places = vec![
@@ -126,7 +126,7 @@ impl ErasureService {
     }
 }
 
-/// The refusal to erase the content of a message that has not ended.
+/// The refusal to erase the content of an unfinished message.
 fn not_ended(message: &Message) -> Problem {
     let expires = i64::try_from(message.expires_at.0 / 1000).ok();
     let expires = expires.and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok()?.format(&Rfc3339).ok());
@@ -158,7 +158,7 @@ impl admin::Erasures for ErasureService {
         let erasure = ContentErasure { id, at: Timestamp::now(), by: by.into() };
         let found = self.store.find(id);
         let found = found.map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
-        // The store before the archive: the pump then reads the message without its content, or is told.
+        // The store before the archive: then the pump either reads the message without its content, or is notified.
         let mut erased_at = match found {
             Some(StoredMessage::Waiting(message, _)) => return Err(not_ended(&message)),
             Some(StoredMessage::Finished(_, ended)) => {
@@ -190,7 +190,7 @@ impl admin::Erasures for ErasureService {
         getrandom::fill(&mut octets)
             .map_err(|error| Problem::new(ProblemKind::Internal, format!("no random numbers: {error}")))?;
         let (id, at, by): (_, _, Arc<str>) = (model::hex(&octets), Timestamp::now(), by.into());
-        // The store before the archive: what is archived meanwhile is found there.
+        // The store before the archive: a message that is archived in the meantime is found there.
         let stored = self.erase_number_in_store(digits, at, &by)?;
         let archived = match &self.history {
             Some(history) => {

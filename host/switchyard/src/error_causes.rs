@@ -39,8 +39,8 @@ impl ErrorCauses {
         self.links.result_text(peer, code).unwrap_or_else(|| smpp::CommandStatus(code).to_string())
     }
 
-    /// Describes the error code of a finished message. `None` if there is none, or if a DLR contained it, because its
-    /// meaning is specific to the operator.
+    /// Describes the error code of a finished message. `None` if there is none, or if it comes from a DLR: the codes of
+    /// DLRs are specific to the operator.
     pub(crate) fn of_final(&self, ended: &FinalRecord) -> Option<String> {
         let name = |peer: &PeerId| self.directory.load().name(*peer);
         self.cause(ended.error, code_origin(ended.error, &ended.steps, name))

@@ -1,4 +1,4 @@
-//! Event sinks: what they read of the appliance, the admin API and the metrics.
+//! Event sinks in the daemon: their access to messages, the admin API and the metrics.
 
 use crate::archived_message::archived_message;
 use crate::archiving::ArchiveReader;
@@ -12,7 +12,7 @@ use model::{Charge, Directory, Message, MessageId, PeerId, PoolId, PoolName, Quo
 use std::sync::Arc;
 use store::Store;
 
-/// Messages in store and archive, and the names of peers.
+/// Access to messages in store and archive, and to the names of peers.
 pub(crate) struct StoredMessages {
     pub(crate) store: Arc<Store>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
@@ -51,7 +51,7 @@ impl MessageDirectory for StoredMessages {
 }
 
 impl StoredMessages {
-    /// What events tell of an archived message.
+    /// An archived message, with the fields that events need.
     fn archived(&self, record: &archive::Record) -> Message {
         let directory = self.directory.load();
         let origin = match record.direction {
@@ -73,7 +73,7 @@ impl StoredMessages {
     }
 }
 
-/// The running event sinks and CDR files, if any are configured.
+/// The running event sinks and CDR files; `None` if none are configured.
 pub(crate) struct EventSinkService(pub(crate) Option<events::EventSinks>);
 
 impl admin::EventSinkStates for EventSinkService {

@@ -1,4 +1,4 @@
-//! `POST /v1/explain`: what would happen to a message, and why.
+//! `POST /v1/explain`: a simulated decision about a message, with its reasons.
 
 use crate::blocked_by::describe_blocked_by;
 use crate::message_service::MessageService;

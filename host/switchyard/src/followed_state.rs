@@ -1,4 +1,5 @@
-//! A leader of another partition than 0 takes over what all partitions share, as the leader of partition 0 changes it.
+//! For the leader of a partition other than 0: applies changes that the leader of partition 0 makes to the shared state
+//! of all partitions.
 
 use crate::config_manager::ConfigManager;
 use crate::critical_thread;
@@ -10,23 +11,24 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often it looks for changes.
+/// Interval at which it checks for changes.
 const POLL: Duration = Duration::from_millis(200);
 
-/// What takes over the changes.
+/// The components that apply the changes.
 pub(crate) struct FollowedState {
     pub(crate) hooks: Arc<HookService>,
     pub(crate) config_manager: Arc<ConfigManager>,
 }
 
 impl FollowedState {
-    /// Follows until the result is dropped; `None` if this node leads partition 0, which has what all share itself.
+    /// Follows the shared state until the result is dropped. `None` if this node leads partition 0, which owns that
+    /// state.
     pub(crate) fn start(self, node: &LeadingNode) -> Result<Option<Sender<()>>> {
         let Some(replica) = node.replica_of_all().cloned() else { return Ok(None) };
         let (stop, stopped) = bounded::<()>(0);
         critical_thread::spawn("followed-state", move || {
             let mut has_failed = false;
-            // What came between the claim and now is on the disk already, and is taken over with the first look.
+            // Changes between the claim and now are on disk already; they are applied with the first check.
             let mut waiting: Vec<&str> = vec![CONFIGURATION, PLUGINS, TABLES];
             while stopped.recv_timeout(POLL) == Err(RecvTimeoutError::Timeout) {
                 let mut replica = replica.lock();
@@ -57,9 +59,9 @@ impl FollowedState {
         Ok(Some(stop))
     }
 
-    /// Brings these parts into force.
+    /// Applies these parts.
     fn take_over(&self, parts: &[&str]) -> Result<(), String> {
-        // First, because bindings name peers.
+        // First, because bindings refer to peers.
         let configured = match parts.contains(&CONFIGURATION) {
             true => self.config_manager.take_over(),
             false => Ok(()),

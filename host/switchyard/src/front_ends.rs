@@ -9,21 +9,22 @@ use shell::ShellServer;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What connects the engine with the world.
+/// Front ends: everything that connects peers, accounts and clients to the engine.
 pub(crate) struct FrontEnds {
     pub(crate) links: Arc<Links>,
     pub(crate) business: Arc<Business>,
     pub(crate) plugin_peers: Arc<PluginPeers>,
     pub(crate) networks: Vec<Arc<GsmNetwork>>,
     pub(crate) pools: Arc<PoolService>,
-    /// The listener for Redis clients, if it is configured.
+    /// The listener for Redis clients; `None` if it is not configured.
     pub(crate) redis: Option<Arc<::pools::RedisServer>>,
-    /// The local socket, if it is configured.
+    /// The local socket; `None` if it is not configured.
     pub(crate) shell: Option<Arc<ShellServer>>,
 }
 
 impl FrontEnds {
-    /// Closes everything; what is under way has this time. Returns what remained of the links when it was over.
+    /// Closes all front ends; requests in progress get `within` to finish. Returns the unfinished work of the links
+    /// after that.
     pub(crate) async fn shutdown(&self, within: Duration) -> ShutdownLeftover {
         let networks = async {
             for network in &self.networks {

@@ -1,4 +1,4 @@
-//! Core networks in the metrics.
+//! Metrics of core networks.
 
 use ::gsm::GsmNetwork;
 use admin::metrics::{self, MetricsPage};

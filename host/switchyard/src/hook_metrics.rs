@@ -1,4 +1,4 @@
-//! Metrics of hooks, and of what the engine asks them.
+//! Metrics of hooks, and of the engine's hook calls.
 
 use crate::hook_service::HookService;
 use admin::metrics::{self, MetricsPage};
@@ -7,13 +7,13 @@ use model::{Hook, PluginVersion};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The host calls of a plugin, by interface; those that it has made.
+/// Host calls of a plugin by interface, for the interfaces that it has called.
 pub(crate) fn host_calls(counts: &CallCounts) -> impl Iterator<Item = (&'static str, u64)> {
     let named = HostInterface::ALL.iter().zip(counts.host_calls);
     named.filter(|(_, count)| *count > 0).map(|(interface, count)| (interface.name(), count))
 }
 
-/// The counts of each version: there may be a thousand bindings of one.
+/// The counts summed by plugin version: one version may have a thousand bindings.
 fn by_version(counts: Vec<PluginCounts>) -> Vec<PluginCounts> {
     let mut sums: Vec<PluginCounts> = Vec::new();
     let mut places: HashMap<Arc<PluginVersion>, usize> = HashMap::new();

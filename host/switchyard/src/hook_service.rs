@@ -1,4 +1,4 @@
-//! The service of hooks: plugins, bindings, trials, replays, tries of policies, plugin sources. Each has a file of its own.
+//! The service of hooks: plugins, bindings, trials, replays, policy tries, plugin sources. Each has a file of its own.
 
 use crate::config_manager::TunableSettings;
 use crate::core_handle::CoreHandle;
@@ -27,20 +27,20 @@ pub(crate) struct HookService {
     pub(crate) replays: Replays,
     /// Publishes peers and pools to plugins.
     pub(crate) peer_snapshots: Arc<PeerSnapshotPublisher>,
-    /// What was observed of peers.
+    /// Quality figures of peers.
     pub(crate) quality: Arc<PeerQuality>,
     pub(crate) peer_observer: PeerObserver,
     pub(crate) tuning: Arc<TunableSettings>,
-    /// The reads of plugin sources.
+    /// Running reads of plugin sources.
     pub(crate) source_readers: SourceReaders,
-    /// Serializes reports of bindings to the engine.
+    /// Serialises the reports of bindings to the engine.
     pub(crate) binding: Mutex<()>,
 }
 
 impl HookService {
-    /// Tells the engine which hooks are bound.
+    /// Reports to the engine which hooks are bound.
     pub(crate) fn notify_engine(&self, hook: Hook) {
-        // With two concurrent changes, the later one reports last.
+        // Of two concurrent changes, the later one reports last.
         let _turn = self.binding.lock();
         let mut events = vec![crate::plugin_setup::hooks_bound_event(&self.routing.hooks)];
         if hook == Hook::Resolver {
@@ -52,7 +52,7 @@ impl HookService {
         self.core.push(events);
     }
 
-    /// Takes over the tables and bindings that the leader of partition 0 has changed.
+    /// Applies changes that the leader of partition 0 has made to tables and bindings.
     pub(crate) fn take_over(&self, bindings: bool, tables: bool) -> Result<(), String> {
         if tables {
             self.tables.refresh().map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Worker threads that call hooks on behalf of the engine; results are sent back as events.
+//! Worker threads that call hooks on behalf of the engine. Results are sent back as events.
 
 use crate::config::PluginKeys;
 use crate::core_handle::CoreHandle;
@@ -23,7 +23,7 @@ pub(crate) struct HookWorkers {
     charges: Sender<Vec<Settlement>>,
 }
 
-/// A question to the receipt policies.
+/// A call of the receipt policies.
 struct ReceiptCall {
     message: Arc<Message>,
     question: u64,
@@ -32,7 +32,7 @@ struct ReceiptCall {
 }
 
 impl HookWorkers {
-    /// Starts the workers. They are not joined at shutdown, because a resolver or biller may never return; pending
+    /// Starts the workers. They are not joined at shutdown, because a resolver or biller may never return. Pending
     /// calls are repeated after the next start.
     pub(crate) fn start(
         core: &CoreHandle,
@@ -84,7 +84,7 @@ impl HookWorkers {
             let (decision, record) =
                 run.hooks.decide_receipt_recorded(&message, submission, event, Timestamp::now());
             let id = message.id;
-            // Before the decision, which writes the message.
+            // Sent before the decision, which writes the message.
             let record = record.map(|record| Event::CallRecorded { id, hook: Hook::Receipt, record });
             record.into_iter().chain([Event::ReceiptDecided { id, question, decision }]).collect()
         })?;
@@ -156,7 +156,7 @@ mod tests {
         let (run, calls) = unbounded::<u64>();
         let (result, answers) = unbounded();
         let (open, gate) = unbounded::<()>();
-        // The second call is queued before the first returns, and returns after the first result was received.
+        // The second call is queued before the first returns, and returns after the first result is received.
         run.send(1).unwrap();
         run.send(2).unwrap();
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! What the daemon does every second, beside its traffic.
+//! Periodic tasks of the daemon.
 
 use crate::config_manager::{ConfigManager, TunableSettings};
 use crate::core_handle::CoreHandle;
@@ -25,16 +25,16 @@ pub(crate) struct Housekeeper {
     pub(crate) peer_snapshots: Arc<PeerSnapshotPublisher>,
     pub(crate) data: PathBuf,
     pub(crate) tuning: Arc<TunableSettings>,
-    /// Whether an archive takes finished messages; otherwise they are deleted after a while.
+    /// Whether there is an archive. Without one, finished messages are deleted after their retention.
     pub(crate) has_archive: bool,
     /// The time of the newest record at startup.
     pub(crate) newest_record: Option<Timestamp>,
     pub(crate) config_manager: Arc<ConfigManager>,
     pub(crate) routing: Arc<ApplianceRouting>,
     pub(crate) wanted_notices: WantedNotices,
-    /// `None` without a cluster.
+    /// Leadership of this node; `None` without a cluster.
     pub(crate) leading: Option<Arc<LeadingNode>>,
-    /// `None` if texts are not encrypted.
+    /// Retention of text keys; `None` if texts are not encrypted.
     pub(crate) text_key_retention: Option<Arc<TextKeyRetention>>,
 }
 
@@ -89,7 +89,7 @@ impl Housekeeper {
         }
     }
 
-    /// After an automatic rollback of the resolver, lets the restored one resolve the numbers that the faulty one
+    /// After an automatic rollback of the resolver, lets the restored version resolve the numbers that the faulty one
     /// deferred. Changes by admins are reported to the engine at once.
     fn watch_resolver(&self, known: &mut u64) {
         let live = self.routing.hooks.status(Hook::Resolver).live;
@@ -100,7 +100,7 @@ impl Housekeeper {
         }
     }
 
-    /// After an automatic rollback of the lookups, forgets the answers of the faulty ones.
+    /// After an automatic rollback of the lookups, drops the cached answers of the faulty version.
     fn watch_lookup(&self, known: &mut u64) {
         let live = self.routing.hooks.status(Hook::Lookup).live;
         if std::mem::replace(known, live.serial) != live.serial
@@ -116,7 +116,7 @@ impl Housekeeper {
         }
         let keep = u64::try_from(self.tuning.retention().as_millis()).unwrap_or(u64::MAX);
         let before = Timestamp(self.core.clock.for_ages(self.newest_record).0.saturating_sub(keep));
-        // In steps, so that the core's commits do not wait long.
+        // In steps, so that commits need not wait long.
         while let Ok(count) = self.store.trim_finished(before, 2_000) {
             if count < 2_000 {
                 return;

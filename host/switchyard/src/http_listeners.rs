@@ -1,4 +1,4 @@
-//! The HTTP listeners of the daemon: who their callers are, and their certificates.
+//! The HTTP listeners of the daemon: identification of callers, and certificates.
 
 use crate::config::{Config, HttpTlsMode};
 use anyhow::Result;
@@ -20,8 +20,8 @@ impl RequestClassifier for AdminCallers {
     }
 }
 
-/// Business systems, whose password is verified by the handler, which identifies the connection then; and peers that call back,
-/// whose plugin checks them.
+/// Callers of the business and callback listeners: business systems, which are identified when the handler has verified
+/// their password; and peers that call back, which their plugin checks.
 pub(crate) struct BusinessCallers;
 
 impl RequestClassifier for BusinessCallers {
@@ -34,7 +34,7 @@ impl RequestClassifier for BusinessCallers {
     }
 }
 
-/// Callers of a node that follows: its probes are public.
+/// Callers of a follower: only public probes.
 pub(crate) struct PublicProbes;
 
 impl RequestClassifier for PublicProbes {
@@ -47,7 +47,7 @@ impl RequestClassifier for PublicProbes {
     }
 }
 
-/// The certificate of an HTTP listener; it is reloaded when its files change. Must be called within a tokio runtime.
+/// The certificate of an HTTP listener, reloaded when its files change. Must be called within a tokio runtime.
 pub(crate) fn certificate(
     config: &Config,
     mode: &HttpTlsMode,

@@ -1,4 +1,4 @@
-//! `switchyard journal`: what is in the journal of a data directory, for support and for tests.
+//! `switchyard journal`: shows the journal of a data directory, for support and for tests.
 
 use crate::restore::{STORE, format_time};
 use anyhow::Result;
@@ -11,13 +11,13 @@ use std::path::PathBuf;
 /// Show and verify the journal of a data directory, also while a daemon uses it.
 #[derive(Debug, Subcommand)]
 pub(crate) enum JournalCommand {
-    /// List the files of the journal with their records.
+    /// List the files of the journal, with the range of their records.
     List(DataDirectory),
-    /// Show records: their changes, and the messages in them.
+    /// Show records with their changes and messages.
     ///
-    /// Numbers are masked and texts are left out, unless `--unmasked` is given.
+    /// Numbers are masked and texts are omitted, unless `--unmasked` is given.
     Show(ShowCommand),
-    /// Read every record, and check that it follows on the one before and can be decoded.
+    /// Read every record, and check that it follows the previous one and can be decoded.
     Verify(DataDirectory),
 }
 
@@ -33,10 +33,10 @@ pub(crate) struct DataDirectory {
 pub(crate) struct ShowCommand {
     #[command(flatten)]
     directory: DataDirectory,
-    /// The first record to show; without it, the last ones are shown.
+    /// The first record to show; by default, the last records are shown.
     #[arg(long)]
     from: Option<u64>,
-    /// The number of records.
+    /// The number of records to show.
     #[arg(long, default_value_t = 20)]
     count: u64,
     /// Show full numbers and texts.
@@ -52,7 +52,7 @@ impl DataDirectory {
 }
 
 impl JournalCommand {
-    /// Runs the command, and describes the result.
+    /// Runs the command and returns its output.
     pub(crate) fn run(&self) -> Result<String> {
         match self {
             Self::List(directory) => Ok(list(&directory.open()?)),

@@ -1,4 +1,4 @@
-//! The node that leads: heartbeats, what it writes of the shared state, the API of the cluster.
+//! The leader of a partition: heartbeats, publishing of the shared state, the cluster API.
 
 use crate::critical_thread;
 use crate::shared_state::value_name;
@@ -18,26 +18,27 @@ use std::time::Duration;
 use store::Store;
 use tokio::sync::Notify;
 
-/// Twice in the time between two heartbeats the leader looks whether one is due.
+/// Interval at which the leader checks whether a heartbeat is due.
 const HEARTBEAT_CHECK: Duration = cluster::HEARTBEAT.checked_div(2).unwrap();
-/// How often the leader looks for changes of the shared state that nobody waits for, such as a rollback of a faulty plugin.
+/// Interval at which the leader publishes changes of the shared state that no request waits for, for example the
+/// rollback of a faulty plugin.
 const PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The node while it leads.
+/// A node while it leads.
 pub(crate) struct LeadingNode {
     cluster: Arc<Cluster>,
-    /// Told when the lead is to be handed over.
+    /// Signals that the lead should be handed over.
     hand_over: Notify,
     publisher: Arc<Publisher>,
     listener: Arc<NodeListener>,
-    /// What all partitions share, unless the partition is 0.
+    /// Replica of the state that all partitions share; `None` in partition 0, which owns that state.
     replica_of_all: Option<Arc<Mutex<Replica>>>,
-    /// Heartbeats and publishing end when they are dropped.
+    /// The heartbeat and publishing threads end when these senders are dropped.
     _threads: [Sender<()>; 2],
 }
 
 impl LeadingNode {
-    /// Begins to lead. `is_founded`: whether the shared state of the cluster is in etcd.
+    /// Begins to lead. `is_founded`: whether etcd already has the shared state of the cluster.
     pub(crate) fn begin(
         cluster: Arc<Cluster>,
         store: &Arc<Store>,
@@ -69,7 +70,7 @@ impl LeadingNode {
         })
     }
 
-    /// Gives snapshots of the tables to nodes that join, by copies in a folder of the data directory.
+    /// Serves snapshots of the tables to joining nodes. They are copied to a folder of the data directory first.
     pub(crate) fn give_snapshots(&self, store: Arc<Store>, data: PathBuf) {
         let take = move || {
             let folder = tempfile::Builder::new()
@@ -89,17 +90,17 @@ impl LeadingNode {
         &self.cluster
     }
 
-    /// The replica of what all partitions share, unless this node leads partition 0, which has it itself.
+    /// Replica of the state that all partitions share; `None` if this node leads partition 0, which owns that state.
     pub(crate) fn replica_of_all(&self) -> Option<&Arc<Mutex<Replica>>> {
         self.replica_of_all.as_ref()
     }
 
-    /// Takes from now on what other nodes pass on.
+    /// From now on, accepts requests and links that other nodes pass on.
     pub(crate) fn take_passed(&self, to: PassedTo) {
         self.listener.take_passed(to);
     }
 
-    /// Where what all partitions share is changed.
+    /// The node at which the state of all partitions is changed.
     pub(crate) fn shared_state_owner(&self) -> SharedStateOwner {
         if self.replica_of_all.is_none() {
             return SharedStateOwner::ThisNode;
@@ -107,8 +108,8 @@ impl LeadingNode {
         SharedStateOwner::Leader(self.cluster.leader_of(0).map(|leader| leader.address))
     }
 
-    /// Says whether the disk is below the watermark. Then this node refuses submissions, and hands the lead over if another one would
-    /// not.
+    /// Reports whether the free disk space is below the watermark. If it is, this node refuses submissions, and hands
+    /// the lead over if another node has enough space.
     pub(crate) fn tell_disk(&self, low: bool) {
         self.cluster.set_disk_low(low);
         if low && self.cluster.has_other_with_space() {
@@ -117,7 +118,7 @@ impl LeadingNode {
         }
     }
 
-    /// Writes what has changed in the shared state. When it returns, the cluster has it.
+    /// Writes changes of the shared state to the cluster; durable on return.
     pub(crate) fn publish(&self) -> Result<(), Problem> {
         self.publisher.publish().map_err(|error| {
             let what = format!(
@@ -127,12 +128,12 @@ impl LeadingNode {
         })
     }
 
-    /// The cluster, as this node sees it.
+    /// The cluster as seen by this node.
     pub(crate) fn view(&self) -> ClusterView {
         self.cluster.status()
     }
 
-    /// Ends the lead in order, if another node can take it.
+    /// Hands the lead over, if another node can take it.
     pub(crate) fn begin_hand_over(&self, by: &str) -> Result<(), Problem> {
         let view = self.view();
         let can_lead =
@@ -146,7 +147,7 @@ impl LeadingNode {
         Ok(())
     }
 
-    /// Forgets a node that is gone.
+    /// Removes a node that has left the cluster.
     pub(crate) fn remove(&self, name: &str, by: &str) -> Result<(), Problem> {
         let view = self.view();
         let Some(node) = view.nodes.iter().find(|node| node.name == name) else {
@@ -185,7 +186,7 @@ pub(crate) fn write_metrics(cluster: &ClusterView, page: &mut MetricsPage) {
     }
 }
 
-/// Waits until the lead is to be handed over; for ever without a cluster.
+/// Waits until the lead should be handed over; without a cluster, for ever.
 pub(crate) async fn handed_over(node: Option<&LeadingNode>) {
     match node {
         Some(node) => node.hand_over.notified().await,
@@ -193,8 +194,8 @@ pub(crate) async fn handed_over(node: Option<&LeadingNode>) {
     }
 }
 
-/// Appends an empty record when nothing else was appended for a while, so that the others see that this node lives. It
-/// begins before the messages are recovered.
+/// Appends an empty record when nothing was appended for a while, so that the other nodes see that this node lives.
+/// Starts before the messages are recovered.
 fn beat(store: &Store, stopped: &Receiver<()>) {
     let mut last = Seq(0);
     while !store.is_closed() {
@@ -228,7 +229,8 @@ fn publish_regularly(publisher: &Publisher, stopped: &Receiver<()>) {
     }
 }
 
-/// Writes values of plugins. In its own thread: plugins call from threads of runtimes, which must not wait for another one.
+/// Writes values of plugins. On a thread of its own: plugins call from threads of runtimes, which must not block on
+/// another runtime.
 fn write_values(cluster: &Cluster, rows: &[capabilities::RowChange]) -> Result<(), String> {
     let changes: Vec<_> = rows
         .iter()

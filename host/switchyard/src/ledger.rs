@@ -81,7 +81,7 @@ fn operation_view(record: OperationRecord) -> LedgerOperationView {
     }
 }
 
-/// Ledger accounts.
+/// The service of ledger accounts.
 pub(crate) struct LedgerService {
     pub(crate) core: CoreHandle,
     pub(crate) registry: Arc<LinkRegistry>,
@@ -96,7 +96,7 @@ impl admin::Ledger for LedgerService {
         });
         let (mut all, unsettled) = balances.ok_or_else(shutting_down_problem)?;
         all.retain(|(name, _)| scope.has_ledger_account(name));
-        // The number counts the messages of all.
+        // The count includes messages of all accounts, so only callers who may see all get it.
         let unsettled = (*scope == AccountScope::Everything).then_some(unsettled as u64);
         all.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         let accounts = all.iter().map(|(name, balance)| balance_view(name, balance)).collect();

@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Opens the admin listener. Returns its API, too, without the console.
+/// Opens the admin listener. Also returns its API, without the console.
 async fn open_admin_listener(
     config: &Config,
     services: &DaemonServices,
@@ -37,7 +37,7 @@ async fn open_admin_listener(
         (services.status.http_connections.clone(), config.http.listen, config.http.limits());
     let api = admin::router(services.api(), authenticator.clone());
     let router = console::router(api.clone());
-    // Its sockets belong to the runtime that opens them.
+    // A socket belongs to the runtime that opens it.
     let opened = threads.spawn(async move {
         let listener = HttpListener::open("http", listen, certificate, http_limits, counts).await?;
         let (address, limits) = (listener.address(), listener.limits().clone());
@@ -52,7 +52,7 @@ async fn open_admin_listener(
     Ok((limits, api))
 }
 
-/// Opens the listener of a section for callers that are not admins, and serves it.
+/// Opens and serves the listener of a section whose callers are not admins.
 async fn open_front_end(
     (section, listen, limits): (&str, SocketAddr, HttpLimits),
     certificate: Option<Arc<ServerCertificate>>,
@@ -67,7 +67,7 @@ async fn open_front_end(
     Ok(opened)
 }
 
-/// Takes from now on what other nodes pass on to this leader.
+/// From now on, accepts requests and links that other nodes pass on to this leader.
 pub(crate) fn take_passed(node: &LeadingNode, FrontEnds { links, business, .. }: &FrontEnds, admin: Router) {
     let links = links.clone();
     node.take_passed(PassedTo {
@@ -77,7 +77,7 @@ pub(crate) fn take_passed(node: &LeadingNode, FrontEnds { links, business, .. }:
     });
 }
 
-/// Opens all listeners, and dials the peers. Returns the API of admins.
+/// Opens all listeners and dials the peers. Returns the admin API.
 pub(crate) async fn open(
     config: &Config,
     FrontEnds { links, business, plugin_peers, .. }: &FrontEnds,
@@ -128,7 +128,7 @@ pub(crate) async fn open(
         let address = links.listen(listener.clone()).await?;
         tracing::info!(listener = listener.name(), %address, "listening");
     }
-    // The setup above would undo an earlier change.
+    // Configuration changes are permitted only now: the setup above would undo an earlier change.
     services.config_manager.open(live)?;
     services.operation.set_ready();
     tracing::info!(ms = services.status.started.elapsed().as_millis(), "ready");

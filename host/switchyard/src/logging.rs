@@ -31,7 +31,7 @@ pub(crate) struct LogSettings {
 
 /// Validates a log filter. The error follows the name of the field.
 ///
-/// The filter library accepts more: it reads a misspelt level as a target, which disables all other targets.
+/// The filter library accepts more: it takes a misspelt level for a target, and then disables all other targets.
 pub(crate) fn check_level(level: &str) -> Result<(), String> {
     let is_level = |word: &str| LEVELS.contains(&word);
     let is_target = |word: &str| {

@@ -1,4 +1,4 @@
-//! What is known of a message's number: from the cache on the link's thread, otherwise from the lookups on a worker.
+//! Lookups of messages' numbers: from the cache on the link's thread, otherwise by the lookup plugins on a worker.
 
 use crate::config::OnLookupFailure;
 use crate::routing::{ApplianceRouting, set_routing};
@@ -13,7 +13,7 @@ use std::time::Instant;
 static LOOKUP: LazyLock<Arc<PluginVersion>> =
     LazyLock::new(|| Arc::new(PluginVersion { plugin: "lookup".to_owned(), version: String::new() }));
 
-/// The cached answers of lookups, and what follows without an answer.
+/// The cache of lookup answers, and the reaction to a missing answer.
 pub(crate) struct AppliedLookups {
     pub(crate) cache: LookupCache,
     on_failure: OnLookupFailure,
@@ -26,8 +26,8 @@ impl AppliedLookups {
 }
 
 impl ApplianceRouting {
-    /// Sets what is known of a message's number, if a lookup is bound. Returns whether the message goes on to the routers;
-    /// otherwise it has its decision: it waits for the lookup, or is rejected without an answer.
+    /// If a lookup is bound, sets the attributes of a message's number from the cache. Returns whether the message can
+    /// be routed now. If not, its decision is set: it waits for the lookup, or is rejected without an answer.
     pub(crate) fn look_up(&self, message: &mut Message) -> bool {
         if message.routed.lookup.is_none() {
             if !self.hooks.is_bound(Hook::Lookup) {
@@ -49,7 +49,7 @@ impl ApplianceRouting {
         }
     }
 
-    /// The decision about a message whose lookup failed, if such messages are rejected.
+    /// The rejection of a message whose lookup failed; `None` if such messages are routed.
     pub(crate) fn rejected_without_lookup(&self, message: &Message) -> Option<RoutingDecision> {
         let lookup = message.routed.lookup.as_deref()?;
         let is_rejected =
@@ -60,7 +60,7 @@ impl ApplianceRouting {
         })
     }
 
-    /// Asks the lookups about a number, and caches their answer. May block.
+    /// Calls the lookups for a number, and caches their answer. May block.
     pub(crate) fn ask_lookups(&self, number: &LookupNumber) -> Arc<Lookup> {
         let epoch = self.lookups.cache.epoch();
         let Some((lookup, lifetime)) = self.hooks.look_up(number, Timestamp::now()) else {
@@ -79,7 +79,7 @@ impl ApplianceRouting {
         Arc::new(lookup)
     }
 
-    /// Sets what is known of a message's number, from the cache or by asking the lookups at once, without effects.
+    /// Sets the attributes of a message's number, from the cache or by calling the lookups at once, without effects.
     pub(crate) fn preview_lookup(&self, message: &mut Message) -> Vec<LookupStep> {
         if message.routed.lookup.is_some() {
             return Vec::new();

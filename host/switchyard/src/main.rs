@@ -126,7 +126,7 @@ enum Task {
     /// Show and verify the journal of a data directory, also while a daemon uses it.
     #[command(subcommand)]
     Journal(journal_command::JournalCommand),
-    /// Make root keys, and list and destroy the keys that encrypt texts.
+    /// Create root keys; list and destroy the keys that encrypt texts.
     #[command(subcommand)]
     Privacy(privacy_command::PrivacyCommand),
     /// Read a password from standard input and print its hash for the configuration.
@@ -136,10 +136,10 @@ enum Task {
     /// Create, build, test, sign and upload plugins.
     #[command(subcommand)]
     Plugin(workbench::PluginCommand),
-    /// Try policy documents of plugins before they serve messages.
+    /// Try policy documents of plugins before they are activated.
     #[command(subcommand)]
     Policy(workbench::PolicyCommand),
-    /// Run a sample SMSC to which the appliance's peers can connect.
+    /// Run a sample SMSC to which the appliance can connect.
     Sink(traffic::SinkCommand),
     /// Submit sample messages as an ESME.
     Send(traffic::SendCommand),

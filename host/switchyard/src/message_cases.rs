@@ -1,4 +1,4 @@
-//! Cases of messages for plugin authors: questions to screens and routers, with the host's answers and the decisions.
+//! Message cases for plugin authors: calls of screens and routers, with the host's answers and the decisions.
 
 use crate::binding_requests::chain;
 use crate::hook_service::HookService;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use workbench::DecidedMessage;
 
-/// The binding of a plugin version; the first one of the chain if it is unknown.
+/// The binding of a plugin version; the first binding of the chain if the version is unknown.
 fn binding_of<'a>(chain: &'a [Binding], by: Option<&PluginVersion>) -> Option<&'a Binding> {
     let is_by = |binding: &&Binding| {
         by.is_some_and(|by| binding.plugin == by.plugin && binding.version == by.version)
@@ -23,7 +23,7 @@ fn binding_of<'a>(chain: &'a [Binding], by: Option<&PluginVersion>) -> Option<&'
 }
 
 impl HookService {
-    /// Makes a case of each recorded call of the receipt policies about a message, as the chain decides it.
+    /// Makes a case of each recorded receipt policy call about a message, with the decision of the chain.
     fn make_receipt_cases(
         &self,
         archived: &ArchivedMessage,
@@ -68,7 +68,7 @@ impl HookService {
         made.collect()
     }
 
-    /// Lets the requested chain decide the messages, as a try does, and makes a case of each.
+    /// Lets the requested chain decide about the messages, as a try does, and makes a case of each.
     pub(crate) fn make_message_cases(
         &self,
         hook: Hook,
@@ -103,7 +103,7 @@ impl HookService {
         Ok(made.filter_map(|question| self.make_case(hook, &dry_run, &tried_chain, question)).collect())
     }
 
-    /// `None`: the chain is empty.
+    /// Makes a case of one message; `None` if the chain is empty.
     fn make_case(
         &self,
         hook: Hook,

@@ -1,7 +1,7 @@
 //! Lookups of messages that are not in memory: first in the store, then in the archive.
 //!
-//! They run on their own thread and tasks, so that traffic never waits for a database. Number per account and duration
-//! are limited.
+//! They run on their own thread and tasks, so traffic never waits for a database. Their number per account and their
+//! duration are limited.
 
 use crate::archiving::{ArchiveReader, dlr_state_of};
 use crate::critical_thread;
@@ -50,9 +50,9 @@ impl MessageLookup {
     }
 }
 
-/// The combined state of finished messages that share an id: delivered if all were delivered; otherwise that of the
-/// first failed one, or else of the first without a confirmation. Final when the last one was. `None` if there is no
-/// message.
+/// The combined state of finished messages that share an id: delivered if all were delivered; otherwise the state of
+/// the first failed one; otherwise that of the first one without a confirmation. The final time is that of the last
+/// one. `None` without messages.
 fn combined_state(id: MessageId, states: impl Iterator<Item = QueriedState>) -> Option<QueriedState> {
     let severity = |state: DlrState| match state {
         DlrState::Delivered => 0,
@@ -71,7 +71,7 @@ fn combined_state(id: MessageId, states: impl Iterator<Item = QueriedState>) -> 
 /// A finished message in the store.
 struct StoredState {
     state: QueriedState,
-    /// Whether the requested id is that of a submission with several destinations that includes this message.
+    /// Whether the requested id is the id of a submission to several destinations that includes this message.
     is_submission_id: bool,
 }
 
@@ -121,7 +121,7 @@ impl MessageLookups {
 impl LookupWorker {
     fn run(self: Arc<Self>, lookups: &Receiver<MessageLookup>) {
         for lookup in lookups {
-            // The store first: a message that leaves it meanwhile is already in the archive.
+            // The store first: a message that leaves the store in the meantime is in the archive already.
             let stored = match self.find_in_store(&lookup) {
                 Ok(states) => states,
                 Err(refusal) => {

@@ -1,4 +1,5 @@
-//! The service of messages: search, traces, actions, quarantine, queue actions, explanations. Each has a file of its own.
+//! The service of messages: search, traces, actions, quarantine, queue actions, explanations. Each has a file of its
+//! own.
 
 use crate::archiving::ArchiveReader;
 use crate::core_handle::CoreHandle;
@@ -11,11 +12,11 @@ use model::{Directory, PeerId};
 use std::sync::Arc;
 use store::Store;
 
-/// Messages, in memory, store and archive.
+/// Messages in memory, store and archive.
 pub(crate) struct MessageService {
     pub(crate) core: CoreHandle,
     pub(crate) store: Arc<Store>,
-    /// `None`: there is no archive.
+    /// The archive; `None` if there is none.
     pub(crate) history: Option<ArchiveReader>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
     pub(crate) causes: ErrorCauses,

@@ -1,9 +1,9 @@
-//! The states of unfinished messages, in the words of the API.
+//! API names of the states of unfinished messages.
 
 use api::MessageStateView;
 use engine::MessageState;
 
-/// The state of an unfinished message.
+/// The state of an unfinished message, as shown by the API.
 pub(crate) fn message_state(state: MessageState) -> MessageStateView {
     match state {
         MessageState::Queued | MessageState::SubscriberLocked => MessageStateView::Queued,

@@ -36,7 +36,7 @@ struct Search {
     account: Option<Option<PeerId>>,
     peer: Option<Option<PeerId>>,
     state: Option<MessageStateView>,
-    /// The state, if it is a final one.
+    /// The state, if it is a final state.
     final_state: Option<FinalState>,
     from: Option<Timestamp>,
     until: Option<Timestamp>,
@@ -125,7 +125,7 @@ impl Search {
     }
 }
 
-/// How rows show numbers, and whose messages and names they show.
+/// Display of numbers in rows, and the scope of visible messages and names.
 type Shown<'a> = (NumberDisplay, &'a AccountScope);
 
 impl MessageService {
@@ -236,7 +236,7 @@ impl MessageService {
             for found in looked.found {
                 match found {
                     StoredMessage::Waiting(message, _) => {
-                        // It may finish at this moment.
+                        // The message may have finished in the meantime.
                         let (state, peer) =
                             statuses.get(&message.id).copied().unwrap_or((MessageState::Ending, None));
                         let state = message_state(state);
@@ -328,7 +328,8 @@ impl MessageService {
     }
 }
 
-/// Whether a search names an account or peer that its caller may not know: it then finds nothing, as with an unknown name.
+/// Whether a search names an account or peer outside the caller's scope. It then finds nothing, as with an unknown
+/// name.
 pub(crate) fn is_foreign(scope: &AccountScope, account: Option<&str>, peer: Option<&str>) -> bool {
     account.is_some_and(|account| !scope.has_account(account))
         || peer.is_some_and(|peer| !scope.has_peer(peer))
@@ -368,14 +369,14 @@ impl admin::Messages for MessageService {
         if is_foreign(scope, request.account.as_deref(), request.peer.as_deref()) {
             return Ok(api::MessagePageView::default());
         }
-        // The messages of a submission have ids from the submission's on.
+        // The ids of a submission's messages begin with the submission's id.
         let end = search.submission.map(|submission| MessageId(submission.0.saturating_add(SUBMISSION_IDS)));
         let before = end.map_or(before, |end| end.min(before));
         let mut rows = BTreeMap::new();
-        // The store first: a message that leaves it meanwhile is already in the archive.
+        // The store first: a message that leaves the store in the meantime is in the archive already.
         let stored = self.search_store(&search, before, (request.limit, (numbers, scope)), &mut rows)?;
         let archived = self.search_archive((request, &search), before, (numbers, scope), &mut rows)?;
-        // Below the higher of the two limits, one side was not searched.
+        // Below the higher of the two limits, only one of the two was searched.
         let edge = stored.max(archived);
         if let Some(edge) = edge {
             rows = rows.split_off(&edge);

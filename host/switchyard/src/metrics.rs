@@ -1,4 +1,4 @@
-//! All metrics: those of the engine, of peers and accounts, and of the front ends; services write their own.
+//! The metrics of the engine, of peers and accounts, and of the front ends. Services add their own.
 
 use crate::core_handle::{SIZE_BOUNDS, TIME_BOUNDS};
 use crate::gsm::write_gsm_metrics;
@@ -236,7 +236,7 @@ impl StatusService {
     }
 }
 
-/// The metrics of peers whose protocol a plugin speaks. Those of one name stand together.
+/// The metrics of plugin peers. All series of one metric are written together.
 fn put_plugin_peers(page: &mut MetricsPage, peers: &[api::PluginPeerView]) {
     for peer in peers {
         let outcomes = [

@@ -1,7 +1,8 @@
-//! What other systems are told beside the messages: exchanges and faults of plugins, and versions of the configuration.
+//! Notices for event sinks: changes of bindings, faults of plugins, versions of the configuration.
 //!
-//! Hooks and configuration store what happened themselves. It is written into the journal a moment later, under an id that is made of
-//! it; what a crash may have cut off is told again after the next start, under the same id.
+//! Hooks and configuration store their own changes. The notice of a change is written into the journal shortly after
+//! it; its id is derived from the change. A notice that a crash prevented is written after the next start, with the
+//! same id.
 
 use api::HookEvent;
 use configuration::ConfigVersionSummary;
@@ -13,10 +14,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// After a start, events of hooks are told again that are so old at most.
+/// Maximum age of hook events whose notices are repeated after a start.
 const TOLD_AGAIN: Duration = Duration::from_secs(3600);
 
-/// Which notices somebody wants.
+/// The types of notices that some event sink wants.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WantedNotices {
     hooks: bool,
@@ -32,7 +33,7 @@ impl WantedNotices {
         }
     }
 
-    /// The notice of a version that is in force; `None` if nobody wants it.
+    /// The notice that a version is in force; `None` if no event sink wants it.
     pub(crate) fn configuration(self, version: &ConfigVersionSummary) -> Option<Notice> {
         let data = json!({
             "version": version.version,
@@ -49,7 +50,7 @@ impl WantedNotices {
     }
 }
 
-/// Finds the events of hooks that were not told yet.
+/// Finds new events of hooks.
 #[derive(Debug)]
 pub(crate) struct HookNotices {
     wanted: WantedNotices,

@@ -22,7 +22,7 @@ const STALLED: Duration = Duration::from_secs(5);
 /// A core that does not respond within this time is reported as stalled.
 const CORE_ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
-/// The daemon's own state.
+/// State of the daemon itself.
 pub(crate) struct OperationService {
     core: CoreHandle,
     store: Arc<Store>,
@@ -33,7 +33,7 @@ pub(crate) struct OperationService {
 }
 
 impl OperationService {
-    /// The service of a daemon that is starting.
+    /// The service of a starting daemon.
     pub(crate) fn new(
         core: CoreHandle,
         store: Arc<Store>,
@@ -44,12 +44,12 @@ impl OperationService {
         Self { core, store, drain, logging, ready, stopping }
     }
 
-    /// The daemon accepts messages from now on.
+    /// Marks the daemon as accepting messages.
     pub(crate) fn set_ready(&self) {
         self.ready.store(true, Relaxed);
     }
 
-    /// The daemon is shutting down from now on.
+    /// Marks the daemon as shutting down.
     pub(crate) fn set_stopping(&self) {
         self.stopping.store(true, Relaxed);
         self.ready.store(false, Relaxed);
@@ -66,9 +66,9 @@ impl Operation for OperationService {
             (NotReady::Draining, self.drain.by().is_some()),
             (NotReady::DiskLow, self.core.counts.disk_low.load(Relaxed)),
             (NotReady::StoreStalled, self.core.commit_duration().is_some_and(|time| time > STALLED)),
-            // A load balancer turns to the other node as soon as that one leads.
+            // A load balancer switches to the other node as soon as that node leads.
             (NotReady::NoMajority, ready && !self.store.lease().holds()),
-            // Before it is ready, the core is recovering; during shutdown, it may have ended.
+            // A starting core is still recovering; during a shutdown, the core may have ended.
             (NotReady::CoreStalled, ready && !stopping && !self.core.responds_within(CORE_ANSWERS_WITHIN)),
         ];
         Readiness::of(
@@ -104,7 +104,7 @@ impl Operation for OperationService {
     }
 }
 
-/// The cluster that this node leads, if it belongs to one.
+/// The cluster that this node leads; without a cluster, nothing.
 pub(crate) struct ClusterService {
     pub(crate) leading: Option<Arc<LeadingNode>>,
     pub(crate) partitions: Option<Arc<PartitionMap>>,

@@ -1,4 +1,4 @@
-//! Opt-out keywords (STOP, START): recognised in MO messages on their way into the engine.
+//! Opt-out keywords (STOP, START), recognised in MO messages before they reach the engine.
 
 use crate::core_handle::CoreHandle;
 use crate::peer_roles::PeerRoles;
@@ -95,7 +95,7 @@ impl KeywordRules {
     }
 }
 
-/// An event sink for front ends: inserts an opt-out event before each message that contains a keyword, in the same
+/// An event sink for front ends: before each message that contains a keyword, it inserts an opt-out event into the same
 /// transaction.
 pub(crate) struct KeywordFilter {
     pub(crate) core: CoreHandle,

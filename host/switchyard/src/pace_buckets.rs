@@ -28,7 +28,7 @@ fn view(bucket: &PaceBucketStatus) -> api::PaceBucketView {
 
 pub(crate) fn write_pace_metrics(core: &CoreHandle, page: &mut MetricsPage) {
     let Some(buckets) = core.query(engine::Engine::pace_buckets) else { return };
-    // Plugins may define thousands, with other names each day.
+    // Plugins may define thousands, with new names every day.
     for bucket in buckets.iter().filter(|bucket| !bucket.by_plugin) {
         page.put(&metrics::PACE_WAITING, &[&bucket.name], bucket.waiting as f64);
         page.put(&metrics::PACE_TOKENS, &[&bucket.name], bucket.tokens as f64);

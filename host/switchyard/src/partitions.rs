@@ -1,4 +1,4 @@
-//! The partitions of the cluster, as a leader of one sees them.
+//! The partitions of the cluster, as seen by the leader of one of them.
 
 use crate::config::AccountsElsewhere;
 use arc_swap::ArcSwap;
@@ -11,7 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Which accounts other partitions have, and the way to their leaders.
+/// Map of the accounts in other partitions, and of those partitions' leaders.
 #[derive(Debug)]
 pub(crate) struct PartitionMap {
     cluster: Arc<Cluster>,
@@ -29,7 +29,7 @@ impl PartitionMap {
         Arc::new(Self { cluster, client: Arc::new(client), elsewhere })
     }
 
-    /// Changes which accounts other partitions have.
+    /// Replaces the accounts of other partitions.
     pub(crate) fn set(&self, elsewhere: &AccountsElsewhere) {
         if **self.elsewhere.load() != *elsewhere {
             self.elsewhere.store(Arc::new(elsewhere.clone()));

@@ -1,7 +1,7 @@
-//! Passes what the core observed of peers to the figures that plugins and admins see, on a thread of its own.
+//! Collects the core's observations of peers into the figures for plugins and admins, on a thread of its own.
 //!
-//! The commit thread hands over the observations of a batch once it is durable and never waits: if the thread falls
-//! behind, observations are lost and counted.
+//! The commit thread passes on the observations of a batch when the batch is durable. It never waits: if this thread
+//! falls behind, observations are lost and counted.
 
 use crate::traffic_flows::{AcceptedCounts, TrafficFlows};
 use arc_swap::ArcSwap;
@@ -12,14 +12,14 @@ use model::{Directory, PeerObservation, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Maximum number of batches that wait.
+/// Maximum number of queued batches.
 const MAX_BATCHES: usize = 1_024;
-/// Maximum number of observations that wait. Each may keep the content of its message in memory.
+/// Maximum number of queued observations. Each may keep the content of its message in memory.
 const MAX_WAITING: u64 = 50_000;
 /// Maximum number of leading digits of a destination; grants cannot name more.
 const MAX_DIGITS: usize = 8;
 
-/// What was observed of the peers and submitters of one batch.
+/// Observations of peers and counts of submitters, from one batch.
 type ObservedBatch = (AcceptedCounts, Vec<PeerObservation>);
 
 /// Takes observations from the commit thread.
@@ -49,7 +49,7 @@ impl PeerObserver {
         Ok(Self { queue, recorder, waiting, lost: Arc::default() })
     }
 
-    /// Hands over the observations and the accepted messages of a batch. They are lost if too many wait.
+    /// Queues the observations and the counts of accepted messages of a batch. They are lost if the queue is full.
     pub(crate) fn observe(&self, accepted: AcceptedCounts, observations: Vec<PeerObservation>) {
         let count = observations.len() as u64;
         if count == 0 && accepted.is_empty() {
@@ -62,7 +62,7 @@ impl PeerObserver {
         }
     }
 
-    /// Records observations on this thread.
+    /// Records observations on the calling thread.
     pub(crate) fn record(&self, observations: &[PeerObservation]) {
         self.recorder.record(observations);
     }
@@ -108,7 +108,8 @@ impl Recorder {
         self.quality.observe(&observed);
     }
 
-    /// Reads attributes as plugins see them: set by a router or screen, or known of the number, otherwise by the account in the configuration.
+    /// Returns a function that reads attributes as plugins see them: from the router or screen, else from the number's
+    /// lookup, else from the account's configuration.
     fn attribute_reader(&self, observation: &PeerObservation) -> impl Fn(&str) -> Option<String> {
         move |name| {
             let message = observation.message.as_deref()?;
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn observations_beyond_the_limit_are_lost_and_counted() {
-        // Nobody receives.
+        // Nobody reads the queue.
         let (queue, _receiver) = bounded(MAX_BATCHES);
         let recorder = Arc::new(recorder());
         let observer = PeerObserver { queue, recorder, waiting: Arc::default(), lost: Arc::default() };

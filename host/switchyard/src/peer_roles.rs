@@ -1,21 +1,21 @@
-//! Which peers are accounts, and where the messages of others go by default.
+//! The roles of peers: accounts, and the default accounts of other peers.
 
 use model::PeerId;
 use std::collections::{HashMap, HashSet};
 
-/// The roles of peers: accounts, and default accounts of other peers.
+/// The roles of peers: accounts, and the default accounts of other peers.
 #[derive(Debug, Default)]
 pub(crate) struct PeerRoles {
     /// Peer → its default account.
     pub(crate) defaults: HashMap<PeerId, PeerId>,
     /// Peers whose messages are priced. MO messages are not.
     accounts: HashSet<PeerId>,
-    /// The local socket's peer. Its users are accounts that pay, and subscribers as well.
+    /// The local socket's peer. Its users are both accounts, which pay, and subscribers.
     shell: Option<PeerId>,
 }
 
 impl PeerRoles {
-    /// The roles: the default accounts of peers, the accounts, and the local socket's peer, which is an account too.
+    /// Creates the roles. The local socket's peer is an account, too.
     pub(crate) fn new(
         defaults: HashMap<PeerId, PeerId>,
         accounts: impl Iterator<Item = PeerId>,
@@ -29,7 +29,7 @@ impl PeerRoles {
         self.accounts.contains(&peer)
     }
 
-    /// Whether a peer only submits; messages from any other peer come from subscribers.
+    /// Whether a peer only submits; messages of any other peer come from subscribers.
     pub(crate) fn is_submit_only(&self, peer: PeerId) -> bool {
         self.is_account(peer) && self.shell != Some(peer)
     }

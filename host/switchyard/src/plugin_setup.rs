@@ -37,8 +37,8 @@ pub(crate) fn host_services(
 ) -> Result<HostServices> {
     let tables =
         Arc::new(TableStore::open(&config.appliance.data.join("tables"), TableStoreOptions::default())?);
-    // Authoritative HLRs come first; the table is for networks without an HLR to query. With several networks, none
-    // knows all subscribers.
+    // HLRs are queried first; the table serves networks without an HLR. A single HLR is authoritative; with several
+    // networks, no HLR knows all subscribers, so none is.
     let registers: Vec<Arc<dyn Hlr>> = networks.iter().filter_map(|network| network.hlr()).collect();
     let alone = registers.len() == 1;
     let registers = registers.into_iter().fold(ChainHlr::new(), |chain, register| {
@@ -75,7 +75,7 @@ pub(crate) fn hooks_bound_event(hooks: &Hooks) -> Event {
     }
 }
 
-/// Opens the plugin host with the plugins that are bound, and the rules around it.
+/// Opens the plugin host with the bound plugins, and the routing rules around it.
 pub(crate) fn routing(
     config: &Config,
     directory: &Arc<ArcSwap<Directory>>,
@@ -84,7 +84,7 @@ pub(crate) fn routing(
     call_observer: Option<Arc<dyn CallObserver>>,
 ) -> Result<ApplianceRouting> {
     let names = directory.load();
-    // By default, the only core network serves the home network.
+    // By default, a single core network is the home network.
     let home = match (&config.home.peer, &config.networks[..]) {
         (Some(peer), _) => names.id(peer),
         (None, [network]) => Some(network.links.peer),
@@ -134,7 +134,7 @@ pub(crate) fn routing(
     })
 }
 
-/// The options of the plugin host. `home`: the peer of the home network.
+/// Options of the plugin host. `home`: the peer of the home network.
 pub(crate) fn hooks_options(config: &Config, home: Option<PeerId>) -> HooksOptions {
     let plugins = &config.plugins;
     HooksOptions {
@@ -151,7 +151,7 @@ pub(crate) fn hooks_options(config: &Config, home: Option<PeerId>) -> HooksOptio
     }
 }
 
-/// Compiles the plugins that this node would bind, so that a take-over does not wait for it. Messages wait for a take-over.
+/// Compiles the plugins that this node would bind, so that a take-over, during which messages wait, is fast.
 pub(crate) fn compile_plugins(config: &Config) -> Result<()> {
     let configured =
         config.first_bindings.iter().filter_map(|first_binding| first_binding.component.as_deref());
@@ -188,7 +188,7 @@ fn activate_configured(hook: Hook, configured: &[&FirstBinding], hooks: &Hooks) 
     if bindings.is_empty() {
         return Ok(());
     }
-    // At the first start, peers and tables may still be missing. That is logged, and shown until they exist.
+    // At the first start, peers and tables may be missing. This is logged, and shown until they exist.
     let now = Timestamp::now();
     if let Err(error) = hooks.activate(hook, now, bindings.clone(), None) {
         hooks.activate(hook, now, bindings.clone(), ActivationConditions { expected: None, force: true })?;

@@ -1,4 +1,4 @@
-//! Plugins that the appliance pulls from the sources of its configuration.
+//! Plugins that the appliance pulls from the configured sources.
 
 use crate::config::{PluginSource, SourceError};
 use crate::hook_service::HookService;
@@ -13,13 +13,14 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-/// How long the tags of stored plugins are resolved for one request, if a source's own limit is not shorter; the rest is left out.
+/// Maximum time for resolving the tags of stored plugins in one request, if the source's own limit is not shorter.
+/// Unresolved tags are left out.
 const RESOLVING_TIME: Duration = Duration::from_secs(120);
 
 /// The HTTP status of [`ProblemKind::Unavailable`].
 const UNAVAILABLE: u16 = 503;
 
-/// A tag by which stored versions were pulled.
+/// A tag with which stored versions were pulled.
 #[derive(Debug)]
 struct PulledTag {
     plugin: String,
@@ -28,7 +29,7 @@ struct PulledTag {
     stored: Vec<(String, String)>,
 }
 
-/// The digests of a source's tags, in their order.
+/// The digests of a source's tags, in the order of the tags.
 type ResolvedTags = Result<ReadResults<Result<String, Problem>>, Problem>;
 
 /// The plugin's repository or folder, at a tag or digest.
@@ -47,7 +48,7 @@ fn open(
     opened.map_err(|error| problem(source, plugin, &error))
 }
 
-/// The problem in the words of the configuration: some errors of the crate `oci` name options of commands.
+/// The problem, in terms of the configuration: some errors of the crate `oci` name command-line options.
 fn problem(source: &PluginSource, plugin: &str, error: &SourceError) -> Problem {
     let name = &source.name;
     let error = match error {
@@ -94,10 +95,10 @@ fn problem(source: &PluginSource, plugin: &str, error: &SourceError) -> Problem 
     }
 }
 
-/// The tag or digest of a request, as the end of a location.
+/// The tag or digest of a request, as a suffix of a location.
 fn reference(request: &PluginPullRequest) -> Result<String, Problem> {
     match (&request.tag, &request.digest) {
-        // In the location of a folder, what is no tag would be a part of the path.
+        // In the location of a folder, an invalid tag could become a part of the path.
         (Some(tag), _) if !oci::is_tag(tag) => Err(unprocessable(format!(
             "{tag:?} is no tag: use up to 128 letters, digits, '.', '_' and '-', and neither '.' nor '-' first"
         ))),
@@ -107,7 +108,7 @@ fn reference(request: &PluginPullRequest) -> Result<String, Problem> {
     }
 }
 
-/// Reads a plugin. A tag is resolved once; what follows is read by digests.
+/// Reads a plugin. A tag is resolved once; all later reads use digests.
 fn pull(
     source: &PluginSource,
     request: &PluginPullRequest,
@@ -139,7 +140,7 @@ fn pull(
     Ok((pulled, origin))
 }
 
-/// The tags by which these versions were pulled, by source.
+/// The tags with which these versions were pulled, by source.
 fn pulled_tags(versions: Vec<VersionInfo>) -> BTreeMap<String, Vec<PulledTag>> {
     let mut tags: BTreeMap<(String, String, String), Vec<_>> = BTreeMap::new();
     for VersionInfo { plugin, version, origin, .. } in versions {
@@ -159,7 +160,7 @@ fn resolve_tag(source: &PluginSource, plugin: &str, tag: &str) -> Result<String,
     Ok(resolved.map_err(|error| problem(source, plugin, &error.into()))?.digest.to_string())
 }
 
-/// The problem of a source that was not read to the end.
+/// The problem of a failed read of a source.
 fn read_problem(source: &PluginSource, failure: ReadFailure) -> Problem {
     let name = &source.name;
     match failure {
@@ -197,7 +198,7 @@ impl HookService {
         Err(Problem::new(ProblemKind::NotFound, what))
     }
 
-    /// Reads a source, for as long as it may take.
+    /// Reads a source within its time limit.
     fn read_source<T: Send + 'static>(
         &self,
         source: &PluginSource,
@@ -209,7 +210,7 @@ impl HookService {
         read.map_err(|failure| read_problem(source, failure))?
     }
 
-    /// Starts to resolve the tags of a source. After one that the source did not answer no other one is asked for.
+    /// Starts to resolve the tags of a source. Stops at the first tag for which the source does not answer.
     fn resolve_tags(&self, source: &PluginSource, tags: &[PulledTag]) -> ResolvedTags {
         let tags: Vec<_> = tags.iter().map(|one| (one.plugin.clone(), one.tag.clone())).collect();
         let (owned, limit) = (source.clone(), source.time_limit().min(RESOLVING_TIME));
@@ -289,7 +290,7 @@ impl admin::PluginSources for HookService {
 
     fn outdated_plugins(&self) -> Result<Vec<OutdatedPluginView>, Problem> {
         let versions = self.routing.hooks.versions().map_err(|error| hook_problem(&error))?;
-        // All sources are asked at the same time, so one that hangs holds no other.
+        // All sources are queried concurrently, so one that hangs does not delay the others.
         let asked: Vec<_> = pulled_tags(versions)
             .into_iter()
             .map(|(name, tags)| {

@@ -1,4 +1,4 @@
-//! Tries a policy document with messages, beside the live chain and without effects.
+//! Tries a policy document on messages, compared to the live chain and without effects.
 
 use crate::binding_requests::chain;
 use crate::explain::hypothetical_message;
@@ -21,26 +21,27 @@ use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum number of messages of one request.
+/// Maximum number of messages per request.
 const MAX_MESSAGES: usize = 100;
 
-/// The time after which no further message is tried, and that a request waits for another one.
+/// Time after which no further message is tried. A request waits as long for another try to end.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// A message, with what its routers were told.
+/// A message, with the recorded inputs of its routers.
 pub(crate) struct Question {
     pub(crate) message: Message,
     pub(crate) origin: Arc<str>,
     pub(crate) at: Timestamp,
     /// The recorded answers of the host; `None` for a hypothetical message.
     pub(crate) host_calls: Option<Bytes>,
-    /// Why the decision may differ from the one at the time.
+    /// Reason why the decision may differ from the original one; `None` if it is exact.
     pub(crate) inexact: Option<String>,
 }
 
 /// Started chains.
 enum TriedChains {
-    /// Screens alone: what the message does behind them is another question. `None`: no screen is bound, so all messages pass.
+    /// Only screens: routing a message that passes them is another question. `None`: no screen is bound, so all
+    /// messages pass.
     Screens(Option<DryRun>),
     /// Routers and biller.
     Routing { router: DryRun, biller: Option<DryRun> },
@@ -61,7 +62,7 @@ impl TriedChains {
         started.map(Self::Screens).map_err(|error| hook_problem(&error))
     }
 
-    /// References of the policies on trial to names that do not exist at present.
+    /// References of the tried policies to names that do not exist now.
     fn unknown(&self, hook: Hook) -> Vec<api::UnknownReference> {
         match self {
             Self::Screens(screens) => screens.as_ref().map(DryRun::unknown).unwrap_or_default(),
@@ -71,21 +72,21 @@ impl TriedChains {
     }
 }
 
-/// A decision, as far as two are compared.
+/// The parts of a decision that are compared.
 #[derive(PartialEq)]
 struct Decided {
     verdict: Verdict,
     sender: Option<Box<SenderRequest>>,
     changes: Option<Box<MessageChanges>>,
     charge: Option<(Arc<str>, u64)>,
-    /// The text that a screen puts in place of the message's.
+    /// Replacement text of a screen.
     text: Option<Text>,
     fault: Option<String>,
 }
 
 impl HookService {
-    /// Decides the messages by the requested chain and by the live one. `numbers`: how numbers are shown of archived messages, and with
-    /// their texts for plugins that read them.
+    /// Decides about the messages by the requested chain and by the live one. `numbers`: how numbers of archived
+    /// messages are shown, and those in their texts for plugins that read texts.
     pub(crate) fn try_document(
         &self,
         hook: Hook,
@@ -144,7 +145,7 @@ impl HookService {
     }
 }
 
-/// Checks that the plugins accept their documents.
+/// Checks that the plugins accept their policy documents.
 fn check(
     service: &HookService,
     hook: Hook,
@@ -166,8 +167,8 @@ fn check(
     })
 }
 
-/// The typed messages of a request, or the newest ones of the archive; those with their texts if a plugin reads texts, or `with_texts`,
-/// and the caller may read them.
+/// The messages of a request: those that it contains, or the newest ones of the archive. Archived messages have their
+/// texts if `with_texts` is set or a plugin reads texts, and if the caller may read them.
 pub(crate) fn questions(
     service: &HookService,
     hook: Hook,
@@ -211,9 +212,9 @@ fn hypothetical(service: &HookService, asked: &api::ExplainRequest) -> Result<Qu
 /// The archived messages of a request.
 #[derive(Clone, Copy)]
 enum Selected<'a> {
-    /// This number of newest ones.
+    /// The given number of newest messages.
     Last(u64),
-    /// The one with this id.
+    /// The message with this id.
     Id(&'a str),
 }
 
@@ -291,7 +292,7 @@ fn compare(
     numbers: NumberDisplay,
 ) -> TriedMessageView {
     let is_archived = question.host_calls.is_some();
-    // Whoever typed a message in sees its numbers.
+    // Whoever typed a message in may see its numbers.
     let numbers = if is_archived { numbers } else { NumberDisplay::Whole };
     let with_keys = numbers == NumberDisplay::Whole;
     let mut question = question;
@@ -313,8 +314,8 @@ fn compare(
     }
 }
 
-/// Decides a message by these chains. Returns what is compared, what is shown, and the first kind of host call that was not
-/// recorded.
+/// Decides about a message by these chains. Returns the compared parts, the view, and the first kind of host call that
+/// was not recorded.
 fn decide(
     service: &HookService,
     hook: Hook,
@@ -396,7 +397,7 @@ fn decide(
     (Decided { verdict, sender, changes, charge, text: None, fault }, view, missing)
 }
 
-/// [`decide`] by screens.
+/// As [`decide`], by screens.
 fn decide_screening(
     screens: Option<&DryRun>,
     Question { message, at, host_calls, .. }: &Question,
@@ -433,7 +434,7 @@ fn decide_screening(
     (Decided { verdict, sender: None, changes, charge: None, text, fault }, view, missing)
 }
 
-/// Calls a function, and measures the CPU time of this thread.
+/// Calls a function and measures its CPU time on this thread.
 fn timed<T>(call: impl FnOnce() -> T) -> (T, Duration) {
     let now = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -465,7 +466,7 @@ fn price_view(quote: &Quote) -> api::PriceView {
     }
 }
 
-/// Keys can be numbers of subscribers, so they are left out for callers who may not see them.
+/// A host call for display. Keys can be subscribers' numbers, so they are left out for callers who may not see numbers.
 fn host_call(answer: HostAnswer, with_keys: bool) -> TriedHostCallView {
     let key = |key: String| with_keys.then_some(key);
     let (call, name, key, answer) = match answer {

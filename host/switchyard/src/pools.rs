@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{Store, StoreError};
 
-/// Maximum duration of a request; it includes a commit of a busy core.
+/// Maximum duration of a request. It includes a commit of a busy core.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of pools with their own metrics.
 const MAX_MEASURED_POOLS: usize = 1_000;

@@ -14,20 +14,20 @@ use text_keys::{KeyDescription, NO_ACCOUNT, RootKey, TextKeyError, TextKeys};
 /// The keys that encrypt the texts of messages.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PrivacyCommand {
-    /// Make a root key, for `root-key-file` of `[privacy]`.
+    /// Create a root key, for `root-key-file` of `[privacy]`.
     ///
-    /// The file has 32 random octets, and only its owner can read it. Keep a copy of it in a safe place: without it, no encrypted
-    /// text can be read.
+    /// The file has 32 random octets and is readable only by its owner. Keep a copy in a safe place: without the root
+    /// key, no encrypted text can be read.
     NewRootKey {
         /// The file to create.
         file: PathBuf,
     },
-    /// List the keys of texts, by account and period.
+    /// List the keys that encrypt texts, by account and period.
     Keys(DaemonConfiguration),
-    /// Destroy keys of texts at once, while the daemon is stopped.
+    /// Destroy keys that encrypt texts at once, while the daemon is stopped.
     ///
-    /// What they encrypted reads as erased from then on, wherever it is: in the store, the journal, the archive and backups.
-    /// Messages that wait fail.
+    /// From then on, texts that were encrypted with them read as erased everywhere: in the store, the journal, the
+    /// archive and backups. Waiting messages with such texts fail.
     DestroyKeys(DestroyCommand),
 }
 
@@ -67,7 +67,7 @@ impl DaemonConfiguration {
 }
 
 impl PrivacyCommand {
-    /// Runs the command, and describes the result.
+    /// Runs the command and returns its output.
     pub(crate) fn run(&self) -> Result<String> {
         match self {
             Self::NewRootKey { file } => {
@@ -87,7 +87,7 @@ fn list(keys: Vec<KeyDescription>) -> String {
     let mut text = String::new();
     for key in keys {
         let (from, until) = (format_time(key.from.0), format_time(key.until.0));
-        // Writing to a string cannot fail.
+        // Writing to a string does not fail.
         let account = if *key.account == *NO_ACCOUNT { "(no account)" } else { &*key.account };
         let _ = writeln!(text, "{:016x}  {from}  {until}  {account}", key.number);
     }

@@ -13,7 +13,7 @@ pub(crate) fn archive_problem(error: &ArchiveError) -> Problem {
     Problem::new(ProblemKind::Unavailable, error.to_string())
 }
 
-/// A field of the request's document is wrong.
+/// A field of the request's document is invalid.
 pub(crate) fn field_problem(pointer: &str, what: impl Into<String>, allowed: Option<&str>) -> Problem {
     let what = what.into();
     let mut problem = Problem::new(ProblemKind::Unprocessable, format!("{pointer}: {what}"));

@@ -23,7 +23,7 @@ impl Stat {
     }
 }
 
-/// Values that the system does not provide are omitted.
+/// Writes the metrics. Values that the system does not provide are omitted.
 pub(crate) fn write_process_metrics(started_at: Timestamp, page: &mut MetricsPage) {
     page.put(&metrics::BUILD_INFO, &[env!("CARGO_PKG_VERSION")], 1.0);
     page.put(&metrics::PROCESS_START, &[], started_at.0 as f64 / 1e3);

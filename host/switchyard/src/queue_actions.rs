@@ -204,7 +204,7 @@ impl MessageService {
         }
     }
 
-    /// Describes why a queue does not move, and its queue actions.
+    /// Describes why a queue does not move, including its queue actions.
     pub(crate) fn describe_queue_block(
         &self,
         peer: &PeerStatus,
@@ -253,7 +253,7 @@ impl MessageService {
         }
     }
 
-    /// The author and the reason, as the end of a sentence.
+    /// Author and reason of an action, for the end of a sentence.
     pub(crate) fn describe_action(&self, id: QueueActionId) -> String {
         let action = self.core.query(move |engine, _| engine.queue_action(id)).flatten();
         action.map_or(String::new(), |action| format!(" {}", describe_author(&action)))
@@ -348,7 +348,8 @@ impl MessageService {
         Ok(preview)
     }
 
-    /// A page of messages in memory, by ascending id, with their contents. `list` lists ids greater than one, at most so many.
+    /// A page of messages in memory, by ascending id, with their contents. `list(after, most)` returns at most `most`
+    /// ids above `after`.
     pub(crate) fn message_page(
         &self,
         after: Option<&str>,
@@ -375,7 +376,7 @@ impl MessageService {
         Ok(MessagePage { messages: with_content.collect(), next, now })
     }
 
-    /// Applies an action to messages. Returns how many it fitted, and how many it did not.
+    /// Applies an action to messages. Returns how many it was applied to, and how many it did not fit.
     pub(crate) fn act_on_all(
         &self,
         ids: &[MessageId],
@@ -505,8 +506,8 @@ impl admin::QueueActions for MessageService {
                 let Some(peer) = self.parse_peer("/peer", Some(&name))? else {
                     return Err(shutting_down_problem());
                 };
-                // The ids are listed first: a message that is sent again may become uncertain again, and is not settled
-                // twice.
+                // The ids are listed first: a message that is sent again may become uncertain again, and must not be
+                // settled twice.
                 let all =
                     self.core.query(move |engine, _| engine.uncertain(Some(peer), MessageId(0), usize::MAX));
                 self.act_on_all(&all.ok_or_else(shutting_down_problem)?, action, &who)?

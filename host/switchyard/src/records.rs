@@ -1,4 +1,4 @@
-//! Views of the admin API on archive, statistics, orphan DLRs, opt-outs and refusals.
+//! Admin API for the archive, statistics, orphan DLRs, opt-outs and refusals.
 
 use crate::archiving::ArchiveReader;
 use crate::arguments::Query;
@@ -26,8 +26,8 @@ const DAY: u64 = 86_400_000;
 const HOURLY_STATISTICS: u64 = 7 * DAY;
 const DAILY_STATISTICS: u64 = 2 * 366 * DAY;
 
-/// The period of `GET /v1/statistics`. Without `from` it is a week (by hour) or two years (by day), because all counts
-/// are read into memory.
+/// The period of `GET /v1/statistics`. The default for `from` is a week (by hour) or two years (by day) back, because
+/// all counts are read into memory.
 fn statistics_period(
     parameters: &HashMap<String, String>,
     now: Timestamp,
@@ -66,13 +66,13 @@ fn statistics_period(
 /// Maximum length of lists read from the engine.
 const MAX_LISTED: usize = 1000;
 
-/// Finished messages, statistics, orphan DLRs, opt-outs, refusals, figures of peers, conversions.
+/// Finished messages, statistics, orphan DLRs, opt-outs, refusals, quality figures of peers, conversions.
 pub(crate) struct RecordService {
     pub(crate) core: CoreHandle,
     pub(crate) store: Arc<Store>,
-    /// `None`: there is no archive.
+    /// The archive; `None` if there is none.
     pub(crate) history: Option<ArchiveReader>,
-    /// `None`: there is no archive, or the daemon is shutting down.
+    /// The running pump; `None` without an archive, or while the daemon is shutting down.
     pub(crate) pump: Mutex<Option<RunningPump>>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
     pub(crate) links: Arc<Links>,

@@ -1,4 +1,4 @@
-//! Recovery: an engine with all messages of the store.
+//! Recovery of the engine from the store.
 
 use crate::config::Config;
 use crate::core_handle::CoreHandle;
@@ -14,7 +14,7 @@ use store::Store;
 /// A recovered engine.
 pub(crate) struct Recovery {
     pub(crate) engine: Engine,
-    /// To be committed first.
+    /// Output of the recovery; it must be committed first.
     pub(crate) output: Output,
     /// The number of messages.
     pub(crate) messages: u64,
@@ -51,7 +51,7 @@ pub(crate) fn recover(
         engine.apply(now, Event::Peer(queue.clone()), &mut out);
     }
     engine.apply(now, hooks_bound_event(hooks), &mut out);
-    // First, because recovering a finished message may settle its charge.
+    // First, because the recovery of a finished message may settle its charge.
     let for_ages = Now { wall: core.clock.for_ages(newest_record), ..now };
     store.recover_records(|found| {
         let now = if matches!(found, RecoveredRecord::IdempotencyKey(_)) { for_ages } else { now };

@@ -28,17 +28,17 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Maximum number of replays kept with their reports.
+/// Maximum number of replays whose reports are kept.
 const MAX_REPLAYS: usize = 32;
 
-/// Maximum of `last`: finding the first message takes a count.
+/// Maximum of `last`: finding the first message requires a count.
 const MAX_LAST: u64 = 1_000_000;
 
 /// All replays since the start.
 pub(crate) struct Replays {
     archive: Option<Archive>,
     all: Mutex<ReplayTable>,
-    /// Held while a policy is tried, so that tries cannot take all instances.
+    /// Held while a policy is tried, so that concurrent tries cannot take all instances.
     pub(crate) trying: Mutex<()>,
 }
 
@@ -83,7 +83,7 @@ fn moment(value: Option<api::TimeValue>, name: &str) -> Result<Option<Timestamp>
     value.map(Some).ok_or_else(|| bad_request(format!("`{name}` {what}")))
 }
 
-/// Whether a plugin of the chain reads texts; loading them costs more than everything else.
+/// Whether a plugin of the chain reads texts. Loading them costs more than everything else.
 pub(crate) fn needs_texts(hooks: &Hooks, chain: &[Binding]) -> Result<bool, Problem> {
     let versions = hooks.versions().map_err(|error| internal(&error))?;
     Ok(chain.iter().any(|binding| {
@@ -134,7 +134,7 @@ impl Replays {
         let live_chain = live(hook);
         let mut chain = chain(activation, &live_chain)?;
         if hook == Hook::Peer && chain.iter().any(|binding| !live_chain.contains(binding)) {
-            // Bindings that stay as they are need no replay.
+            // Unchanged bindings need no replay.
             chain.retain(|binding| !live_chain.contains(binding));
         }
         let start_trial = |hook, chain: &[Binding]| {
@@ -211,7 +211,7 @@ impl Replays {
         Ok(newest.into())
     }
 
-    /// The archived message of this id, with its text.
+    /// The archived message with this id, with its text.
     pub(crate) fn archived(&self, id: MessageId) -> Result<Option<ArchivedMessage>, Problem> {
         let range = ReplayRange { id: Some(id), body: true, ..ReplayRange::default() };
         Ok(self.read(range)?.pop())
@@ -257,7 +257,7 @@ impl Replays {
             example.source = numbers.text(std::mem::take(&mut example.source));
             example.destination = numbers.text(std::mem::take(&mut example.destination));
             if !texts {
-                // URLs and bodies have the number and the text.
+                // URLs and bodies contain the number and the text.
                 for difference in &mut example.request {
                     (difference.live, difference.candidate) = (None, None);
                 }
@@ -308,16 +308,16 @@ fn replay_state(id: u64, started: &StartedReplay, with_report: bool) -> api::Rep
     }
 }
 
-/// The interfaces whose functions tell something of the text.
+/// The interfaces whose functions depend on the text.
 const TEXT_INTERFACES: [&str; 2] = ["switchyard:hooks/body@", "switchyard:hooks/details@"];
 
 /// The plugins of a replay.
 enum CandidateChain {
     Screens(DryRun),
-    /// Asked for the messages that waited for their lookup: others have an answer of the cache.
+    /// Lookups. Only messages that waited for their lookup are replayed: others had a cached answer.
     Lookups(DryRun),
     Routers(DryRun),
-    /// The archived verdict is kept, and priced again.
+    /// The archived verdict is kept and priced again.
     Archived,
 }
 
@@ -330,14 +330,14 @@ struct PluginCandidate {
     nobody: Arc<PluginVersion>,
 }
 
-/// The placeholder of texts that no plugin reads. A static: threads would contend for the reference count of a heap
-/// buffer.
+/// Placeholder for texts that no plugin reads. A static, because threads would contend for the reference count of a
+/// heap buffer.
 static BLANK: [u8; u16::MAX as usize] = [b' '; u16::MAX as usize];
 
 /// The placeholder of an unknown peer.
 pub(crate) const UNKNOWN_PEER: PeerId = PeerId(u32::MAX);
 
-/// The message that was archived, as far as routers see it.
+/// The message before its routing, rebuilt from the archive with the fields that routers see.
 pub(crate) fn archived_message(
     archived: &ArchivedMessage,
     origin: PeerId,
@@ -383,7 +383,7 @@ pub(crate) fn archived_message(
     }
 }
 
-/// The archived message as it was after its routing, and whether its account or peer is unknown now.
+/// The message after its routing, rebuilt from the archive, and whether its account or peer is unknown now.
 pub(crate) fn routed_message(
     archived: &ArchivedMessage,
     directory: &Directory,
@@ -464,7 +464,7 @@ impl PluginCandidate {
         judged
     }
 
-    /// What the candidate lookups tell of the message's number.
+    /// The answer of the candidate lookups about the message's number.
     fn look_up(lookups: &DryRun, archived: &ArchivedMessage) -> CandidateDecision {
         let host_calls = archived.lookup.as_ref().and_then(|lookup| lookup.host_calls.as_deref());
         let number = LookupNumber::of(&archived.destination);
@@ -520,12 +520,12 @@ impl PluginCandidate {
     }
 }
 
-/// The verdict of the screens as one of the routers: without legs if the message passed.
+/// The verdict of screens in the form of a routing verdict: without legs if the message passed.
 pub(crate) fn screening_as_routing<P>(verdict: ScreenVerdict) -> Verdict<P> {
     verdict.instead_of_routing().unwrap_or(Verdict::Forward(Vec::new()))
 }
 
-/// The attributes of a number, as a router would set them.
+/// The attributes of a number, in the form of a router's changes.
 fn attributes_as_changes(attributes: &[(Box<str>, Box<str>)]) -> Option<Box<MessageChanges>> {
     let mut changes = MessageChanges::default();
     let mut sorted = attributes.to_vec();

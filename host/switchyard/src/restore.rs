@@ -1,6 +1,6 @@
 //! `switchyard restore`: creates a data directory from a backup, while no daemon uses it.
 //!
-//! The backup is unpacked and verified beside the directory, and replaces it only if it is complete.
+//! The backup is unpacked and verified next to the directory. It replaces the directory only if it is complete.
 
 use crate::manifest::{self, Manifest, Member};
 use crate::text_encryption::KEY_FILE;
@@ -34,14 +34,14 @@ pub(crate) struct RestoreCommand {
     /// Replace a directory that is not empty; it is kept under another name.
     #[arg(long)]
     force: bool,
-    /// The journal of the directory that was backed up (`switchyard.journal` in it): what happened after the backup is
-    /// restored too, as far as the journal has it; see `journal-retention`.
+    /// The journal of the directory that was backed up (`switchyard.journal` in it). Changes after the backup are
+    /// restored too, as far as the journal has them; see `journal-retention`.
     #[arg(long)]
     journal: Option<PathBuf>,
-    /// Restore the state of this moment, as in 2026-01-31T12:00:00Z; needs `--journal`.
+    /// Restore the state of this time, for example 2026-01-31T12:00:00Z; requires `--journal`.
     #[arg(long, requires = "journal", value_parser = parse_time)]
     until: Option<Timestamp>,
-    /// Send messages that were waiting at the time of the backup, although they may have been sent since.
+    /// Send messages that were waiting at the time of the backup, although they may have been sent since then.
     #[arg(long)]
     send_again: bool,
 }
@@ -50,13 +50,13 @@ pub(crate) struct RestoreCommand {
 #[derive(Debug)]
 pub(crate) struct RestoreResult {
     manifest: Manifest,
-    /// What was prepared.
+    /// Counts of the prepared messages.
     found: RestoredCounts,
     /// The part of the journal that was applied.
     followed: Option<FollowedJournal>,
-    /// The new path of the previous directory.
+    /// New path of the previous directory; `None` if there was none.
     before: Option<PathBuf>,
-    /// Whether the keys of texts were moved from there.
+    /// Whether the keys of texts were moved from the previous directory.
     keys_moved: bool,
 }
 
@@ -129,7 +129,7 @@ impl RestoreCommand {
             std::fs::rename(&data, &aside).with_context(|| format!("renaming {}", data.display()))?;
             before = Some(aside);
         }
-        // A rename replaces an empty directory; from here on there is nothing to clean up.
+        // The rename replaces an empty directory. From here on, there is nothing to clean up.
         let staged = staging.keep();
         std::fs::rename(&staged, &data)
             .with_context(|| format!("moving {} to {}", staged.display(), data.display()))?;
@@ -141,7 +141,7 @@ impl RestoreCommand {
         Ok(RestoreResult { manifest, found, followed, before, keys_moved })
     }
 
-    /// Applies the journal, and prepares the store for the time that has passed since.
+    /// Applies the journal, and prepares the store for the time since the backup.
     fn prepare_store(
         &self,
         folder: &Path,
@@ -186,7 +186,8 @@ impl RestoreCommand {
     }
 }
 
-/// Moves the keys of texts from the previous directory: no backup has them, and a second copy would undo their destruction.
+/// Moves the keys of texts from the previous directory: no backup contains them, and a second copy would undo their
+/// destruction.
 fn move_keys(before: &Path, data: &Path) -> Result<bool> {
     let (from, to) = (before.join(KEY_FILE), data.join(KEY_FILE));
     match std::fs::rename(&from, &to) {
@@ -282,7 +283,7 @@ fn write_member(from: &mut impl Read, target: &Path) -> std::io::Result<(u64, St
     Ok((size, model::hex(&sum.finalize())))
 }
 
-/// Makes directory entries durable; the files already are.
+/// Makes directory entries durable; the files are durable already.
 fn sync_folders(folder: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -300,7 +301,7 @@ fn parse_time(text: &str) -> Result<Timestamp, String> {
     u64::try_from(at.unix_timestamp_nanos() / 1_000_000).map(Timestamp).map_err(|_| "before 1970".to_owned())
 }
 
-/// A time in RFC 3339.
+/// Formats a time in RFC 3339.
 pub(crate) fn format_time(at: u64) -> String {
     i64::try_from(at / 1000)
         .ok()

@@ -16,31 +16,31 @@ use std::sync::{Arc, LazyLock};
 static NUMBER_PLAN: LazyLock<Arc<PluginVersion>> =
     LazyLock::new(|| Arc::new(PluginVersion { plugin: "number plan".to_owned(), version: String::new() }));
 
-/// What the plugins of the chains say of a message.
+/// The answers of all plugins of the chains about a message.
 #[derive(Debug, Default)]
 pub(crate) struct Explanation {
-    /// The screens.
+    /// Answers of the screens.
     pub(crate) screens: Vec<ScreeningStep>,
-    /// The lookups, if the answer was not cached.
+    /// Answers of the lookups; empty if the answer was cached.
     pub(crate) lookups: Vec<LookupStep>,
-    /// The routers.
+    /// Answers of the routers.
     pub(crate) routers: Vec<RoutingStep>,
 }
 
-/// Screens and routes messages: removes legs back to the origin, sends unrouted MO messages to the default account, and adds the
-/// biller's price.
+/// Screens and routes messages: removes legs back to the origin, sends unrouted MO messages to the default account, and
+/// adds the biller's price.
 pub(crate) struct ApplianceRouting {
     pub(crate) hooks: Arc<Hooks>,
-    /// What is known of numbers.
+    /// Lookups of numbers.
     pub(crate) lookups: AppliedLookups,
     /// A static verdict instead of the routers, for benchmarks.
     pub(crate) static_route: Option<RoutingDecision>,
     /// The roles of peers; replaced when the configuration changes.
     pub(crate) peer_roles: Arc<ArcSwap<PeerRoles>>,
-    /// What plugins are told about accounts; replaced when the configuration changes.
+    /// Attributes of accounts for plugins; replaced when the configuration changes.
     pub(crate) account_attributes: Arc<AccountAttributes>,
     pub(crate) peer_secrets: Arc<PeerSecrets>,
-    /// The tenants of accounts, for bindings of tenants; replaced when the configuration changes.
+    /// Tenants of accounts, for bindings of tenants; replaced when the configuration changes.
     pub(crate) tenant_lines: Arc<TenantLines>,
     /// The number plan. A number that it assigns to the home network or to a peer is routed there without calling a
     /// router.
@@ -91,7 +91,7 @@ impl NumberParser for PlanNumbering {
 }
 
 impl ApplianceRouting {
-    /// Routes by the number plan. Submitters do not dial, so their numbers are taken as international.
+    /// Routes by the number plan. Numbers of submitters are not dialled, so they are taken as international.
     fn route_by_plan(&self, message: &Message) -> Option<RoutingDecision> {
         let plan = self.plan.as_ref()?;
         let mut called = DialledNumber::of(&message.destination)?;
@@ -116,8 +116,8 @@ impl ApplianceRouting {
         self.inboxes.as_ref()?.route(message)
     }
 
-    /// Screens a message, once: not one that is routed again, or released from quarantine. Returns whether it goes on to the
-    /// routers; otherwise it has its decision.
+    /// Screens a message once: not if it is routed again or was released from quarantine. Returns whether it can be
+    /// routed; otherwise its decision is set.
     fn screen(&self, message: &mut Message, now: Timestamp) -> bool {
         message.routed.screening.is_some() || {
             let screening = self.hooks.screen(message, now);
@@ -125,7 +125,7 @@ impl ApplianceRouting {
         }
     }
 
-    /// Like [`ApplianceRouting::screen`] for many messages; returns those that go on to the routers.
+    /// Like [`ApplianceRouting::screen`] for many messages. Returns those that can be routed.
     fn screen_many<'a>(&self, messages: &'a mut [&mut Message], now: Timestamp) -> Vec<&'a mut Message> {
         let mut unscreened: Vec<&mut Message> = messages
             .iter_mut()
@@ -162,8 +162,8 @@ impl ApplianceRouting {
         self.route_without_routers(message).unwrap_or_else(|| self.apply_leg_rules(message, routers()))
     }
 
-    /// Routes a message that passes the screens; `routers` is called only if no earlier rule applies. A number that is not cached is
-    /// looked up at once, without effects; the steps are returned.
+    /// Routes a message that passes the screens. `routers` is called only if no earlier rule applies. A number that is
+    /// not cached is looked up at once, without effects; the lookup steps are returned.
     pub(crate) fn preview_route(
         &self,
         message: &mut Message,
@@ -180,8 +180,8 @@ impl ApplianceRouting {
         (steps, self.apply_leg_rules(message, routed))
     }
 
-    /// Explains how a message would be screened, routed and priced, with the answer of each plugin of the chains, and sets
-    /// its decision. Nothing is counted.
+    /// Explains how a message would be screened, routed and priced, with the answer of each plugin of the chains, and
+    /// sets its decision. Nothing is counted.
     pub(crate) fn explain(&self, message: &mut Message) -> Explanation {
         let now = Timestamp::now();
         let mut explanation = Explanation::default();
@@ -275,13 +275,13 @@ impl Routing for ApplianceRouting {
     }
 }
 
-/// Sets the routing decision of a message; what the screens and lookups said stays.
+/// Sets the routing decision of a message; the results of screens and lookups stay.
 pub(crate) fn set_routing(message: &mut Message, routed: RoutingDecision) {
     let (screening, lookup) = (message.routed.screening.take(), message.routed.lookup.take());
     message.routed = RoutingDecision { screening, lookup, ..routed };
 }
 
-/// Gives a message what the screens said of it. Returns whether it goes on to the routers; otherwise it has its decision.
+/// Applies the screens' result to a message. Returns whether it can be routed; otherwise its decision is set.
 fn apply_screening(
     message: &mut Message,
     screening: Result<Option<Box<Screening>>, Box<RoutingDecision>>,

@@ -95,9 +95,9 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
 
 /// The runtimes of the daemon.
 struct Runtimes {
-    /// Of front ends, and of the calls of plugins to others.
+    /// For front ends, and for plugins' calls to other systems.
     network: Runtime,
-    /// Of the API: admins get through whatever plugins and links do with their threads.
+    /// For the API: plugins and links cannot block it.
     admin: Runtime,
 }
 
@@ -114,7 +114,7 @@ impl Runtimes {
     }
 }
 
-/// The threads beside the core that run until the daemon has stopped.
+/// Background threads that run until the daemon stops.
 struct BackgroundThreads {
     housekeeper: (Sender<()>, JoinHandle<()>),
     counters: JoinHandle<()>,
@@ -139,7 +139,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// Recovers all messages, and starts everything but the listeners.
+    /// Recovers all messages, and starts everything except the listeners.
     fn start(
         opened: OpenedStore,
         (access, values): (Arc<access::Access>, Arc<RedbKvStore>),
@@ -158,7 +158,7 @@ impl Daemon {
         let networks: Vec<_> =
             config.networks.iter().map(|network| Arc::new(GsmNetwork::new(network.links.clone()))).collect();
 
-        // Plugins, and what they use of the host.
+        // Plugins, and the host services that they use.
         let counters = DurableCounters::recover(DurableCounterOptions::default(), &values, Timestamp::now())?;
         let counters = Arc::new(counters);
         let counter_writer = Arc::new(CounterWriter::new(counters.clone(), values.clone()));
@@ -212,7 +212,7 @@ impl Daemon {
             directory: directory.clone(),
         };
 
-        // Where finished messages and events go.
+        // Archive and event sinks.
         let archive = match &config.archive.url {
             Some(url) => {
                 let archive = Archive::open(url, config.archive.options)?
@@ -314,7 +314,7 @@ impl Daemon {
             partitions,
         });
 
-        // The core, and the threads beside it.
+        // The core and its background threads.
         let hook_workers = HookWorkers::start(&core, &routing, &config.plugins)?;
         let mailbox_index = Arc::new(MailboxIndex::new(store.clone()));
         let batch_octets = if leading.is_some() { REPLICATED_BATCH_OCTETS } else { BATCH_OCTETS };
@@ -388,7 +388,7 @@ impl Daemon {
         })
     }
 
-    /// Opens the listeners, and serves until the daemon is stopped or another node is to lead; then shuts down.
+    /// Opens the listeners, and serves until the daemon is stopped or hands the lead over; then shuts down.
     fn run(self) -> Result<()> {
         let Self { config, runtimes, core, front_ends, services, cluster, .. } = self;
         // The audit collector runs until the end.
@@ -398,7 +398,7 @@ impl Daemon {
             }
             None => (None, None, None),
         };
-        // Whether the lead is handed over.
+        // The result is true if the lead is handed over.
         let result: Result<bool> = runtimes.network.block_on(async {
             for network in &front_ends.networks {
                 let (events, routing) = (self.front_end_events.clone(), self.routing.clone());
@@ -410,7 +410,7 @@ impl Daemon {
                     tracing::info!(%address, "Redis listener open");
                 }
             }
-            // Before the daemon is visible: a client that sees it may stop it, and the stop must be graceful.
+            // Before the daemon is visible: a client that sees it may stop it, and that stop must be graceful.
             let mut signals = match signals {
                 Some(signals) => signals,
                 None => StopSignals::new()?,
@@ -426,7 +426,7 @@ impl Daemon {
                 admin_threads,
             )
             .await?;
-            // Until the traffic ends.
+            // Until the end of the traffic.
             let _followed_state = match &node {
                 Some(node) => {
                     listeners::take_passed(node, &front_ends, api);
@@ -454,11 +454,11 @@ impl Daemon {
         service_manager::stopping(shutdown_timeout);
         let leftover = runtimes.network.block_on(front_ends.shutdown(shutdown_timeout));
         services.stop_pump();
-        // Before the lead ends, with which the positions cannot be stored any more.
+        // Before the lead ends: afterwards, the positions cannot be stored.
         services.stop_event_sinks(shutdown_timeout.min(SINKS_TIMEOUT));
         let waiting = core.query(|engine, _| engine.live());
         if let Some(node) = &node {
-            // The last record of this node makes another one lead.
+            // After this node's last record, another node leads.
             if let Err(error) = self.counter_writer.flush() {
                 tracing::warn!(%error, "durable counters not written, the next leader has older ones");
             }
@@ -496,7 +496,7 @@ impl BackgroundThreads {
         Ok(Self { housekeeper: (stop, housekeeper), counters, notifier })
     }
 
-    /// Ends all threads. The front ends are closed, so all counts of accepted messages are written.
+    /// Ends all threads. The front ends are closed already, so all counts of accepted messages are written.
     fn stop(self, core: CoreThreads, counter_writer: &CounterWriter) {
         let (stop, housekeeper) = self.housekeeper;
         drop(stop);
@@ -558,7 +558,7 @@ fn create_front_ends(
     })
 }
 
-/// What a backup consists of.
+/// The contents of a backup.
 fn backups(
     config: &Config,
     store: &Arc<Store>,
@@ -602,7 +602,7 @@ fn open_access(config: &Config) -> Result<access::Access> {
     Ok(access)
 }
 
-/// Starts the event sinks, before the first record of this process that has events.
+/// Starts the event sinks, before this process appends the first record that has events.
 fn start_event_sinks(
     cursors: Option<SinkCursors>,
     store: &Store,

@@ -1,4 +1,5 @@
-//! Notifies the service manager (systemd): readiness, reload, stop, and watchdog messages as long as the core works. If
+//! Notifies the service manager (systemd) of readiness, reload and stop, and sends watchdog messages while the core
+//! works. If none arrives within `WATCHDOG_USEC`, systemd restarts the daemon.
 //! it gets none for `WATCHDOG_USEC`, it restarts the daemon.
 //!
 //! Without a service manager (no `NOTIFY_SOCKET`) nothing is sent.
@@ -26,7 +27,7 @@ pub(crate) fn ready() {
 /// Writes the URL of the admin API to the file `url` in the runtime directory, for local tools: the active
 /// configuration may differ from the file.
 pub(crate) fn write_admin_url(tls: bool, address: SocketAddr) {
-    // The first of several is the service's own (systemd.exec(5)).
+    // With several folders, the first one is the service's own (systemd.exec(5)).
     let Some(folders) = std::env::var_os("RUNTIME_DIRECTORY") else { return };
     let Some(folder) = std::env::split_paths(&folders).next() else { return };
     let path = folder.join("url");
@@ -35,7 +36,7 @@ pub(crate) fn write_admin_url(tls: bool, address: SocketAddr) {
     }
 }
 
-/// The URL on this machine.
+/// The URL for clients on this machine.
 fn local_url(tls: bool, mut address: SocketAddr) -> String {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -50,14 +51,14 @@ pub(crate) fn starting() {
     notify(&[NotifyState::Status("starting: recovering messages")]);
 }
 
-/// Notifies that the daemon follows the leader of its cluster: for the service manager it is started.
+/// Notifies that the daemon follows the leader of its cluster: for the service manager, it has started.
 pub(crate) fn following() {
     notify(&[NotifyState::Ready, NotifyState::Status("following: another node leads the cluster")]);
 }
 
 /// Notifies that the configuration is being reloaded; [`ready`] follows.
 pub(crate) fn reloading() {
-    // The time is for service managers that wait for the end of the reload.
+    // Service managers compare the time to detect the end of the reload.
     match NotifyState::monotonic_usec_now() {
         Ok(now) => notify(&[NotifyState::Reloading, now, NotifyState::Status("reloading the configuration")]),
         Err(error) => {
@@ -89,7 +90,7 @@ pub(crate) struct ServiceManagerNotifier {
 }
 
 impl ServiceManagerNotifier {
-    /// Starts the notifier if there is a service manager. It has its own thread, so that other work cannot make a
+    /// Starts the notifier if there is a service manager. It has a thread of its own, so that other work cannot make a
     /// working core look dead.
     pub(crate) fn start(core: &CoreHandle, operation: Arc<dyn Operation>) -> std::io::Result<Option<Self>> {
         if std::env::var_os("NOTIFY_SOCKET").is_none() {

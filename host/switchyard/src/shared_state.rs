@@ -1,4 +1,4 @@
-//! What this node shares with the others of its cluster: each store as a part of the shared state.
+//! Shared state of this node: each store as a part that the cluster replicates.
 
 use access::Access;
 use capabilities::RedbKvStore;
@@ -10,32 +10,32 @@ use std::fmt::Display;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-/// The part with the configuration.
+/// The part that contains the configuration.
 pub(crate) const CONFIGURATION: &str = "configuration";
-/// The part with the plugins and what is bound to the hooks.
+/// The part that contains the plugins and the bindings of the hooks.
 pub(crate) const PLUGINS: &str = "plugins";
 
-/// The part with the tables.
+/// The part that contains the lookup tables.
 pub(crate) const TABLES: &str = "tables";
 
-/// The stores of this node that have something to share.
+/// The stores of this node with shared state.
 #[derive(Clone)]
 pub(crate) struct NodeStores {
-    /// Users and tokens; sessions and the audit log are this node's.
+    /// Users and tokens. Sessions and the audit log are not shared.
     pub(crate) access: Arc<Access>,
-    /// The configuration; `None` if each node has its own file.
+    /// Versions of the configuration; `None` if each node has its own file.
     pub(crate) versions: Option<Arc<VersionStore>>,
     /// The plugins' values and durable counters.
     pub(crate) values: Arc<RedbKvStore>,
 }
 
 impl NodeStores {
-    /// What each partition has by itself.
+    /// The parts that each partition has separately.
     pub(crate) fn own_parts(&self) -> Vec<Arc<dyn SharedState>> {
         vec![Arc::new(PluginValues(self.values.clone()))]
     }
 
-    /// What all partitions share. `data` is the data directory.
+    /// The parts that all partitions share. `data` is the data directory.
     pub(crate) fn parts_of_all(&self, data: &Path, files: &Arc<SharedFiles>) -> Vec<Arc<dyn SharedState>> {
         let mut parts: Vec<Arc<dyn SharedState>> = vec![
             Arc::new(Users(self.access.clone())),
@@ -54,7 +54,7 @@ fn is_table(path: &Path) -> bool {
     is_here && path.extension() == Some(OsStr::new("table"))
 }
 
-/// The bindings of the hooks, and components with what belongs to them; not what is compiled from them.
+/// Whether a file is shared: bindings, components and their attachments are, compiled components are not.
 fn is_plugin(path: &Path) -> bool {
     let parts: Vec<_> = path.components().collect();
     let extension = path.extension().and_then(OsStr::to_str);
@@ -67,7 +67,7 @@ fn is_plugin(path: &Path) -> bool {
     }
 }
 
-/// A row of a store, by name.
+/// A row of a store: name, and value; without a value if it is removed.
 type Row = (String, Option<Vec<u8>>);
 
 fn failed(part: &'static str, error: impl Display) -> ReplicationError {
@@ -162,7 +162,7 @@ impl SharedState for PluginValues {
     }
 }
 
-/// The name of a row of the plugins' values in etcd.
+/// Name in etcd of a row of the plugins' values.
 pub(crate) fn value_name(row: &str) -> String {
     format!("{}/{row}", PluginValues::PART)
 }

@@ -1,4 +1,4 @@
-//! Messages for readers of the local socket, from engine and archive.
+//! Messages for users of the local socket, from engine and archive.
 
 use crate::archiving::ArchiveReader;
 use crate::core_handle::CoreHandle;
@@ -8,7 +8,7 @@ use engine::MessageState;
 use model::{Address, FinalRecord, MessageId, Segment, Text};
 use shell::{ShellArchivePage, ShellArchiveQuery, ShellRecord, ShellRecordEnd, ShellRecordSource};
 
-/// The engine, and the archive if there is one.
+/// Access to the engine, and to the archive if there is one.
 pub(crate) struct EngineShellRecords {
     pub(crate) core: CoreHandle,
     pub(crate) archive_reader: Option<ArchiveReader>,

@@ -1,7 +1,7 @@
 //! Reads of plugin sources, each on a thread of its own with a time limit.
 //!
-//! A read of a folder cannot be interrupted: that of a network or a device that is gone hangs. Its caller stops waiting, its thread
-//! stays until the system answers, and the reads of other sources go on.
+//! A read of a folder cannot be interrupted, and hangs if its network or device is gone. The caller stops waiting; the
+//! thread stays until the system answers; reads of other sources continue.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(crate) enum ReadKind {
 }
 
 impl ReadKind {
-    /// Maximum number of reads of one source at a time, including those that hang.
+    /// Maximum number of concurrent reads of one source, including hanging ones.
     fn limit(self) -> usize {
         match self {
             Self::Pull => 1,
@@ -31,21 +31,21 @@ impl ReadKind {
 /// The reason why a source was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadFailure {
-    /// There are as many reads of this kind as the source may have.
+    /// The source has reached the limit of reads of this kind.
     Busy,
-    /// The read has not ended within this time.
+    /// The read did not end within this time.
     TimedOut(Duration),
     /// The read panicked, or its thread did not start.
     Failed,
 }
 
-/// The reads that go on: number by source and kind.
+/// The numbers of running reads, by source and kind.
 #[derive(Debug, Default)]
 pub(crate) struct SourceReaders {
     running: Arc<Mutex<BTreeMap<(String, ReadKind), usize>>>,
 }
 
-/// A read that goes on. It is counted until its thread ends.
+/// A running read. It counts until its thread ends.
 struct RunningRead {
     running: Arc<Mutex<BTreeMap<(String, ReadKind), usize>>>,
     key: (String, ReadKind),
@@ -63,7 +63,7 @@ impl Drop for RunningRead {
     }
 }
 
-/// The results of a read, in the order in which they come.
+/// Results of a read, in the order of arrival.
 #[derive(Debug)]
 pub(crate) struct ReadResults<T> {
     results: Receiver<T>,
@@ -72,10 +72,10 @@ pub(crate) struct ReadResults<T> {
 }
 
 impl<T> ReadResults<T> {
-    /// The next result.
+    /// Returns the next result.
     ///
     /// # Errors
-    /// The time of the read is up, or it failed or has no more results.
+    /// The read has timed out, has failed, or has no more results.
     pub(crate) fn next(&self) -> Result<T, ReadFailure> {
         let remaining = self.deadline.saturating_duration_since(Instant::now());
         self.results.recv_timeout(remaining).map_err(|error| match error {
@@ -89,7 +89,7 @@ impl SourceReaders {
     /// Starts a read that sends its results.
     ///
     /// # Errors
-    /// The source is busy, or no thread starts.
+    /// The source is busy, or the thread cannot be started.
     pub(crate) fn start<T: Send + 'static>(
         &self,
         source: &str,
@@ -118,7 +118,7 @@ impl SourceReaders {
         Ok(ReadResults { results, limit, deadline })
     }
 
-    /// The result of a read.
+    /// Reads once and returns the result.
     ///
     /// # Errors
     /// As [`Self::start`] and [`ReadResults::next`].
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(readers.read("stick", ReadKind::Inspect, LIMIT, || 2), Ok(2));
         assert_eq!(readers.read("carrier", ReadKind::Pull, LIMIT, || 3), Ok(3));
         drop(end);
-        // The thread has got its answer, and ends soon.
+        // The thread has its answer and ends soon.
         while readers.read("stick", ReadKind::Pull, LIMIT, || 4) == Err(ReadFailure::Busy) {
             std::thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! The state of the appliance in the API: status, queues, links, business systems, core networks; all metrics.
+//! State of the appliance in the API: status, queues, links, business systems, core networks; all metrics.
 
 use crate::core_handle::CoreHandle;
 use crate::error_causes::ErrorCauses;
@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use store::Store;
 
-/// The state of the appliance.
+/// State of the appliance.
 pub(crate) struct StatusService {
     pub(crate) name: String,
     pub(crate) started: Instant,
@@ -40,9 +40,9 @@ pub(crate) struct StatusService {
     pub(crate) http_connections: Arc<ConnectionCounts>,
     /// Connections of the business listener.
     pub(crate) business_connections: Arc<ConnectionCounts>,
-    /// This node, if it leads a cluster.
+    /// This node; `None` without a cluster.
     pub(crate) cluster: Option<Arc<LeadingNode>>,
-    // Whose metrics are shown, too.
+    // For their metrics.
     pub(crate) messages: Arc<MessageService>,
     pub(crate) hooks: Arc<HookService>,
     pub(crate) records: Arc<RecordService>,

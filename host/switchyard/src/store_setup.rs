@@ -1,4 +1,4 @@
-//! Opens the store: at once, or as soon as this node leads its cluster.
+//! Opens the store: at once, or in a cluster when this node leads.
 
 use crate::audit_collector::AuditCollector;
 use crate::cluster_node::{self, ClusterNode, Outcome};
@@ -20,23 +20,23 @@ use store::{Store, StoreOptions};
 use text_keys::TextKeys;
 use tokio::runtime::Runtime;
 
-/// An open store, and what was set up for it.
+/// An open store, and the components that were set up for it.
 pub(crate) struct OpenedStore {
-    /// The configuration; in a cluster, the one that its nodes share.
+    /// The configuration. In a cluster, it is the shared one.
     pub(crate) config: Config,
     pub(crate) startup: StartupConfig,
     pub(crate) store: Arc<Store>,
-    /// How far the event sinks and CDR files are; `None` if a cluster has none.
+    /// Positions of the event sinks and CDR files; `None` if a cluster has none.
     pub(crate) sink_cursors: Option<SinkCursors>,
     pub(crate) cluster: Option<ClusterMembership>,
-    /// `None` if texts are not encrypted.
+    /// Keys of texts; `None` if texts are not encrypted.
     pub(crate) text_keys: Option<Arc<TextKeys>>,
 }
 
-/// The membership of a cluster that this node leads.
+/// Cluster membership of a node that leads.
 pub(crate) struct ClusterMembership {
     pub(crate) leading: Arc<LeadingNode>,
-    /// They were watched before the node led.
+    /// The signals; they are watched since before the node led.
     pub(crate) signals: StopSignals,
     /// Runs until it is dropped; `None` without an archive.
     pub(crate) audit_collector: Option<AuditCollector>,
@@ -57,7 +57,7 @@ pub(crate) fn open_local(config: Config, startup: StartupConfig) -> Result<Opene
     Ok(OpenedStore { config, startup, store, sink_cursors: Some(cursors), cluster: None, text_keys })
 }
 
-/// Follows the cluster's leader until this node leads. Returns `None` if the daemon is stopped meanwhile.
+/// Follows the cluster's leader until this node leads. Returns `None` if a signal stops the daemon.
 pub(crate) fn lead_cluster(
     options: &ClusterOptions,
     mut config: Config,

@@ -1,4 +1,4 @@
-//! One GSM subscriber in the admin API, from core network and engine, and admin actions to reach it.
+//! GSM subscribers in the admin API: state from core network and engine, and admin actions to reach a subscriber.
 
 use crate::core_handle::{self, CoreHandle};
 use crate::drain::Drain;
@@ -19,7 +19,7 @@ use ports::LinkRegistry;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Messages scanned per engine query, so that nothing waits long for it.
+/// Messages scanned per engine query, so that the engine is never busy for long.
 const SCAN_LIMIT: usize = 65_536;
 
 /// The TP-PID of a type 0 short message, which a handset acknowledges and does not show (3GPP TS 23.040 §9.2.3.9).
@@ -70,7 +70,7 @@ fn last_failure(status: &MessageStatus) -> Option<Failure> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {
     Refused(u32),
-    /// MSCs before 1.14 send nothing when paging fails.
+    /// No response: MSCs before 1.14 send none when paging fails.
     Unanswered,
 }
 
@@ -125,7 +125,7 @@ impl SubscriberService {
         })
     }
 
-    /// All messages that the engine has for a subscriber, in several queries.
+    /// All messages of a subscriber in the engine, read in several queries.
     fn survey_subscriber(&self, names: &SubscriberIdentity) -> Result<SubscriberSurvey, Problem> {
         let mut all = SubscriberSurvey::default();
         let mut at = 0;
@@ -155,7 +155,7 @@ impl SubscriberService {
         let identity = names.clone();
         let query = move |engine: &engine::Engine, now| (engine.subscriber_locks_of(&identity), now);
         let (mut locks, now) = self.core.query(query).ok_or_else(shutting_down_problem)?;
-        // Of several networks, prefer one where the subscriber is blocked.
+        // With several networks, prefer one where the subscriber is blocked.
         locks.sort_by_key(|lock| !lock.backing_off);
         Ok((locks.into_iter().next(), now))
     }
@@ -241,7 +241,7 @@ impl admin::GsmSubscribers for SubscriberService {
             let event = |reply| Event::AdminAction { id, action: AdminAction::Retry, by: who, reply };
             match core_handle::request(&self.core, &self.registry, event) {
                 Some(EngineAnswer::Done) => woken += 1,
-                // It has finished meanwhile, or is in flight.
+                // It has finished in the meantime, or is in flight.
                 Some(_) => {}
                 None => return Err(shutting_down_problem()),
             }

@@ -1,4 +1,4 @@
-//! The thread that brings the tables up to the journal.
+//! The thread that applies the journal to the tables.
 
 use crate::critical_thread::fail_stop;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -6,28 +6,31 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::Store;
 
-/// Keeps the tables behind the journal: readers apply pending changes too, but nobody else makes them durable.
+/// Applies changes and makes the tables durable. Readers apply pending changes too, but only this thread makes them
+/// durable.
 pub(crate) struct TableWriter {
     pub(crate) store: Arc<Store>,
 }
 
-/// The tables are looked after so often.
+/// Interval at which the thread checks the tables.
 const TABLES_INTERVAL: Duration = Duration::from_millis(20);
-/// The niceness of the thread: the tables need not keep up with a peak. Readers wait for it at times, so that it gets a third
-/// of what other threads get, and not a tenth.
+/// Niceness of the thread: the tables need not keep up with a peak. Readers sometimes wait for the thread, so it gets a
+/// third of the CPU share of other threads, and not a tenth.
 const TABLES_NICE: i32 = 5;
-/// Pending changes are applied after this time, or as soon as there are so many. What has ended by then is merged.
+/// Pending changes are applied after this time, or from [`APPLY_CHANGES`] changes on. Changes of messages that end
+/// before that are merged.
 const APPLY_INTERVAL: Duration = Duration::from_millis(200);
 const APPLY_CHANGES: usize = 10_000;
-/// The tables are made durable after this time, or after so many changes: the disk must not be busy with them for long,
-/// because the journal waits for it too. A start replays what is not durable: so many changes take milliseconds.
+/// The tables are made durable after this time, or from [`CHECKPOINT_CHANGES`] changes on: the disk must not be busy
+/// for long, because the journal waits for it too. A start replays changes that are not durable: this number takes
+/// milliseconds.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
 const CHECKPOINT_CHANGES: usize = 10_000;
 
 impl TableWriter {
     /// Runs until `stop` is closed.
     pub(crate) fn run(self, stop: &Receiver<()>) {
-        // Answers do not wait for the tables: on a busy machine the other threads go first.
+        // Answers do not wait for the tables: on a busy machine, other threads come first.
         if let Err(error) = rustix::process::setpriority_process(None, TABLES_NICE) {
             tracing::warn!(%error, "thread priority unchanged");
         }

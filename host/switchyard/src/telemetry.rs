@@ -1,10 +1,10 @@
 //! OpenTelemetry traces of a sample of messages (OTLP over HTTP, JSON).
 //!
-//! A message is a trace: a span from acceptance to its final state, with child spans for the commit that made it
-//! durable, for each call of a plugin on its behalf, and for each attempt. Spans are built from the message's steps and from
-//! the calls that the plugin host reports, once its final state is durable; without `[telemetry]` there is no overhead.
-//! Lookups and resolvers are asked for a number, which may be that of many messages: they have no span. If the collector is slow or down, traces are lost, never messages. Spans contain
-//! no numbers or texts.
+//! Each traced message is one trace: a span from acceptance to final state, with child spans for the commit that made
+//! it durable, for each plugin call on its behalf, and for each attempt. When the final state is durable, the spans are
+//! built from the message's steps and from the calls that the plugin host reported. Calls of lookups and resolvers have
+//! no span, because they are about a number that many messages may share. Without `[telemetry]`, there is no overhead.
+//! If the collector is slow or down, traces are lost, never messages. Spans contain no numbers or texts.
 
 use arc_swap::ArcSwap;
 use configuration::Keys;
@@ -27,7 +27,7 @@ pub(crate) struct TelemetrySettings {
     /// The OTLP/HTTP endpoint of the collector, for example `http://127.0.0.1:4318`.
     #[key(example = "http://127.0.0.1:4318", check = endpoint)]
     pub(crate) otlp: String,
-    /// One message in this many is traced.
+    /// One of this many messages is traced.
     #[key(range = 1..=1_000_000_000, default = 100)]
     pub(crate) one_in: u64,
 }
@@ -40,11 +40,11 @@ fn endpoint(url: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Maximum number of traced messages that have not finished; more are not traced.
+/// Maximum number of traced messages that have not finished; further messages are not traced.
 const MAX_OPEN: usize = 100_000;
-/// Maximum number of traces queued for the exporter; more are lost.
+/// Maximum number of traces queued for the exporter; further ones are lost.
 const MAX_QUEUED: usize = 4_096;
-/// Maximum number of plugin calls whose message has not been committed; more are not traced.
+/// Maximum number of plugin calls whose message is not committed yet; further calls are not traced.
 const MAX_CALLS: usize = 65_536;
 /// Maximum number of plugin calls in a trace: a message may be retried for days.
 const MAX_CALLS_OF_MESSAGE: usize = 200;
@@ -84,7 +84,7 @@ struct UnassignedCall {
     since: Instant,
 }
 
-/// Passes the calls of plugins on to [`Telemetry`].
+/// Sends plugin calls to [`Telemetry`].
 #[derive(Debug)]
 struct CallSender {
     one_in: u64,
@@ -200,7 +200,7 @@ impl Telemetry {
         }
     }
 
-    /// All calls that belong to no trace yet.
+    /// All calls that do not belong to a trace yet.
     fn received_calls(&self) -> Vec<UnassignedCall> {
         let mut calls = std::mem::take(&mut *self.unassigned.lock());
         calls.extend(self.calls.try_iter().take(MAX_CALLS.saturating_sub(calls.len())));
@@ -219,9 +219,9 @@ impl Telemetry {
                 continue;
             }
             let may_follow = match id {
-                // The engine has accepted it; its batch is committed soon.
+                // The engine has accepted the message; its batch will be committed soon.
                 Some(id) => is_traced(id, self.one_in),
-                // Nobody else can set the id any more: the message was refused or dropped.
+                // If nobody else can set the id, the message was refused or dropped.
                 None => Arc::strong_count(&one.message) > 1,
             };
             if may_follow && one.since.elapsed() < CALL_LIFETIME {

@@ -24,7 +24,7 @@ const MAX_SEGMENTS: usize = 10;
 /// Peers with a test in progress.
 type PeerTests = Mutex<HashSet<String>>;
 
-/// Test messages, and tests of peers.
+/// Test messages, and connection tests of peers.
 pub(crate) struct TestingService {
     core: CoreHandle,
     links: Arc<Links>,
@@ -108,7 +108,7 @@ fn encode_text(text: &str) -> Result<Text, Problem> {
     Ok(Text { payload: octets.len() > 140, octets, data_coding, udhi: false })
 }
 
-/// The text of a message that is not sent: in the coding that a test message would have, of any length.
+/// The text of a hypothetical message, in the coding that a test message would have, of any length.
 pub(crate) fn encode_hypothetical(text: &str) -> Text {
     let (octets, data_coding) = text::encode(text, TextCoding::Auto)
         .unwrap_or_else(|_| (bytes::Bytes::copy_from_slice(text.as_bytes()), 0));
@@ -129,7 +129,7 @@ impl Testing for TestingService {
         if !account.source.allows(&source.value) {
             return Err(field_problem("/from", "is not a source that this account may use"));
         }
-        // Without a DLR: the account's own program did not send the message and would not expect one.
+        // Without a DLR: the account's own software did not send the message and does not expect one.
         let mut message = Message::new(
             account.peer,
             source,

@@ -1,4 +1,5 @@
-//! The keys that encrypt texts: opened at the start, prepared ahead, and destroyed when the texts are to be forgotten.
+//! Lifecycle of the keys that encrypt texts: opened at the start, created in advance, destroyed after the retention of
+//! their texts.
 
 use crate::config::Config;
 use anyhow::{Result, bail};
@@ -11,14 +12,14 @@ use std::time::{Duration, Instant};
 use store::Store;
 use text_keys::{RootKey, TextKeys};
 
-/// The file of keys in the data directory. It is in no backup.
+/// Name of the key file in the data directory. Backups do not contain it.
 pub(crate) const KEY_FILE: &str = "text.keys";
 
-/// The time after which keys are looked at again that were in use; it doubles up to [`MAX_DELAY`].
+/// Delay before expired keys that were in use are checked again; it doubles up to [`MAX_DELAY`].
 const FIRST_DELAY: Duration = Duration::from_secs(2);
 const MAX_DELAY: Duration = Duration::from_secs(600);
 
-/// The path of the file of keys.
+/// Path of the key file.
 pub(crate) fn key_file(data: &Path) -> PathBuf {
     data.join(KEY_FILE)
 }
@@ -40,7 +41,7 @@ pub(crate) fn open_keys(config: &Config) -> Result<Option<Arc<TextKeys>>> {
     }
 }
 
-/// Refuses to start without the keys of waiting messages, if the whole file is missing: all of them would fail.
+/// Refuses to start if the key file is missing and waiting messages need keys: all these messages would fail.
 pub(crate) fn check_keys(store: &Store, keys: Option<&TextKeys>, data: &Path) -> Result<()> {
     let path = key_file(data);
     if keys.is_some_and(|keys| !keys.was_empty()) || path.exists() || store.content_keys_in_use()?.is_empty()
@@ -54,7 +55,7 @@ pub(crate) fn check_keys(store: &Store, keys: Option<&TextKeys>, data: &Path) ->
     )
 }
 
-/// How long the texts of accounts are kept, by name, and those of all others; `None`: for ever.
+/// Retention of texts by account name, and of all other texts; `None`: for ever.
 fn text_lifetimes(config: &Config) -> (HashMap<String, Duration>, Option<Duration>) {
     let of_messages = match config.archive.url {
         Some(_) => config.archive.options.keep,
@@ -63,25 +64,25 @@ fn text_lifetimes(config: &Config) -> (HashMap<String, Duration>, Option<Duratio
     (config.text_retention().into_iter().collect(), of_messages)
 }
 
-/// Prepares keys, and destroys them.
+/// Creates and destroys keys.
 pub(crate) struct TextKeyRetention {
     keys: Arc<TextKeys>,
     store: Arc<Store>,
-    /// How long texts are kept.
+    /// Retention of texts by account name, and of all other texts; `None`: for ever.
     lifetimes: Mutex<(HashMap<String, Duration>, Option<Duration>)>,
     search: Mutex<KeySearch>,
 }
 
-/// When keys in use are looked for again.
+/// Time of the next check of expired keys in use.
 struct KeySearch {
-    /// Expired keys that were in use.
+    /// Expired keys that were in use at the last check.
     in_use: BTreeSet<u64>,
     at: Instant,
     delay: Duration,
 }
 
 impl TextKeyRetention {
-    /// Sets the accounts of this configuration.
+    /// Uses the retention times of this configuration.
     pub(crate) fn new(keys: Arc<TextKeys>, store: Arc<Store>, config: &Config) -> Self {
         let search = KeySearch { in_use: BTreeSet::new(), at: Instant::now(), delay: FIRST_DELAY };
         let retention = Self { keys, store, lifetimes: Mutex::default(), search: Mutex::new(search) };
@@ -89,7 +90,7 @@ impl TextKeyRetention {
         retention
     }
 
-    /// Takes over which accounts encrypt their texts, and how long these are kept.
+    /// Applies which accounts encrypt their texts, and the retention of those.
     pub(crate) fn configure(&self, config: &Config) {
         let default = config.privacy.encrypt_texts;
         let accounts = config.accounts.iter().map(|account| {
@@ -100,12 +101,12 @@ impl TextKeyRetention {
         *self.lifetimes.lock() = text_lifetimes(config);
     }
 
-    /// Whether the file of keys cannot be written.
+    /// Whether writing the key file fails.
     pub(crate) fn is_failing(&self) -> bool {
         self.keys.failure().is_some()
     }
 
-    /// Creates keys that are needed soon, and destroys those whose texts are to be forgotten at `now`.
+    /// Creates keys that are needed soon, and destroys those whose texts expire by `now`.
     pub(crate) fn run(&self, now: Timestamp) {
         if let Err(error) = self.keys.prepare_next(Timestamp::now()) {
             tracing::error!(%error, "creating a key of texts failed, it is tried again");
@@ -128,7 +129,7 @@ impl TextKeyRetention {
         if numbers.is_empty() || (numbers == search.in_use && Instant::now() < search.at) {
             return Ok(());
         }
-        // A message that waits longer keeps its key: it is to be delivered.
+        // A message that still waits keeps its key, since it must be delivered.
         let in_use = self.store.content_keys_in_use()?;
         let kept: BTreeSet<u64> = numbers.intersection(&in_use).copied().collect();
         search.delay = if kept == search.in_use { (search.delay * 2).min(MAX_DELAY) } else { FIRST_DELAY };

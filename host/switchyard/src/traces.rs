@@ -117,13 +117,13 @@ fn note_attempt(attempts: &mut Vec<api::AttemptView>, step: &Step<Arc<str>>, wha
     attempt.detail = detail.filter(|detail| !detail.is_empty());
 }
 
-/// What a trace shows.
+/// Visibility of the parts of a trace.
 #[derive(Clone, Copy)]
 struct Shown<'a> {
-    /// Whether it has the text.
+    /// Whether the text is shown.
     body: bool,
     numbers: NumberDisplay,
-    /// Which names it has.
+    /// Scope of the visible names.
     scope: &'a AccountScope,
 }
 
@@ -136,7 +136,7 @@ impl Shown<'_> {
         verdict.map_peers(|peer| self.peer(peer))
     }
 
-    /// The steps without names of others, and without the notes of plugins, which may contain any name.
+    /// The steps, without foreign names, and without notes of plugins, which may contain any name.
     fn steps(&self, steps: &[Step<Arc<str>>]) -> Vec<Step<Arc<str>>> {
         let mut shown: Vec<_> = steps.iter().map(|step| step.map_peers(|peer| self.peer(peer))).collect();
         if *self.scope != AccountScope::Everything {
@@ -149,8 +149,8 @@ impl Shown<'_> {
         shown
     }
 
-    /// The trace without notes of plugins, the ledger accounts of others, and what the message waits for in detail, which
-    /// may be the messages of others.
+    /// The trace, without notes of plugins, without foreign ledger accounts, and without details of what the message
+    /// waits for, since these may concern foreign messages.
     fn trace(&self, mut trace: api::TraceView) -> api::TraceView {
         if *self.scope == AccountScope::Everything {
             return trace;
@@ -171,7 +171,7 @@ impl Shown<'_> {
     }
 }
 
-/// Stands for a peer that is known by its name only.
+/// Placeholder for a peer of which only the name is known.
 const UNKNOWN_PEER: PeerId = PeerId(u32::MAX);
 
 impl MessageService {
@@ -427,7 +427,7 @@ impl MessageService {
             Direction::Mo => &record.peer,
         };
         let decoded = record.decoded_trace().unwrap_or_default();
-        // The names come from the archive: such a peer may have been removed from the configuration.
+        // The names come from the archive: such a peer may no longer be in the configuration.
         let (mut message, ended) = archived_message(&record, UNKNOWN_PEER);
         message.expires_at = decoded.expires_at;
         let verdict = match &decoded.verdict {
@@ -463,7 +463,7 @@ impl admin::Traces for MessageService {
         scope: &AccountScope,
     ) -> Result<api::TraceView, Problem> {
         let id = parse_id(id)?;
-        // Memory first, for the current state. The content is in the store in any case.
+        // Memory first, for the current state. The content is always in the store.
         let live = self
             .core
             .query(move |engine, now| engine.message(id).map(|status| (status, now)))
@@ -482,7 +482,7 @@ impl admin::Traces for MessageService {
             Some(StoredMessage::Finished(message, ended)) if has(&message) => {
                 self.finished(&message, &ended, shown)
             }
-            // Another's message is not in the archive yet, or hidden there too.
+            // A foreign message: it is not in the archive yet, or hidden there, too.
             _ => self.archived_trace(id, shown)?,
         };
         Ok(shown.trace(trace))

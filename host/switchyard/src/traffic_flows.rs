@@ -6,11 +6,11 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// The length of a step, in milliseconds.
+/// Length of a step, in milliseconds.
 const STEP_MS: u64 = 5_000;
-/// The steps that the figures cover: the current one and those before it.
+/// Number of steps that the figures cover: the current one and earlier ones.
 const STEPS: u64 = 12;
-/// Maximum number of flows, and of submitters. Without room, traffic of further ones is not shown.
+/// Maximum number of flows, and of submitters. The traffic of further ones is not shown.
 const MAX_KEYS: usize = 20_000;
 
 /// The traffic of the last minute. Only the observer's thread adds to it.
@@ -24,14 +24,14 @@ pub(crate) struct TrafficFlows {
 struct Windows {
     submitters: HashMap<PeerId, Steps<u64>>,
     flows: HashMap<(PeerId, PeerId), Steps<TrafficCounts>>,
-    /// The step in which windows without traffic were last removed.
+    /// Step in which windows without traffic were last removed.
     swept: u64,
 }
 
 /// The sums of the last minute.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct TrafficSums {
-    /// The time that they cover, in milliseconds.
+    /// The period that the sums cover, in milliseconds.
     pub(crate) window_ms: u64,
     /// Accepted messages by submitter.
     pub(crate) submitters: Vec<(PeerId, u64)>,
@@ -39,7 +39,7 @@ pub(crate) struct TrafficSums {
     pub(crate) flows: Vec<((PeerId, PeerId), TrafficCounts)>,
 }
 
-/// Counts by step, in a ring.
+/// Counts by step, as a ring.
 #[derive(Debug)]
 struct Steps<T>([(u64, T); STEPS as usize]);
 
@@ -48,7 +48,7 @@ impl<T: Copy + Default> Steps<T> {
         Self([(0, T::default()); STEPS as usize])
     }
 
-    /// The counts of a step. If the clock was set back, the counts of the future are dropped.
+    /// The counts of a step. If the clock was set back, counts of later steps are dropped.
     fn at(&mut self, step: u64) -> &mut T {
         let (counted, counts) = &mut self.0[(step % STEPS) as usize];
         if *counted != step {
@@ -69,7 +69,7 @@ impl<T: Copy + Default> Steps<T> {
 /// Messages that were accepted in one batch, by submitter.
 pub(crate) type AcceptedCounts = Vec<(PeerId, u64)>;
 
-/// Adds a submitter's message. Messages of one submitter often follow each other.
+/// Counts a submitter's message. Messages of one submitter often follow each other.
 pub(crate) fn count_accepted(accepted: &mut AcceptedCounts, origin: PeerId) {
     match accepted.last_mut() {
         Some((last, count)) if *last == origin => *count += 1,
@@ -82,7 +82,7 @@ impl TrafficFlows {
         Self { started, windows: Mutex::default() }
     }
 
-    /// Adds what was observed.
+    /// Adds the counts and observations of a batch.
     pub(crate) fn add(&self, now: Timestamp, accepted: &[(PeerId, u64)], observations: &[PeerObservation]) {
         let mut windows = self.windows.lock();
         windows.sweep(now.0 / STEP_MS);

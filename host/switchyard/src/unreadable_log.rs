@@ -1,4 +1,4 @@
-//! What a node says that cannot read what a newer version wrote.
+//! Detects records that only a newer version can read, and publishes that this node cannot follow.
 
 use cluster::Cluster;
 use journal::Seq;
@@ -6,10 +6,11 @@ use std::fmt::Display;
 use std::sync::Arc;
 use store::StoreError;
 
-/// Whether this node reads what the leader writes. If not, it stays where it is, says so, and does not lead.
+/// Whether this node can read the leader's records. If it cannot, it stops following, publishes the reason, and does
+/// not lead.
 pub(crate) struct UnreadableLog {
     cluster: Arc<Cluster>,
-    /// What it said.
+    /// The published reason; `None` while the node reads all records.
     told: Option<String>,
     has_newer_tables: bool,
 }
@@ -20,17 +21,17 @@ impl UnreadableLog {
         Self { cluster, told: None, has_newer_tables: false }
     }
 
-    /// Whether this node waits for its upgrade.
+    /// Whether this node cannot read the log and waits for its upgrade.
     pub(crate) const fn is_unreadable(&self) -> bool {
         self.told.is_some()
     }
 
-    /// Whether the snapshot of the leader's tables is of a newer version, too: it is not fetched again.
+    /// Whether the snapshot of the leader's tables has a newer format, too: then it is not fetched again.
     pub(crate) const fn has_newer_tables(&self) -> bool {
         self.has_newer_tables
     }
 
-    /// Everything that the leader has written so far was read.
+    /// Call when all records of the leader so far were read.
     pub(crate) fn clear(&mut self) {
         if self.told.take().is_some() {
             tracing::info!("the log can be read again, following on");
@@ -38,14 +39,14 @@ impl UnreadableLog {
         }
     }
 
-    /// This record cannot be read.
+    /// Call when this record cannot be read.
     pub(crate) fn stop_at(&mut self, record: Seq, reason: &dyn Display) {
         self.tell(format!(
             "the records from {record} on, which a newer version wrote ({reason}): upgrade it"
         ));
     }
 
-    /// No snapshot of the leader's tables could be taken over.
+    /// Call when a snapshot of the leader's tables could not be used.
     pub(crate) fn check_tables(&mut self, error: &anyhow::Error) {
         if let Some(StoreError::TooNew { found, known, .. }) = error.downcast_ref() {
             self.has_newer_tables = true;

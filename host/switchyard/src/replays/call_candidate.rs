@@ -1,4 +1,4 @@
-//! Candidates for calls that were recorded after a message's acceptance: receipt policies, and plugins of peers.
+//! Candidates for calls that are recorded after a message's acceptance: receipt policies, and plugins of peers.
 
 use super::{UNKNOWN_PEER, routed_message};
 use crate::replays::request_differences::{described_parts, request_differences};
@@ -16,15 +16,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The plugins that are asked again.
+/// The plugins that the calls are repeated with.
 pub(super) enum CallChain {
     /// Receipt policies.
     Receipts(DryRun),
-    /// Plugins of peers. `live`: those that serve now, with whose requests the candidate's are compared.
+    /// Plugins of peers. `live`: the plugins that serve now; the candidate's requests are compared to theirs.
     Peers { candidate: DryRun, live: Option<DryRun> },
 }
 
-/// A candidate that is asked the recorded calls of each message.
+/// A candidate to which the recorded calls of each message are repeated.
 pub(super) struct CallCandidate {
     pub(super) chain: CallChain,
     pub(super) directory: Arc<ArcSwap<Directory>>,
@@ -32,7 +32,7 @@ pub(super) struct CallCandidate {
 }
 
 impl Candidate for CallCandidate {
-    /// Not called: this candidate decides calls.
+    /// Not called: this candidate decides about calls.
     fn decide(&self, _: &ArchivedMessage) -> CandidateDecision {
         CandidateDecision::new(CandidateVerdict::Pass)
     }
@@ -94,7 +94,7 @@ impl CallCandidate {
         let mut has_changed = false;
         for recorded in recorded {
             let mut call = self.repeat_receipt_call(policies, message, recorded);
-            // Another decision would have led to other calls.
+            // After another decision, the further calls would have been different.
             has_changed |= calls.last().is_some_and(|last| last.candidate.as_ref() != Ok(&last.recorded));
             if has_changed {
                 call.inexact_because = Some(Cow::Borrowed("an earlier decision on the message is another"));
@@ -140,7 +140,7 @@ impl CallCandidate {
         }
     }
 
-    /// `None` if the candidate does not serve the peer, or the record is damaged.
+    /// Repeats a submit call; `None` if the candidate does not serve the peer, or the record is damaged.
     fn repeat_submit_call(
         (candidate, live): (&DryRun, &Option<DryRun>),
         message: &Arc<Message>,
@@ -220,10 +220,10 @@ fn has_other_id(again: &RepeatedSubmitCall, live: Option<&RepeatedSubmitCall>) -
     }
 }
 
-/// The event and the decision, in words.
+/// Describes the event and the decision.
 fn describe_decision(event: ReceiptEvent, verdict: ReceiptVerdict, wait: Option<Duration>) -> String {
     let (event, verdict) = match event {
-        // Only the wait of the answer counts.
+        // Of the answer to an acceptance, only the wait counts.
         ReceiptEvent::Accepted => ("accepted by the peer".to_owned(), ReceiptVerdict::Accept),
         ReceiptEvent::Timeout => ("no DLR in time".to_owned(), verdict),
         ReceiptEvent::Dlr(dlr) => (format!("DLR {}, error {}", dlr.state.name(), dlr.error), verdict),
@@ -257,7 +257,7 @@ mod tests {
                 wait,
                 "no DLR in time: accept, ask again after 1.5 s",
             ),
-            // The verdict on an acceptance does not count.
+            // The verdict on an acceptance has no effect.
             (ReceiptEvent::Accepted, ReceiptVerdict::NextLeg, None, "accepted by the peer: accept"),
         ] {
             assert_eq!(describe_decision(event, verdict, wait), text);

@@ -1,4 +1,4 @@
-//! What is different in two HTTP requests.
+//! Comparison of HTTP requests.
 
 use api::RequestDifference;
 use capabilities::FetchRequest;
@@ -27,7 +27,7 @@ fn headers(request: &FetchRequest) -> BTreeMap<String, String> {
     headers
 }
 
-/// The parts of the first requests that are different, and the number of requests if that is.
+/// The parts in which the first requests differ, and the number of requests if that differs.
 pub(super) fn request_differences(
     live: &[FetchRequest],
     candidate: &[FetchRequest],
@@ -58,7 +58,7 @@ pub(super) fn request_differences(
     differences
 }
 
-/// The parts that are different, for the text by which differences are grouped.
+/// Names of the differing parts; reports group differences by this text.
 pub(super) fn described_parts(differences: &[RequestDifference]) -> String {
     if differences.is_empty() {
         return String::new();

@@ -1,4 +1,5 @@
-//! Calls of receipt policies, as far as the trace of a message has them: for messages from before a policy was bound.
+//! Calls of receipt policies, rebuilt from the trace of a message: for messages from the time before a policy was
+//! bound.
 
 use archive::{ArchivedMessage, DecodedTrace};
 use model::{
@@ -8,7 +9,7 @@ use model::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where a message is in its trace.
+/// The leg, attempt and peer at a step of a trace.
 struct Position {
     peer: Arc<str>,
     attempts: u16,
@@ -16,9 +17,9 @@ struct Position {
     submitted_at: Timestamp,
 }
 
-/// The DLRs and timeouts in a trace, with the decision that followed; a trace without any decision means accept. They lack the
-/// host's answers, the network's error code and the exact times. The acceptance by the peer is left out: traces do not say whether
-/// a DLR was expected.
+/// The DLRs and timeouts in a trace, each with the decision that followed. A trace without any decision means accept.
+/// The host's answers, the network's error code and the exact times are missing. The acceptance by the peer is left
+/// out: traces do not tell whether a DLR was expected.
 pub(super) fn calls_of_trace(message: &ArchivedMessage, trace: &DecodedTrace) -> Vec<RecordedReceiptCall> {
     if !message.dlr_request.any() {
         return Vec::new();
@@ -77,7 +78,7 @@ fn between(from: Timestamp, until: Timestamp) -> Duration {
     Duration::from_millis(until.0.saturating_sub(from.0))
 }
 
-/// What followed from a DLR or a timeout: the steps until the next one.
+/// The decision on a DLR or timeout, from the steps up to the next one.
 fn decision(steps: &[Step<Arc<str>>]) -> (ReceiptVerdict, Option<Duration>) {
     let (mut verdict, mut wait, mut is_decided) = (ReceiptVerdict::Accept, None, false);
     for step in steps {
@@ -180,7 +181,7 @@ mod tests {
         assert_eq!((dlr.state, dlr.error, dlr.is_final), (DlrState::Undeliverable, 8, true));
         assert_eq!((dlr.latency, calls[1].age), (Duration::from_millis(20), Duration::from_millis(30)));
         assert_eq!((calls[2].event, calls[1].left), (ReceiptEvent::Timeout, Duration::from_millis(7_970)));
-        // Its submitter wants no DLR, so no policy would have been asked.
+        // Its submitter wants no DLR, so no policy would have been called.
         let other = ArchivedMessage { dlr_request: DlrRequest::NONE, ..message() };
         assert_eq!(calls_of_trace(&other, &trace(&steps)), []);
         assert_eq!(calls_of_trace(&message(), &DecodedTrace::default()), []);
