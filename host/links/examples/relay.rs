@@ -1,5 +1,5 @@
-//! Measures the throughput of the links alone: an ESME submits, an engine without storage passes on, an SMSC answers,
-//! the ESME is answered. All in this process, over loopback.
+//! Measures the throughput of the links alone, in one process over loopback: an ESME submits, an engine without storage
+//! forwards to an SMSC, the SMSC answers, and the ESME gets the answer.
 //!
 //! `cargo run --release -p links --example relay -- [seconds] [window] [links]`
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, missing_docs, reason = "a measuring tool")]
@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Sends every message to any link of the peer, and answers when the peer has answered, so that no queue builds up.
+/// Sends every message to any link of the peer, and answers the ESME when the peer has answered, so that no queue
+/// builds up.
 struct InstantEngine {
     registry: OnceLock<Arc<LinkRegistry>>,
     next: AtomicU64,

@@ -27,8 +27,8 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// Adds an account, or changes the one of that name. Existing sessions continue; new rules about single messages
-    /// apply to them. A changed system_id ends them.
+    /// Adds an account, or changes the account of that name. Existing sessions continue, and new rules about single
+    /// messages apply to them. A changed system_id ends them.
     pub(crate) fn set(
         &self,
         options: LinkAccountOptions,
@@ -36,7 +36,8 @@ impl Accounts {
         until: Instant,
     ) -> Arc<Account> {
         let limits = registry.set(options.peer, options.rate, options.burst, clock::now());
-        // Another protocol may have more connections than the account has sessions; then they count for all protocols.
+        // Another protocol may have more connections than the account has sessions; then that number is the limit for
+        // all protocols.
         let sgip = options.sgip.as_ref().map_or(0, |sp| sp.node.connections_in);
         let [cmpp, smgp] =
             [&options.cmpp, &options.smgp].map(|sp| sp.as_ref().map_or(0, |sp| sp.connections_in));
@@ -85,8 +86,8 @@ impl Accounts {
         accounts.values().map(|account| account.options()).find(|options| options.name == name)
     }
 
-    /// Returns the password hash of any account. It is verified where there is no account, so that the time of a
-    /// refusal does not tell which system_ids exist.
+    /// Returns the password hash of any account. For an unknown system_id, this hash is verified, so that the duration
+    /// of a refusal does not reveal which system_ids exist.
     pub(crate) fn any_hash(&self) -> Option<String> {
         self.by_system_id.read().values().next().map(|account| account.options().password_hash.clone())
     }

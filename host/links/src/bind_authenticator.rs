@@ -50,7 +50,7 @@ impl BindAuthenticator {
         })
     }
 
-    /// Decides on a bind. An unknown system_id, a wrong password and a wrong network get the same answer, after the
+    /// Decides about a bind. An unknown system_id, a wrong password and a wrong network get the same answer after the
     /// same time.
     async fn decide(
         &self,
@@ -88,7 +88,7 @@ impl BindAuthenticator {
             protocol: Protocol::Smpp,
             limit: options.sessions,
             can_prove_alive: true,
-            // At most half of the time that the ESME has to bind: the answer must come before that is over.
+            // At most half of the ESME's bind timeout, because the answer must arrive within it.
             timeout: self.options.enquire_timeout.min(self.options.bind_timeout / 2),
         };
         let Some(session) = self.incoming.acquire_session(&request).await else {

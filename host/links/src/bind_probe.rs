@@ -20,10 +20,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// The time that a peer has to answer our unbind.
+/// Maximum time for the peer's answer to our unbind.
 pub(crate) const UNBIND_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The steps so far.
+/// Results of the steps so far.
 #[derive(Default)]
 pub(crate) struct ProbeRun {
     steps: Vec<TestStepView>,
@@ -202,7 +202,7 @@ async fn unbind_smpp(
         while let Some(event) = session.poll_event() {
             match event {
                 smpp::Event::Closing(_) => {
-                    // If both ends unbind at once, this is our answer to the peer's unbind.
+                    // If both ends unbind at the same time, this is our answer to the peer's unbind.
                     let _ = write(socket, session.output()).await;
                     return Ok(((), None));
                 }
@@ -233,7 +233,7 @@ async fn try_sgip(options: &GatewayOptions, run: &mut ProbeRun) -> Option<()> {
         loose_match: options.node.quirks.loose_match,
         ..sgip::SgipOptions::default()
     };
-    // A counter far from those of the logins of regular connections.
+    // A counter far from those of regular logins.
     let sequence = |counter| Sequence::new(options.node.node, Timestamp::now(), u32::MAX - counter);
     let mut session = sgip::Session::connector(clock::now(), settings, &bind, sequence(1));
     run.step(TestStepKind::Bind, within, exchange_sgip(&mut socket, &mut session, true)).await?;

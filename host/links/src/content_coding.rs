@@ -1,4 +1,4 @@
-//! Texts and numbers of the Chinese networks: SGIP, CMPP and SMGP have the same codings and write numbers alike.
+//! Texts and numbers of the Chinese networks. SGIP, CMPP and SMGP have the same codings and the same number format.
 
 use bytes::Bytes;
 use model::{Address, MessageId, Text, Timestamp};
@@ -12,12 +12,12 @@ struct Content {
     header: bool,
 }
 
-/// The content of a message's requests, in their order.
+/// Contents of a message's requests, in order.
 pub(crate) struct Segments {
     pub(crate) coding: Coding,
-    /// At least one.
+    /// Contents; at least one.
     pub(crate) contents: Vec<Bytes>,
-    /// Whether they begin with a UDH.
+    /// Whether the contents begin with a UDH.
     pub(crate) header: bool,
 }
 
@@ -30,7 +30,7 @@ fn content(body: &Text, gbk: bool) -> Content {
     match body.data_coding {
         8 if gbk && !body.udhi => {
             let words = text::decode(8, words);
-            // Damaged text is passed on unchanged: its meaning is unknown.
+            // A damaged text is passed on unchanged: its meaning is unknown.
             let same = text::utf16(&words) == body.octets;
             match text::encode_as(&words, Coding::GBK).filter(|_| same) {
                 Some(octets) => Content { coding: Coding::GBK, octets, header: false },
@@ -41,7 +41,7 @@ fn content(body: &Text, gbk: bool) -> Content {
         15 => as_is(Coding::GBK),
         2 | 4 => as_is(Coding::BINARY),
         0xF6 => as_is(Coding::CARD),
-        // ASCII, and the part of the default alphabet that has the same octets.
+        // ASCII, and the characters of the default alphabet that have the same octets in ASCII.
         0 | 1
             if words.iter().all(|octet| is_common(*octet) || (body.data_coding == 1 && octet.is_ascii())) =>
         {
@@ -64,7 +64,7 @@ fn content(body: &Text, gbk: bool) -> Content {
     }
 }
 
-/// The words of a text; `None` for octets that are no text, and for a part of a longer one.
+/// The text in Unicode; `None` for binary data, and for a segment of a longer text.
 pub(crate) fn words_of(text: &Text) -> Option<String> {
     if text.udhi {
         return None;
@@ -78,13 +78,13 @@ pub(crate) fn words_of(text: &Text) -> Option<String> {
     }
 }
 
-/// Whether ASCII and the GSM default alphabet have the character at the same position.
+/// Whether ASCII and the GSM default alphabet have the same character at this position.
 fn is_common(octet: u8) -> bool {
     matches!(octet, b'\n' | b'\r' | b' '..=b'#' | b'%'..=b'?' | b'A'..=b'Z' | b'a'..=b'z')
 }
 
-/// The contents of the segments. A text that has a UDH already is one segment.
-/// `None` if the text is too long to be split.
+/// The contents of the segments. A text that already has a UDH is one segment. `None` if the text is too long to be
+/// split.
 pub(crate) fn segments(body: &Text, gbk: bool, id: MessageId, ascii: AsciiLimits) -> Option<Segments> {
     let content = content(body, gbk);
     if content.header {
@@ -103,18 +103,18 @@ pub(crate) fn user_number(number: &[u8], add_86: bool) -> Bytes {
     if add_86 && is_mobile { [b"86", home].concat().into() } else { Bytes::copy_from_slice(home) }
 }
 
-/// The address of a user number.
+/// Address of a user number.
 pub(crate) fn address(number: &[u8], strip_86: bool) -> Address {
     let kept = if strip_86 { sgip::home_number(number) } else { number };
     let ton = u8::from(kept.len() > 11 && kept.starts_with(b"86"));
     Address::new(ton, 1, kept)
 }
 
-/// `yymmddhhmmss032+`, in Beijing time.
+/// Time in Beijing, as `yymmddhhmmss032+`.
 pub(crate) fn beijing_time(at: Timestamp) -> Bytes {
     format!("{}032+", sp_session::wall_clock(at)).into()
 }
-/// The text of a request: its coding, whether it says that it begins with a UDH, and its octets.
+/// The text of a request from its coding, its UDH indicator and its octets.
 pub(crate) fn text_of(coding: u8, header: bool, content: &Bytes) -> Text {
     Text {
         octets: content.clone(),

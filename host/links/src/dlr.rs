@@ -31,7 +31,7 @@ pub(crate) fn from_data_sm(data: &DataSm, peer: &PeerOptions, reply: ReplyTo) ->
     event(peer, read, reply)
 }
 
-/// `differs` says that text and message_state name different states; message_state takes precedence.
+/// `differs`: text and `message_state` contain different states; `message_state` takes precedence.
 fn event(peer: &PeerOptions, (dlr, differs): (model::Dlr, bool), reply: ReplyTo) -> Event {
     if differs {
         tracing::info!(

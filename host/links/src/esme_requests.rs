@@ -36,7 +36,7 @@ pub(crate) struct EsmeRequests {
     rate_limited_at: Option<Instant>,
 }
 
-/// Source and destination of a submission (of several destinations the first); `None` for other requests.
+/// Source and destination of a submission; with several destinations, the first one. `None` for other requests.
 fn source_and_destination(request: &Request) -> Option<(Address, Address)> {
     match request {
         Request::SubmitSm(sm) => Some((sm.source.clone(), sm.destination.clone())),
@@ -52,7 +52,7 @@ fn source_and_destination(request: &Request) -> Option<(Address, Address)> {
     }
 }
 
-/// The time for which a rate limit is reported as the link's blocker.
+/// Time for which the rate limit is reported as the link's blocker after it took effect.
 const RATE_REPORT_PERIOD: Duration = Duration::from_secs(1);
 
 impl EsmeRequests {
@@ -64,7 +64,7 @@ impl EsmeRequests {
         self.rate_limited_at.is_some_and(|at| now.saturating_duration_since(at) < RATE_REPORT_PERIOD)
     }
 
-    /// Handles a request: passes it to the engine, or answers it at once if it is refused here.
+    /// Handles a request: passes it to the engine, or refuses it at once.
     pub(crate) fn request(&mut self, context: &mut RequestContext<'_>, sequence: u32, request: Request) {
         let command = request.command();
         let submitted = source_and_destination(&request);
@@ -75,7 +75,7 @@ impl EsmeRequests {
             Request::QuerySm(query) => self.query(context, sequence, query),
             Request::CancelSm(cancel) => self.cancel(context, sequence, cancel),
             Request::ReplaceSm(replace) => self.replace(context, sequence, replace),
-            // Broadcast is not offered. 3.4 requires its own response for that, not a generic_nack.
+            // Broadcast is not supported. SMPP 3.4 requires its own response for that, not a generic_nack.
             _ => Err(CommandStatus::RINVCMDID),
         };
         if let Err(status) = result {
@@ -160,7 +160,7 @@ impl EsmeRequests {
                     pending_multi.unsuccess.push(Unsuccess { address, status: CommandStatus::RINVDSTADR });
                 }
                 Destination::Address(address) => pending_multi.destinations.push(address),
-                // There are no distribution lists, so every name is unknown.
+                // There are no distribution lists, so every list name is unknown.
                 Destination::List(name) => pending_multi.unsuccess.push(Unsuccess {
                     address: Address::new(0, 0, &name),
                     status: CommandStatus::RINVDLNAME,
@@ -310,7 +310,7 @@ impl EsmeRequests {
                 Some(pending_multi) => self.multi_response(pending_multi, results),
                 None => (CommandStatus::RSYSERR, Response::Empty),
             },
-            // Answers that no request of an ESME gets.
+            // Answers to requests that an ESME cannot send.
             EngineAnswer::Ledger(_)
             | EngineAnswer::Pool(_)
             | EngineAnswer::Pools(_)
@@ -320,8 +320,8 @@ impl EsmeRequests {
         context.respond(kind.command(), sequence, status, &response);
     }
 
-    /// Makes a submit_multi_resp: status 0 if at least one destination was accepted. The id is that of the first
-    /// accepted message, and stands for all of them (34 §4.5.2).
+    /// Makes a submit_multi_resp: status 0 if at least one destination was accepted. The message id is the id of the
+    /// first accepted message; it applies to all of them (34 §4.5.2).
     fn multi_response(
         &self,
         pending_multi: PendingSubmitMulti,

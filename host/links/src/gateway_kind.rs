@@ -65,7 +65,7 @@ const DEFAULTS: [(&str, &str); 4] = [
     ("add-86", "true with SGIP, false with CMPP and SMGP"),
 ];
 
-/// Merges the declaration of a key that the other protocols have too.
+/// Merges the declaration of a key with another protocol's declaration of it.
 fn merge(key: &mut Key, other: Key) {
     key.required &= other.required;
     if key.default != other.default {
@@ -100,7 +100,7 @@ impl GatewayKind {
         Arc::new(options)
     }
 
-    /// The name in the configuration.
+    /// Name in the configuration.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -118,7 +118,7 @@ impl GatewayKind {
         }
     }
 
-    /// Sets the peer id, which the configuration does not know.
+    /// Sets the peer id, which the configuration does not contain.
     pub fn set_peer(&mut self, peer: PeerId) {
         match self {
             Self::Sgip(options) => Arc::make_mut(options).peer = peer,
@@ -126,7 +126,7 @@ impl GatewayKind {
         }
     }
 
-    /// The number of connections to it.
+    /// Number of connections to the gateway.
     #[must_use]
     pub fn connections(&self) -> usize {
         match self {
@@ -135,8 +135,8 @@ impl GatewayKind {
         }
     }
 
-    /// Whether a repeated Submit is recognized by the gateway on another connection too: only SGIP's sequence numbers
-    /// allow it.
+    /// Whether the gateway recognises a repeated Submit on another connection, too: only SGIP's sequence numbers permit
+    /// that.
     #[must_use]
     pub fn recognizes_repetitions(&self) -> bool {
         matches!(self, Self::Sgip(_))

@@ -1,16 +1,16 @@
 //! The SMPP, SGIP, CMPP and SMGP links: ESMEs that bind to us, SMSCs that we dial, gateways and SPs; one tokio task
 //! per connection.
 //!
-//! A link knows nothing of queues. Its input becomes [`engine::Event`]s, pushed into the [`ports::EventSink`] once
-//! per socket read; the engine's commands come through the [`ports::LinkRegistry`], one batch per link. The protocol
-//! is in [`smpp::Session`]; this crate has the sockets, the accounts, and the mapping between PDUs and messages.
+//! A link has no queues. It turns input into [`engine::Event`]s, which it pushes into the [`ports::EventSink`] once per
+//! socket read. The engine's commands arrive through the [`ports::LinkRegistry`], one batch per link. [`smpp::Session`]
+//! implements the protocol; this crate has the sockets, the accounts, and the mapping between PDUs and messages.
 //!
 //! * **No request is answered before the engine answers it.** A positive answer is an [`engine::EngineAnswer`], which
 //!   leaves the engine only after its commit.
-//! * **Every message given to a link gets an [`model::Outcome`]**: not sent if no octet of it was written, unanswered
-//!   if it was written and the link closed.
-//! * **The memory of a connection is bounded**, and a connection cannot delay another: reading stops when too much
-//!   waits for the engine or for the peer, and a peer that does not read is disconnected.
+//! * **Every message that a link gets from the engine has an [`model::Outcome`]**: "not sent" if no octet of it was
+//!   written, "unanswered" if it was written and the link closed.
+//! * **The memory of a connection is bounded**, and a connection cannot delay another one: the link stops reading when
+//!   too many octets wait for the engine or the peer, and disconnects a peer that does not read.
 #![forbid(unsafe_code)]
 
 mod accounts;

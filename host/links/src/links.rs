@@ -25,8 +25,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// All links of the appliance: listeners, accounts and peers. Each may be added, changed and removed while the others
-/// work. Its methods must be called inside a tokio runtime.
+/// All links of the appliance: listeners, accounts and peers. Each can be added, changed and removed while the others
+/// work. The methods must be called inside a tokio runtime.
 pub struct Links {
     shared: Arc<Shared>,
     listeners: Mutex<HashMap<String, Listener<ListenerKind>>>,
@@ -35,32 +35,32 @@ pub struct Links {
     sps: Mutex<HashMap<String, (Arc<SpOptions>, DialedPeer)>>,
 }
 
-/// Listeners that are ready to be opened; see [`Links::prepare_listeners`].
+/// Listeners that are prepared but not open yet; see [`Links::prepare_listeners`].
 pub struct PreparedListeners {
     ready: Vec<PreparedListener<ListenerKind>>,
     /// The names of all configured listeners, including those that do not change.
     names: HashSet<String>,
 }
 
-/// What remained when the links were shut down.
+/// Unfinished work at the end of a shutdown.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ShutdownLeftover {
-    /// Links that were still open when the time was over, by name of account or peer.
+    /// Links that were still open at the end, by name of the account or peer.
     pub links: Vec<String>,
-    /// Messages sent on them that were not answered.
+    /// Number of messages sent on these links without an answer.
     pub unanswered: u32,
-    /// Requests received on them that were not answered.
+    /// Number of requests received on these links without an answer.
     pub unanswered_in: u32,
 }
 
-/// The time that links have to close when their account, peer or listener is removed or changed.
+/// Maximum time for closing links when their account, peer or listener is removed or changed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Links {
     /// Creates the links without any listener, account or peer.
     ///
     /// # Errors
-    /// If the system has no randomness.
+    /// The system has no random numbers.
     pub fn new(
         options: LinksOptions,
         limiter: Arc<LoginLimiter>,
@@ -97,10 +97,10 @@ impl Links {
         self.shared.deps.registry.clone()
     }
 
-    /// Opens a listener. Returns its address, which tells the port if port 0 was configured.
+    /// Opens a listener. Returns its address, with the actual port if port 0 was configured.
     ///
     /// # Errors
-    /// If the address cannot be bound, the TLS files cannot be used, or the name is taken.
+    /// The address cannot be bound, the TLS files cannot be used, or the name is taken.
     pub async fn listen(&self, options: impl Into<ListenerKind>) -> Result<SocketAddr, ListenerError> {
         if self.shared.deps.is_shutting_down() {
             return Err(ListenerError::ShuttingDown);
@@ -138,11 +138,11 @@ impl Links {
         }
     }
 
-    /// Prepares the change to exactly these listeners: reads certificates and binds new addresses. Nothing changes
-    /// until the result is passed to [`Links::set_listeners`]; if it is dropped, nothing has changed.
+    /// Prepares the change to exactly these listeners: reads certificates and binds new addresses. The change takes
+    /// place when the result is passed to [`Links::set_listeners`]; if it is dropped, nothing has changed.
     ///
     /// # Errors
-    /// If an address cannot be bound, or TLS files cannot be used.
+    /// An address cannot be bound, or TLS files cannot be used.
     pub async fn prepare_listeners(
         &self,
         wanted: &[ListenerKind],
@@ -169,8 +169,8 @@ impl Links {
         Ok(PreparedListeners { ready, names })
     }
 
-    /// Opens new listeners, replaces changed ones (their connections stay open), and closes listeners that are not
-    /// configured any more (their connections are unbound). The others are not affected.
+    /// Opens new listeners, replaces changed ones (their connections stay open), and closes removed ones (their
+    /// connections are unbound). Unchanged listeners are not affected.
     pub fn set_listeners(&self, ready: PreparedListeners) {
         if self.shared.deps.is_shutting_down() {
             return;
@@ -190,10 +190,11 @@ impl Links {
         });
     }
 
-    /// Serves a connection that came to another node, at the listener of the same name, or at any of its protocol.
+    /// Serves a connection that another node has passed on, at the listener of the same name, or else at any listener
+    /// of its protocol.
     ///
     /// # Errors
-    /// If no listener is open for its protocol, or the listener is at a limit.
+    /// No listener of its protocol is open, or the listener has reached a limit.
     pub fn take_passed(&self, socket: Socket, connection: PassedConnection) -> Result<(), &'static str> {
         let listeners = self.listeners.lock();
         let serves =
@@ -211,14 +212,13 @@ impl Links {
         true
     }
 
-    /// Adds an account, or changes the one of that name. Rate, source rules and validity apply to existing sessions
+    /// Adds an account, or changes the account of that name. Rate, source rules and validity apply to existing sessions
     /// from their next message on; passwords, networks, bind modes, windows and the session limit apply to new binds.
     ///
-    /// If the account has an SGIP side with an address, the SP is dialed; connections to it with other options are
-    /// closed.
+    /// If the account has an SGIP address, the SP is dialled; existing connections to it with other options are closed.
     ///
     /// # Errors
-    /// If the SGIP address is malformed; the SMPP side of the account works nevertheless.
+    /// The SGIP address is malformed. The SMPP part of the account works nevertheless.
     pub fn set_account(&self, options: LinkAccountOptions) -> Result<(), PeerError> {
         let (name, peer, sp) = (options.name.clone(), options.peer, options.sgip.clone());
         let registry = self.shared.deps.registry.accounts();
@@ -264,11 +264,11 @@ impl Links {
         false
     }
 
-    /// Adds a gateway, or changes the one of that name: dials it and lets it log in. Does nothing if the options are
-    /// unchanged.
+    /// Adds a gateway, or changes the gateway of that name: dials it and permits its logins. Does nothing if the
+    /// options are unchanged.
     ///
     /// # Errors
-    /// If the options cannot be used; the old ones stay in effect.
+    /// The options cannot be used; the old ones stay in effect.
     pub fn set_gateway(&self, options: impl Into<GatewayKind>) -> Result<(), PeerError> {
         let options = options.into();
         let mut gateways = self.gateways.lock();
@@ -294,7 +294,7 @@ impl Links {
         Ok(())
     }
 
-    /// What a code of the peer's means, if the peer is a gateway or an SP; the codes of other peers are SMPP's.
+    /// Meaning of a code, if the peer is a gateway or an SP; the codes of other peers are those of SMPP.
     #[must_use]
     pub fn result_text(&self, peer: &str, code: u32) -> Option<String> {
         let sgip = || u8::try_from(code).ok().map(|code| ::sgip::ResultCode(code).to_string());
@@ -315,11 +315,11 @@ impl Links {
         true
     }
 
-    /// Adds a peer, or changes the one of that name: its links close in an orderly way while links with the new
-    /// options come up. Does nothing if the options are unchanged.
+    /// Adds a peer, or changes the peer of that name: its links are unbound while links with the new options come up.
+    /// Does nothing if the options are unchanged.
     ///
     /// # Errors
-    /// If the options cannot be used; the old ones stay in effect.
+    /// The options cannot be used; the old ones stay in effect.
     pub fn set_peer(&self, options: PeerOptions) -> Result<(), PeerError> {
         let mut peers = self.peers.lock();
         let options = Arc::new(options);
@@ -343,7 +343,8 @@ impl Links {
         true
     }
 
-    /// Dials a peer or gateway at once if it waits to be dialed again. Returns whether there is one that is dialed.
+    /// Dials a peer or gateway at once if it waits for its next attempt. Returns whether there is such a peer or
+    /// gateway.
     pub fn dial_now(&self, name: &str) -> bool {
         self.shared.deps.dial_now(name)
     }
@@ -383,9 +384,8 @@ impl Links {
         self.shared.deps.listener_counts()
     }
 
-    /// Stops listening and dialing, answers the open requests, unbinds all links and closes them, within the given
-    /// time. The engine must keep working, because the answers come from it. Returns what remained when the time was
-    /// over.
+    /// Stops listening and dialling, answers the open requests, unbinds all links and closes them, within the given
+    /// time. The engine must keep working, because the answers come from it. Returns the unfinished work.
     pub async fn shutdown(&self, within: Duration) -> ShutdownLeftover {
         let until = clock::now() + within;
         self.shared.deps.shut_down();

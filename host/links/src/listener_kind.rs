@@ -72,7 +72,7 @@ impl From<SgipListenerOptions> for ListenerKind {
 }
 
 impl ListenerKind {
-    /// The name in the configuration.
+    /// Name in the configuration.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -92,7 +92,7 @@ impl ListenerKind {
         }
     }
 
-    /// The listening address.
+    /// Address to listen on.
     #[must_use]
     pub fn listen(&self) -> SocketAddr {
         match self {
@@ -102,7 +102,7 @@ impl ListenerKind {
         }
     }
 
-    /// The limits of connections: all, of one address, and unbound ones.
+    /// Limits of connections: total, per address, and unbound.
     pub fn limits_mut(&mut self) -> [&mut usize; 3] {
         match self {
             Self::Smpp(ListenerOptions {
@@ -136,7 +136,7 @@ impl ListenerKind {
         ConnectionLimits { connections, per_address, unidentified, reserve: 0 }
     }
 
-    /// The TLS files, if it uses TLS.
+    /// TLS files; `None` without TLS.
     #[must_use]
     pub fn tls(&self) -> Option<&ServerTlsFiles> {
         match self {

@@ -1,4 +1,4 @@
-//! From a message to the PDUs that carry it over one link.
+//! Conversion of a message to the PDUs for one link.
 
 use crate::LongText;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -7,18 +7,18 @@ use ports::TlvRules;
 use smpp::segmentation::{self, ESM_UDHI};
 use smpp::{CommandStatus, Sm, Tlvs, delivery_receipt, tag};
 
-/// How messages are written for a link.
+/// Options of the conversion for a link.
 #[derive(Clone, Debug)]
 pub(crate) struct PduStyle {
     /// Whether messages are submitted (to an SMSC) or delivered (to an ESME).
     pub(crate) submits: bool,
-    /// Whether the peer takes TLVs, and message ids of more than 8 characters.
+    /// Whether the peer supports TLVs, and message ids of more than 8 characters.
     pub(crate) tlvs: bool,
-    /// The form of long texts. A peer without TLVs gets segments with a UDH in any case.
+    /// Form of long texts. A peer without TLVs always gets segments with a UDH.
     pub(crate) long: LongText,
     /// Whether validity_period is passed on.
     pub(crate) validity: bool,
-    /// TLVs that messages must have, and those that they get, if the peer takes TLVs.
+    /// TLVs that messages must have, and default TLVs, if the peer supports TLVs.
     pub(crate) tlv_rules: TlvRules,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum MessagePdus {
     Segments(Vec<Sm>),
 }
 
-/// Converts a GBK message, which SMPP cannot carry, to UCS2; a UDH is not changed.
+/// Converts a GBK message, which SMPP cannot carry, to UCS2. A UDH is unchanged.
 fn gbk_to_ucs2(message: &Message) -> Option<Message> {
     if message.text.data_coding != sgip::text::Coding::GBK.0 {
         return None;
@@ -45,7 +45,7 @@ fn gbk_to_ucs2(message: &Message) -> Option<Message> {
     Some(converted)
 }
 
-/// The longest address in submit_sm and deliver_sm, in octets (34 §5.2.8).
+/// Maximum length of an address in submit_sm and deliver_sm, in octets (34 §5.2.8).
 const MAX_ADDRESS_OCTETS: usize = 20;
 
 /// Formats relative validity periods. Caches the last one: consecutive messages mostly have the same.
@@ -78,7 +78,7 @@ impl PduStyle {
     /// Composes the PDUs of a message for one leg.
     ///
     /// # Errors
-    /// The status that explains why the message cannot go over this link.
+    /// The status that tells why this link cannot carry the message.
     pub(crate) fn compose(
         &self,
         message: &Message,
@@ -112,8 +112,8 @@ impl PduStyle {
         }
         if self.submits {
             if want_dlr {
-                // Both success and failure are requested. Which of them the submitter gets is decided when the DLR
-                // arrives.
+                // Both success and failure are requested. When the DLR arrives, the engine decides whether the
+                // submitter gets it.
                 sm.registered_delivery = if message.dlr_request.intermediate { 0x11 } else { 0x01 };
             }
             if self.validity {
@@ -134,7 +134,7 @@ impl PduStyle {
         let mut octets = text.octets.clone();
         let mut udhi = text.udhi;
         if !self.tlvs && !sm.tlvs.is_empty() {
-            // On a link without TLVs the SAR information goes into a UDH, so that it is not lost.
+            // On a link without TLVs, the SAR information is moved into a UDH, so that it is not lost.
             if let Some(part) = segmentation::segment_info(udhi, &octets, &sm.tlvs).filter(|_| !udhi) {
                 let [_, low] = part.reference.to_be_bytes();
                 let mut whole = BytesMut::with_capacity(6 + octets.len());
@@ -166,8 +166,8 @@ impl PduStyle {
         Ok(MessagePdus::Single(sm))
     }
 
-    /// Splits the text into segments. The reference comes from the message id, so an attempt that starts at a later
-    /// segment uses the reference of the attempt before.
+    /// Splits the text into segments. The reference is derived from the message id, so an attempt that begins at a
+    /// later segment uses the same reference as the previous attempt.
     fn split(message: &Message, sm: &Sm, long: LongText) -> Result<MessagePdus, CommandStatus> {
         let text = &message.text;
         let [.., high, low] = message.id.0.to_be_bytes();

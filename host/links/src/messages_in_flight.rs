@@ -14,18 +14,18 @@ pub(crate) struct InFlightMessage<S> {
     pub(crate) message: Arc<Message>,
     pub(crate) ticket: SubmitTicket,
     pub(crate) segments: Vec<S>,
-    /// The segment that is sent next or is unanswered.
+    /// Index of the segment that is unanswered or sent next.
     pub(crate) next: usize,
-    /// The ids of the segments that were accepted on this connection.
+    /// Ids of the segments that were accepted on this connection.
     taken: Vec<PeerMessageId>,
-    /// The offset of the unanswered segment in the stream, and the time when the session got it.
+    /// Offset of the unanswered segment in the stream, and the time when the session got it.
     sent: Option<(u64, Instant)>,
-    /// The message was given up; only a late answer can come.
+    /// Whether the message has an outcome already, and only a late answer can come.
     given_up: bool,
 }
 
 impl<S> InFlightMessage<S> {
-    /// Whether the segment that is sent next or is unanswered is the last one.
+    /// Whether the current segment is the last one.
     pub(crate) fn is_last(&self) -> bool {
         self.next + 1 == self.segments.len()
     }
@@ -35,12 +35,12 @@ impl<S> InFlightMessage<S> {
 #[derive(Debug)]
 pub(crate) struct MessagesInFlight<S> {
     messages: HashMap<u64, InFlightMessage<S>>,
-    /// Messages with a segment to send, in the engine's order.
+    /// Tokens of messages with a segment to send, in the engine's order.
     ready: VecDeque<u64>,
     next: u64,
 }
 
-/// A late answer is useful as long as the session remembers the request; of more messages, the oldest are dropped.
+/// Maximum number of messages whose late answers are awaited; beyond it, the oldest are dropped.
 const MAX_GIVEN_UP: usize = 2048;
 
 impl<S> Default for MessagesInFlight<S> {
@@ -83,7 +83,7 @@ impl<S> MessagesInFlight<S> {
         self.ready.pop_front()
     }
 
-    /// Puts a message back that could not be sent now; it stays the next one.
+    /// Returns a message that could not be sent to the head of the queue.
     pub(crate) fn put_back(&mut self, token: u64) {
         self.ready.push_front(token);
     }
@@ -93,14 +93,14 @@ impl<S> MessagesInFlight<S> {
         self.messages.get(&token)
     }
 
-    /// Notes that a message's segment begins at this offset of the stream.
+    /// Records that the current segment begins at this offset of the stream.
     pub(crate) fn sent(&mut self, token: u64, begins: u64, now: Instant) {
         if let Some(in_flight) = self.messages.get_mut(&token) {
             in_flight.sent = Some((begins, now));
         }
     }
 
-    /// The time since the unanswered segment was sent; asked once for each answer.
+    /// Time since the unanswered segment was sent. Call once per answer.
     pub(crate) fn round_trip(&mut self, token: u64, now: Instant) -> Option<Duration> {
         let (_, at) = self.messages.get_mut(&token)?.sent.take()?;
         Some(now.saturating_duration_since(at))
@@ -117,7 +117,7 @@ impl<S> MessagesInFlight<S> {
             return None;
         }
         let in_flight = self.messages.remove(&token)?;
-        // A late answer to one segment of several does not change how the doubt was settled.
+        // A late answer to one of several segments does not change how the uncertainty was settled.
         (!more).then(|| (in_flight.message.id, Outcome::Accepted { ids: in_flight.taken }))
     }
 
@@ -132,7 +132,7 @@ impl<S> MessagesInFlight<S> {
         Some((in_flight.message.id, Outcome::Refused { class, code, taken: in_flight.taken }))
     }
 
-    /// Handles a request that the session has given up; `known` is the id that it may have got.
+    /// Handles a request that the session has given up. `known` is the id that the peer may have assigned.
     pub(crate) fn unanswered(
         &mut self,
         token: u64,
@@ -152,8 +152,8 @@ impl<S> MessagesInFlight<S> {
         Some((id, outcome))
     }
 
-    /// Reports an outcome for each message that has none, after the connection has ended. `written` octets of the
-    /// stream are written; `known` tells the id that an unanswered segment may have got.
+    /// After the end of the connection: reports an outcome for each message that has none. `written` octets of the
+    /// stream are written; `known` returns the id that the peer may have assigned to an unanswered segment.
     pub(crate) fn close(
         self,
         written: u64,
@@ -171,7 +171,8 @@ impl<S> MessagesInFlight<S> {
             let outcome = match (left, taken.is_empty()) {
                 (true, _) => Outcome::Unanswered { taken, known: known.into_iter().collect() },
                 (false, true) => Outcome::NotSent,
-                // Some segments were accepted and the rest was not sent: no doubt, and no error of the peer.
+                // Some segments were accepted and the rest was not sent: nothing is uncertain, and the peer made no
+                // error.
                 (false, false) => Outcome::Refused { class: ErrorClass::Temporary, code: 0, taken },
             };
             events.push(Event::Outcome { link, id: in_flight.message.id, outcome });

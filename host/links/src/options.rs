@@ -39,16 +39,17 @@ impl From<String> for Secret {
 pub struct LinksOptions {
     /// Our SMPP system_id, at most 15 octets.
     pub system_id: Bytes,
-    /// How long output may wait for a peer that does not read; after that the link is closed.
+    /// Maximum time that output waits for a peer that does not read; after that, the link is closed.
     pub write_timeout: Duration,
-    /// Octets that may wait to be written to one peer before nothing more is read from it; at four times this the
+    /// Octets of unwritten output from which the link reads nothing more from the peer. At four times this number, the
     /// link is closed.
     pub output_limit: usize,
-    /// How long a closing link waits for commands that are still on their way to it.
+    /// Maximum time that a closing link waits for commands that are on their way to it.
     pub close_timeout: Duration,
-    /// Concurrent password verifications; each uses a thread, and some megabytes for some milliseconds.
+    /// Maximum number of concurrent password verifications. Each uses a thread, and some megabytes for some
+    /// milliseconds.
     pub verifications: usize,
-    /// Until when links may write messages.
+    /// Lease under which links may write messages.
     pub lease: Arc<LeaderLease>,
 }
 
@@ -71,7 +72,7 @@ pub struct ListenerOptions {
     /// The listener's name.
     #[key(example = "smpp")]
     pub name: String,
-    /// The listening address.
+    /// The address and port to listen on.
     #[key(example = "127.0.0.1:2775")]
     pub listen: SocketAddr,
     /// Maximum number of connections.
@@ -84,7 +85,7 @@ pub struct ListenerOptions {
     #[key(range = 1..=1_000_000, at_most = connections, default_as = "a quarter of `connections`",
         default_with = ConnectionLimits::default_unidentified(connections))]
     pub unbound_connections: usize,
-    /// Maximum time until a connection must be bound, TLS handshake included.
+    /// Maximum time until a connection must be bound, including the TLS handshake.
     #[key(default = "10s", default_as = "10s, with the other protocols 30s")]
     pub bind_timeout: Duration,
     /// Idle time after which a session is unbound (SMPP only).
@@ -96,7 +97,7 @@ pub struct ListenerOptions {
     /// Maximum time for the enquire_link_resp (SMPP only).
     #[key(default = "10s")]
     pub enquire_timeout: Duration,
-    /// Maximum time for the rest of a PDU (SMPP only).
+    /// Maximum time for the rest of a PDU after its first octets (SMPP only).
     #[key(default = "30s")]
     pub partial_timeout: Duration,
     /// Maximum time for an ESME's response to a deliver_sm (SMPP only).
@@ -107,7 +108,7 @@ pub struct ListenerOptions {
 }
 
 impl ListenerOptions {
-    /// Options with the defaults of the fact sheet. Port 0 takes any free port.
+    /// Options with the defaults of the fact sheet. Port 0 means any free port.
     #[must_use]
     pub fn new(name: &str, listen: SocketAddr) -> Self {
         Self { name: name.to_owned(), listen, ..Self::defaults() }
@@ -120,7 +121,7 @@ const BIND_MODES: &[(&str, BindMode, &str)] = &[
     ("receiver", BindMode::Receiver, "Receives only."),
 ];
 
-/// An account, whose ESMEs bind to us.
+/// `[[account]]`: the links of an account, whose ESMEs bind to the appliance.
 #[derive(Clone, Debug, PartialEq, Keys)]
 #[keys(live = "applies from its next bind on", check = Self::check)]
 pub struct LinkAccountOptions {
@@ -141,17 +142,17 @@ pub struct LinkAccountOptions {
     #[key(words = BIND_MODES, default = ["transceiver", "transmitter", "receiver"], default_as = "all",
         label = "Permitted binds")]
     pub bind: Vec<BindMode>,
-    /// Networks that it may connect from.
+    /// Networks from which the account may connect.
     #[key(default_as = "any", label = "Source networks")]
     pub networks: Vec<IpNetwork>,
-    /// Maximum submissions per second over all sessions.
+    /// Maximum number of submissions per second, over all sessions.
     #[key(default_as = "no limit", live = "applies from its next message on", label = "Rate")]
     pub rate: Option<f64>,
-    /// Maximum burst.
+    /// Maximum number of submissions in a burst.
     #[key(range = 1..=10_000_000, default_as = "a tenth of `rate`", default_with = default_burst(rate),
         live = "applies from its next message on")]
     pub burst: u32,
-    /// Maximum number of unanswered submissions per session; more wait.
+    /// Maximum number of unanswered submissions per session; further ones wait.
     #[key(range = 1..=100_000, default = 100, label = "Window")]
     pub window: usize,
     /// Maximum number of unanswered deliveries per session.
@@ -163,11 +164,11 @@ pub struct LinkAccountOptions {
     /// The source addresses that the account may use.
     #[key(format = SourceKeys, live = "applies from its next message on")]
     pub source: SourceRules,
-    /// TLVs that its messages must have, and those that they get if they lack them. They also apply to its business
-    /// interface.
+    /// TLVs that the account's messages must have, and TLVs that are added if they are missing. They also apply to its
+    /// business interface.
     #[key(format = TlvKeys, default_as = "none", live = "applies from its next message on")]
     pub tlv_rules: TlvRules,
-    /// The validity of messages that specify none.
+    /// Validity of messages that do not specify one.
     #[key(default = "2d", live = "applies from its next message on", label = "Validity")]
     pub validity: Duration,
     /// The SGIP settings of an account that is an SP.
@@ -182,7 +183,7 @@ pub struct LinkAccountOptions {
 }
 
 impl LinkAccountOptions {
-    /// An account with the defaults: any bind from any network, no rate, a window of 100, ten sessions.
+    /// An account with the defaults: any bind mode, any network, no rate limit, a window of 100, ten sessions.
     #[must_use]
     pub fn new(name: &str, peer: PeerId, password_hash: &str) -> Self {
         Self {
@@ -238,7 +239,7 @@ const MESSAGE_ID_FORMS: &[(&str, MessageIdForm, &str)] = &[
 const VERSIONS: &[(&str, u8, &str)] =
     &[("3.3", 0x33, "SMPP 3.3."), ("3.4", 0x34, "SMPP 3.4."), ("5.0", 0x50, "SMPP 5.0.")];
 
-/// A peer: an SMSC that we dial.
+/// `[[peer]]`: the links to a peer, an SMSC that the appliance dials.
 #[derive(Clone, Debug, PartialEq, Keys)]
 #[keys(live = "its links reconnect one after the other")]
 pub struct PeerOptions {
@@ -248,7 +249,7 @@ pub struct PeerOptions {
     /// The peer id.
     #[key(skip = PeerId(u32::MAX))]
     pub peer: PeerId,
-    /// The peer's address.
+    /// The peer's host and port.
     #[key(format = HostPort, example = "smsc.example.net:2775", label = "Address")]
     pub address: String,
     /// The system_id that the appliance binds with.
@@ -268,7 +269,7 @@ pub struct PeerOptions {
     /// Maximum number of unanswered messages per link.
     #[key(range = 1..=100_000, default = 10, label = "Window")]
     pub window: usize,
-    /// Requests of the peer on one link that may be unanswered; more wait.
+    /// Maximum number of unanswered requests of the peer per link; further ones wait.
     #[key(skip = 100)]
     pub window_in: usize,
     /// The interface_version that the appliance binds with.
@@ -277,7 +278,7 @@ pub struct PeerOptions {
     /// Whether the peer accepts TLVs.
     #[key(default_as = "by its version")]
     pub tlvs: Option<bool>,
-    /// TLVs without which the peer gets no message, and those that messages get on their way to it if they lack them.
+    /// TLVs that messages to the peer must have, and TLVs that are added if they are missing.
     #[key(format = TlvKeys, default_as = "none")]
     pub tlv_rules: TlvRules,
     /// Whether validity_period is passed on.
@@ -295,16 +296,16 @@ pub struct PeerOptions {
     /// Maximum time for a connection and for the bind's response.
     #[key(default = "10s")]
     pub bind_timeout: Duration,
-    /// Maximum back-off between connection attempts; the first is one second, and each is twice the one before.
+    /// Maximum back-off between connection attempts. The first back-off is one second; each is twice the previous one.
     #[key(default = "30s")]
     pub redial_interval: Duration,
-    /// How the message ids in DLRs differ from those in submit_sm_resp.
+    /// The difference between the message ids in DLRs and in submit_sm_resp.
     #[key(words = MESSAGE_ID_FORMS, default = "as-is")]
     pub message_id: MessageIdForm,
-    /// How long texts are sent.
+    /// The form of long texts.
     #[key(default = "payload")]
     pub long_text: LongText,
-    /// Classes of the peer's own error codes, for example `"0x45" = "temporary"`.
+    /// Error classes of the peer's own error codes, for example `"0x45" = "temporary"`.
     #[key(format = ErrorClasses(command_status, "command_status values such as \"0x45\""))]
     pub error_classes: HashMap<u32, ErrorClass>,
     /// The validity of MO messages.
@@ -335,7 +336,7 @@ const ERROR_CLASSES: &[(&str, ErrorClass, &str)] = &[
     ("memory-full", ErrorClass::MemoryFull, "The subscriber's memory is full."),
 ];
 
-/// Classes by error code: the parser of a code, and what codes are.
+/// Format of the keys `error-classes`: the parser of a code, and a description of codes.
 pub(crate) struct ErrorClasses<K>(pub(crate) fn(&str) -> Option<K>, pub(crate) &'static str);
 
 impl<K: Eq + Hash> KeyFormat<HashMap<K, ErrorClass>> for ErrorClasses<K> {

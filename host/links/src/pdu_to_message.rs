@@ -1,4 +1,4 @@
-//! From a PDU to a message: submissions of ESMEs, and MOs of SMSCs.
+//! Conversion of PDUs to messages: submissions of ESMEs, and MO messages of SMSCs.
 
 use crate::LinkAccountOptions;
 use bytes::Bytes;
@@ -19,11 +19,11 @@ pub(crate) fn unrouted() -> RoutingDecision {
     RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), UNROUTED.clone())
 }
 
-/// The bits of esm_class that stay with the message: its type (5-2) and reply path (7). The mode (1-0) concerns this
-/// hop only, and the UDH indicator (6) is part of the text.
+/// The bits of esm_class that are kept with the message: its type (5-2) and reply path (7). The mode (1-0) applies to
+/// this hop only, and the UDH indicator (6) is stored with the text.
 const ESM_KEPT: u8 = 0xBC;
 
-/// Whether a TLV concerns this hop only, or is carried in another form. All others are passed on unchanged, including
+/// Whether a TLV applies to this hop only, or is stored in another form. All others are passed on unchanged, including
 /// unknown ones. user_message_reference belongs to the ESME and is passed on.
 fn is_hop_tlv(tag: u16) -> bool {
     matches!(
@@ -51,14 +51,14 @@ fn forwarded_tlvs(tlvs: &Tlvs, udhi: bool, text: &[u8]) -> Result<Bytes, Command
         return Ok(Bytes::new());
     }
     tlvs.check_lengths().map_err(|error| error.status)?;
-    // A UDH takes precedence over SAR TLVs, and an incomplete set of these means nothing (34 §5.3.2.22).
+    // A UDH takes precedence over SAR TLVs. An incomplete set of SAR TLVs is ignored (34 §5.3.2.22).
     let keep_sar = !udhi && segmentation::segment_info(false, text, tlvs).is_some();
     let kept = tlvs.without(|tag| is_hop_tlv(tag) || (is_sar(tag) && !keep_sar));
     Ok(copy_octets(kept.raw()))
 }
 
-/// Reads the requested DLRs from registered_delivery (34 §5.2.17). The value 3 is reserved in 3.4 and counts as 1
-/// there; in 5.0 it requests DLRs of success only.
+/// The requested DLRs in registered_delivery (34 §5.2.17). The value 3 is reserved in 3.4 and counts as 1; in 5.0, it
+/// requests DLRs of success only.
 pub(crate) fn requested_dlrs(registered_delivery: u8, version: InterfaceVersion) -> DlrRequest {
     let (on_success, on_failure) = match registered_delivery & 3 {
         0 => (false, false),
@@ -69,7 +69,7 @@ pub(crate) fn requested_dlrs(registered_delivery: u8, version: InterfaceVersion)
     DlrRequest { on_success, on_failure, intermediate: registered_delivery & 0x10 != 0 }
 }
 
-/// The number of segments of a text, the unit of rates.
+/// Number of segments of a text; rates count segments.
 pub(crate) fn segment_count(text: &[u8], data_coding: u8) -> u32 {
     let octets = text.len();
     if octets <= segmentation::octets_in_single(data_coding).max(smpp::MAX_SHORT_MESSAGE) {
@@ -100,7 +100,7 @@ impl SubmissionContext<'_> {
         }
     }
 
-    /// The TLVs with the account's defaults.
+    /// The TLVs with the account's default TLVs.
     fn with_rules(&self, tlvs: Bytes) -> Result<Bytes, CommandStatus> {
         self.options.tlv_rules.apply(tlvs).map_err(|_| CommandStatus::RMISSINGTLV)
     }
@@ -109,7 +109,7 @@ impl SubmissionContext<'_> {
         time::parse(field, self.wall).map_err(|_| CommandStatus::RINVSCHED)
     }
 
-    /// Reads the end of validity. The engine refuses a message whose validity has ended.
+    /// Parses the end of the validity. The engine refuses a message whose validity has ended.
     pub(crate) fn expires(&self, field: &[u8]) -> Result<Option<Timestamp>, CommandStatus> {
         time::parse(field, self.wall).map_err(|_| CommandStatus::RINVEXPIRY)
     }
@@ -199,7 +199,7 @@ fn message_from_data_sm(
     })
 }
 
-/// Reads an MO in a deliver_sm of an SMSC. Its schedule and its DLR request are ignored.
+/// Converts an MO message in a deliver_sm of an SMSC. Its schedule and its DLR request are ignored.
 pub(crate) fn mo_from_deliver_sm(
     sm: Sm,
     origin: PeerId,
@@ -236,7 +236,7 @@ pub(crate) fn mo_from_deliver_sm(
     })
 }
 
-/// Reads an MO in a data_sm of an SMSC.
+/// Converts an MO message in a data_sm of an SMSC.
 pub(crate) fn mo_from_data_sm(
     data: DataSm,
     origin: PeerId,

@@ -1,18 +1,18 @@
-//! Requests of a peer that wait for the engine's answer, in the protocols whose Submit names several subscribers.
+//! Requests of a peer that wait for the engine's answer, for protocols whose Submit can name several subscribers.
 
 use engine::{EngineAnswer, Event, ReplyTo};
 use model::{FinalRecord, FinalState, LinkId, Message, PeerMessageId, Refusal, Timestamp};
 use std::collections::HashMap;
 
-/// The code of a success, in all of these protocols.
+/// Code of a success in all these protocols.
 const OK: u32 = 0;
 
-/// What must arrive before a request is answered.
+/// The event that must arrive before a request is answered.
 #[derive(Debug)]
 pub(crate) enum PendingAnswer {
     /// One answer of the engine.
     EngineAnswer,
-    /// The engine's answer to a Submit. Each refused message of it then gets a Report.
+    /// The engine's answer to a Submit of several messages. Each refused message then gets a Report.
     Submit(Vec<Message>),
 }
 
@@ -23,7 +23,7 @@ const REPORT: u64 = 1 << 48;
 #[derive(Debug, Default)]
 pub(crate) struct PendingAnswers {
     waiting: HashMap<u64, PendingAnswer>,
-    /// The number of Reports that must be durable before their Submit is answered.
+    /// Number of Reports that must be durable before their Submit is answered.
     reports: HashMap<u64, usize>,
 }
 
@@ -32,8 +32,8 @@ impl PendingAnswers {
         self.waiting.insert(number, pending);
     }
 
-    /// Handles the engine's answer. Returns further events for the engine, and the request that can now be answered,
-    /// with its code: 0, or that of the refusal.
+    /// Handles the engine's answer. Returns further events for the engine, and the request that can now be answered
+    /// with its code: 0, or the code of the refusal.
     pub(crate) fn on_engine_answer(
         &mut self,
         link: LinkId,
@@ -83,7 +83,7 @@ impl PendingAnswers {
     }
 }
 
-/// The final record of a message that was never accepted, for the Report to its user.
+/// The final record of a message that was never accepted, for the Report about it.
 fn rejected_final(code: u32, at: Timestamp) -> FinalRecord {
     FinalRecord {
         state: FinalState::Rejected,

@@ -7,7 +7,7 @@ use smpp::CommandStatus;
 /// The status for a submission (or query, cancel, replace) that the engine refused.
 pub(crate) fn submit_status(refusal: Refusal) -> CommandStatus {
     match refusal {
-        // A shutdown passes: the ESME should retry, and clients take 0x14 for "later".
+        // A shutdown is temporary: the ESME should retry, and clients interpret 0x14 as "later".
         Refusal::QueueFull | Refusal::ShuttingDown => CommandStatus::RMSGQFUL,
         Refusal::Throttled
         | Refusal::QuotaExceeded
@@ -33,7 +33,7 @@ pub(crate) fn submit_status(refusal: Refusal) -> CommandStatus {
     }
 }
 
-/// The status for an MO or a DLR of a peer that the engine refused. With 0x64 the SMSC retries; with 0x65 and 0x66 it
+/// The status for an MO message or DLR that the engine refused. After 0x64, the SMSC retries; after 0x65 and 0x66, it
 /// gives up.
 pub(crate) fn deliver_status(refusal: Refusal) -> CommandStatus {
     match refusal {

@@ -20,7 +20,7 @@ impl RequestContext<'_> {
     }
 }
 
-/// The kind under which a request is counted.
+/// The counter of a request.
 pub(crate) fn pdu_kind(command: CommandId) -> PduKind {
     match command.request() {
         CommandId::SUBMIT_SM => PduKind::SubmitSm,

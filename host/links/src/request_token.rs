@@ -1,4 +1,5 @@
-//! Tokens of requests that links pass to the engine: the 64 bits hold all that the answer needs, without a table.
+//! Tokens of requests that links pass to the engine. Their 64 bits contain everything that the answer needs, so no
+//! table is needed.
 
 use smpp::CommandId;
 
@@ -29,7 +30,7 @@ impl RequestKind {
     }
 }
 
-/// Packs a token: the kind, a slot number of the link (24 bits) and the peer's sequence number.
+/// Packs a token: the kind, a slot number of the link (24 bits), and the peer's sequence number.
 pub(crate) fn pack(kind: RequestKind, slot: u32, sequence: u32) -> u64 {
     u64::from(kind as u8) << 56 | u64::from(slot & 0xFF_FFFF) << 32 | u64::from(sequence)
 }

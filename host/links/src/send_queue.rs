@@ -22,14 +22,14 @@ mod token_kind {
     pub(super) const QUERY: u64 = 2 << 56;
 }
 
-/// A concatenated message. Its segments are sent one after the other, each after the answer to the one before, so
-/// that the next segment to send is always known.
+/// A concatenated message. Its segments are sent one after the other, each after the answer to the previous one, so the
+/// next segment to send is always known.
 #[derive(Debug)]
 struct SegmentedMessage {
     id: MessageId,
     segments: VecDeque<Sm>,
     taken: Vec<PeerMessageId>,
-    /// The engine was told "unanswered"; only a late answer still matters.
+    /// Whether the outcome "unanswered" is reported already, so that only a late answer matters.
     given_up: bool,
 }
 
@@ -51,16 +51,16 @@ pub(crate) struct SendQueue {
     segmented: FxHashMap<u64, SegmentedMessage>,
     queries: FxHashMap<u64, MessageId>,
     serial: u64,
-    /// Requests in the session's output of which no octet is written: their offset in the stream, and their token.
+    /// Requests in the session's output that are not written at all: their offset in the stream, and their token.
     unwritten: VecDeque<(u64, u64)>,
     validity_formatter: ValidityFormatter,
     round_trip_sample: Option<(u64, Instant)>,
     throttled_at: Option<Instant>,
 }
 
-/// The time for which a "throttled" of the peer is reported as the link's blocker.
+/// Time for which "throttled" is reported as the link's blocker after the peer sent it.
 const THROTTLE_REPORT_PERIOD: Duration = Duration::from_secs(1);
-/// The number of concatenated messages whose late answers are still awaited.
+/// Maximum number of concatenated messages whose late answers are awaited.
 const MAX_GIVEN_UP: usize = 1000;
 
 impl SendQueue {
@@ -102,7 +102,7 @@ impl SendQueue {
         self.jobs.is_empty()
     }
 
-    /// Gives the session as many requests as its window and the limit of the output allow. Returns whether anything was
+    /// Passes as many requests to the session as its window and the output limit permit. Returns whether anything was
     /// sent.
     pub(crate) fn fill_window(&mut self, session: &mut Session, link: &mut Link) -> bool {
         let (now, wall, max_output) = (link.now, link.wall, link.deps.output_limit());
@@ -183,7 +183,8 @@ impl SendQueue {
         if self.style.submits { Request::SubmitSm(sm) } else { Request::DeliverSm(sm) }
     }
 
-    /// Notes that `written` octets of the stream are written: a request that begins before may have arrived.
+    /// Records that `written` octets of the stream are written: requests that begin before that offset may have
+    /// arrived.
     pub(crate) fn on_written(&mut self, written: u64) {
         while self.unwritten.front().is_some_and(|(start, _)| *start < written) {
             self.unwritten.pop_front();
@@ -194,7 +195,7 @@ impl SendQueue {
         self.error_classes.get(&status.0).copied().unwrap_or_else(|| status.class())
     }
 
-    /// Handles the peer's answer, in time or late.
+    /// Handles the peer's answer, on time or late.
     pub(crate) fn on_response(
         &mut self,
         record: &LinkRecord,
@@ -244,8 +245,8 @@ impl SendQueue {
             segmented.taken.push(self.message_id_form.from_response(response.message_id()));
             if !segmented.segments.is_empty() {
                 if late || segmented.given_up {
-                    // The engine has counted the message as unanswered; the other segments are sent when that doubt
-                    // is settled.
+                    // The engine has counted the message as unanswered. The other segments are sent after that
+                    // uncertainty is settled.
                     self.segmented.remove(&serial);
                     return None;
                 }
@@ -261,8 +262,8 @@ impl SendQueue {
         Some(Event::Outcome { link: self.link, id, outcome })
     }
 
-    /// Handles the answer to query_sm. Only "unknown message" is reported as such: the engine sends an unknown
-    /// message again, and any other refusal says nothing about the message.
+    /// Handles the answer to query_sm. Only "unknown message" is reported as unknown, since the engine then sends the
+    /// message again. Any other refusal says nothing about the message.
     fn query_answered(&mut self, serial: u64, status: CommandStatus, response: &Response) -> Option<Event> {
         let id = self.queries.remove(&serial)?;
         if status == CommandStatus::RINVMSGID {
@@ -316,7 +317,7 @@ impl SendQueue {
         }
     }
 
-    /// Returns the outcome of a request that was not made, or of which no octet was written.
+    /// The outcome of a request that was not made, or of which no octet was written.
     fn not_sent_outcome(&mut self, token: u64) -> Option<Outcome> {
         let serial = token & !token_kind::MASK;
         match token & token_kind::MASK {
@@ -332,7 +333,7 @@ impl SendQueue {
         }
     }
 
-    /// Returns what limits this link now.
+    /// The present blocker of this link.
     pub(crate) fn blocked_by(&self, session: &Session, now: Instant) -> LinkBlocker {
         if self.throttled_at.is_some_and(|at| now.saturating_duration_since(at) < THROTTLE_REPORT_PERIOD) {
             LinkBlocker::PeerThrottles
@@ -343,7 +344,7 @@ impl SendQueue {
         }
     }
 
-    /// Reports the outcome of all messages when the connection has ended. `pending` are the tokens of the unanswered
+    /// After the end of the connection: reports the outcome of all messages. `pending` are the tokens of the unanswered
     /// requests.
     pub(crate) fn close(&mut self, pending: Vec<u64>, events: &mut Vec<Event>) {
         let unwritten: rustc_hash::FxHashSet<u64> =
@@ -383,8 +384,8 @@ impl SendQueue {
     }
 }
 
-/// The outcome of a message whose next segment was not sent. Nothing is in doubt, and the accepted segments must not
-/// be sent again; only a (temporary) refusal can express that.
+/// The outcome of a message whose next segment was not sent. Nothing is uncertain, and the accepted segments must not
+/// be sent again; only a temporary refusal can express that.
 fn unsent_segments_outcome(taken: Vec<PeerMessageId>) -> Outcome {
     if taken.is_empty() {
         return Outcome::NotSent;

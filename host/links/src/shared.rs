@@ -13,9 +13,9 @@ pub(crate) struct Shared {
     pub(crate) accounts: Accounts,
     /// The SGIP logins.
     pub(crate) logins: Logins,
-    /// What CMPP links share.
+    /// State that CMPP links share.
     pub(crate) cmpp: SpState,
-    /// What SMGP links share.
+    /// State that SMGP links share.
     pub(crate) smgp: SpState,
     pub(crate) verifier: PasswordVerifier,
 }

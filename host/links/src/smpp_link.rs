@@ -1,4 +1,4 @@
-//! SMPP on a link: the session, and the requests of either side.
+//! An SMPP link: the session, and the requests of both sides.
 
 use crate::bind_authenticator::{BindAuthenticator, BindDecision};
 use crate::esme_requests::EsmeRequests;
@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The kind of the peer, which decides what its requests mean.
+/// The kind of the peer, which determines the meaning of its requests.
 enum LinkSide {
     /// An incoming connection that has not bound.
     Unbound(BindAuthenticator),
@@ -36,15 +36,15 @@ enum LinkSide {
 pub(crate) struct SmppLink {
     session: Session,
     side: LinkSide,
-    /// The messages for the peer, once it is bound.
+    /// Queue of messages for the peer; `None` until it is bound.
     queue: Option<SendQueue>,
 }
 
-/// The sequence number of an enquire_link that the session does not know of. It is farthest from the numbers that the
-/// session uses. Its answer counts as a sign of life and as nothing else.
+/// Sequence number of an enquire_link that the session does not know: the farthest from the numbers that the session
+/// uses. Its answer only shows that the peer lives.
 const PROBE_SEQUENCE: u32 = 0x7FFF_FFFF;
 
-/// Octets of a system_id, with the one that ends it.
+/// Maximum octets of a system_id, including the terminating zero.
 const MAX_SYSTEM_ID: usize = 16;
 
 impl SmppLink {
@@ -338,11 +338,11 @@ impl LinkProtocol for SmppLink {
 /// The effect of a refused bind on the dialer.
 fn refusal(status: CommandStatus) -> LoginRefusal {
     let (least_wait, check) = match status {
-        // An admin has to correct them.
+        // Only an admin can correct these.
         CommandStatus::RINVPASWD | CommandStatus::RINVSYSID => {
             (60, Some("system-id, password and system-type"))
         }
-        // The peer still holds our old session, and needs time to notice that it is gone.
+        // The peer still has our old session, and needs time to detect its end.
         CommandStatus::RALYBND => (30, None),
         _ => (0, None),
     };
@@ -350,7 +350,7 @@ fn refusal(status: CommandStatus) -> LoginRefusal {
     LoginRefusal { reason: format!("bind refused: {status}"), least_wait, check }
 }
 
-/// The peer's address, links and times, for the dialer.
+/// Address, number of links and timeouts of a peer, for the dialler.
 pub(crate) fn dial_target(options: &PeerOptions) -> DialTarget {
     DialTarget {
         name: options.name.clone(),
@@ -376,7 +376,7 @@ pub(crate) fn session_options(ourselves: Bytes, options: &PeerOptions) -> SmppCl
             enquire_timeout: options.enquire_timeout,
             response_timeout: options.response_timeout,
             init_timeout: options.bind_timeout,
-            // Our enquire_links find a dead peer sooner; silence alone is no reason to unbind.
+            // Our enquire_links detect a dead peer sooner; silence alone is no reason to unbind.
             inactivity: Duration::ZERO,
             ..SmppOptions::default()
         },

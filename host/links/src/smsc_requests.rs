@@ -41,7 +41,7 @@ impl SmscRequests {
         }
     }
 
-    /// Sends the engine's answer to the SMSC: success only for what is durable.
+    /// Sends the engine's answer to the SMSC. Success is sent only for durable changes.
     pub(crate) fn answer(
         context: &mut RequestContext<'_>,
         kind: RequestKind,
@@ -55,7 +55,7 @@ impl SmscRequests {
         context.respond(kind.command(), sequence, status, &Response::Empty);
     }
 
-    /// Handles an alert_notification: messages that wait for the subscriber are retried.
+    /// Handles an alert_notification: waiting messages to the subscriber are retried.
     pub(crate) fn alert(&self, alert: AlertNotification) -> Event {
         tracing::debug!(peer = %self.options.name, subscriber = ?alert.source, "alert_notification");
         Event::Alert { msisdn: alert.source.value }

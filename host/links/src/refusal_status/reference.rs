@@ -62,7 +62,7 @@ const REFUSALS: [Refusal; 21] = [
     Refusal::KeysFull { retry_after: 0 },
 ];
 
-/// The classes that a code can have, with what follows.
+/// The error classes with their consequences.
 const MEANINGS: [(ErrorClass, &str); 6] = [
     (ErrorClass::Temporary, "the message is retried by its schedule"),
     (ErrorClass::Permanent, "this leg is not retried"),
@@ -136,7 +136,7 @@ fn page() -> String {
     text
 }
 
-/// The results of a gateway's that are not permanent, or have a meaning.
+/// Appends the results of a gateway that are not permanent or have a meaning.
 fn statuses<P: SpProtocol>(text: &mut String, title: &str) {
     let _ = writeln!(
         text,

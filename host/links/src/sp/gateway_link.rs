@@ -1,4 +1,4 @@
-//! The connections to a gateway, which we dial.
+//! Connections to a CMPP or SMGP gateway, which the appliance dials.
 
 use super::options::session_options;
 use super::outgoing::LinkPeer;
@@ -12,15 +12,15 @@ use sp_session::{OwnLogin, SessionOptions, china_time};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest wait before a gateway is dialed again: gateways lock accounts that try too often.
+/// Maximum back-off before a gateway is dialled again: gateways lock accounts that try too often.
 const REDIAL_INTERVAL: Duration = Duration::from_secs(300);
 
-/// The session's options for a gateway.
+/// Session options for a gateway.
 pub(super) fn gateway_session<P: LinkedProtocol>(options: &SpGatewayOptions) -> SessionOptions {
     SessionOptions { login_timeout: options.bind_timeout, ..session_options::<P>(&options.node) }
 }
 
-/// Our login at a gateway, with the time of this moment.
+/// Our login at a gateway, with the time `at`.
 pub(super) fn login<P: LinkedProtocol>(options: &SpGatewayOptions, at: Timestamp) -> P::Pdu {
     P::login(&OwnLogin {
         name: &options.login_name,
@@ -47,8 +47,8 @@ pub(crate) fn dial_gateway<P: LinkedProtocol>(
         tls: options.tls.clone(),
     };
     let (of_links, options) = (shared.clone(), options.clone());
-    // A gateway may refuse a login that it has seen, and the time in a login has no more than seconds: connections
-    // that are opened at once say that they were opened one second after the other.
+    // A gateway may refuse a login that it has seen before, and the time in a login has a resolution of one second. So
+    // concurrent connections use different seconds.
     let last = Mutex::new(0);
     dial(&shared.deps, target, move |now| {
         let second = {

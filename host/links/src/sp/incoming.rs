@@ -17,14 +17,15 @@ use sp_session::{Delivery, Meaning, Session, Submission};
 use std::hash::Hasher as _;
 use std::time::Duration;
 
-/// How long a gateway may repeat a Deliver: it then has the same id.
+/// Time for which a gateway may repeat a Deliver, with the same id.
 const DELIVER_MEMORY: Duration = Duration::from_secs(72 * 3600);
 
-/// The requests of the peer that wait for the engine.
+/// Requests of the peer that wait for the engine.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     pending: PendingAnswers,
-    /// What the answer names, by the sequence id of the request: the id of a Submit's first message, or of a Deliver.
+    /// Message ids for the answers, by the sequence id of the request: the id of a Submit's first message, or of a
+    /// Deliver.
     ids: FxHashMap<u32, Bytes>,
 }
 
@@ -77,7 +78,7 @@ impl Incoming {
         }
     }
 
-    /// Answers a request with what the engine says.
+    /// Answers a request with the engine's answer.
     pub(super) fn on_engine_answer<P: LinkedProtocol>(
         &mut self,
         session: &mut Session<P>,
@@ -99,12 +100,13 @@ impl Incoming {
             (LinkPeer::Sp(_), 0) => P::submit_answer(&id, 0),
             (LinkPeer::Sp(_), _) => P::submit_answer(&[], status),
         };
-        // What is refused for now may be sent again with the same sequence id.
+        // A temporarily refused request may be sent again with the same sequence id.
         session.respond(sequence, &pdu, status != P::STATUS.throttled);
     }
 }
 
-/// Passes a gateway's message on. A gateway that repeats it, on this connection or another, has it accepted once.
+/// Passes on a gateway's message. If the gateway repeats it, on this connection or another one, it is accepted only
+/// once.
 fn deliver(link: &mut Link, options: &SpGatewayOptions, delivery: &Delivery, sequence: u32) {
     let mut hasher = FxHasher::default();
     for part in [&delivery.source, &delivery.destination, &delivery.content.octets] {
@@ -112,7 +114,7 @@ fn deliver(link: &mut Link, options: &SpGatewayOptions, delivery: &Delivery, seq
         hasher.write_u8(0xFF);
     }
     let digest = hasher.finish();
-    // Some gateways give all messages one id, so the content is part of the key.
+    // Some gateways give all messages the same id, so the content is part of the key.
     let mut octets = delivery.id.to_vec();
     octets.extend_from_slice(&digest.to_be_bytes());
     let key = IdempotencyKey {
@@ -125,7 +127,8 @@ fn deliver(link: &mut Link, options: &SpGatewayOptions, delivery: &Delivery, seq
     link.accept_many(vec![message], false, Some(key), u64::from(sequence));
 }
 
-/// Passes an SP's message on. Returns the id of the first message, and the messages if there are several: one alone is
+/// Passes on an SP's message. Returns the id of the first message; and the messages if there are several. A single
+/// message needs no Report, since the answer refuses it.
 /// accepted or refused as a whole, and needs no Report.
 fn submit<P: LinkedProtocol>(
     shared: &Shared,

@@ -121,10 +121,10 @@ impl<P: LinkedProtocol> LoginAuthenticator<P> {
     }
 }
 
-/// How far the time of a login, `MMDDHHMMSS` in China, is from a moment. `None` if it is no time.
+/// Difference between the time of a login (`MMDDHHMMSS` in China) and `wall`. `None` if it is not a time.
 fn clock_difference(timestamp: u32, wall: Timestamp) -> Option<Duration> {
     let year: u32 = wall_clock(wall).get(..2)?.parse().ok()?;
-    // At the turn of the year the login may be of another one.
+    // At the turn of the year, the login may belong to the previous or the next year.
     let years = [(year + 99) % 100, year, (year + 1) % 100];
     let china = Timestamp(wall.0 + 8 * 3_600_000);
     let times = years.iter().filter_map(|year| {

@@ -1,4 +1,4 @@
-//! The mapping between messages and what CMPP and SMGP say of them.
+//! The mapping between messages and the requests of CMPP and SMGP.
 
 use super::options::{SpGatewayOptions, SpNodeOptions};
 use super::part_references::PartReferences;
@@ -19,12 +19,12 @@ use sp_session::{
 };
 use std::time::{Duration, Instant};
 
-/// The longest content of one request, in octets; ASCII may be longer.
+/// Maximum octets of content per request; texts in ASCII may be longer.
 const MAX_OCTETS: usize = 140;
-/// The longest content in ASCII that is accepted, in octets.
+/// Maximum octets of accepted content in ASCII.
 const MAX_ASCII: usize = 160;
 
-/// The contents of a message's requests. A text that is a part already stays one; SMPP's SAR TLVs become a UDH.
+/// The contents of a message's requests. A text that is already a segment stays one; SAR TLVs of SMPP become a UDH.
 /// With `signed`, the text gets the node's signature.
 fn contents(
     message: &Message,
@@ -60,7 +60,7 @@ fn contents(
     contents.into_iter().zip(1..=u8::MAX).map(content).collect()
 }
 
-/// The fields of a message, which may have come by SGIP or from a business system.
+/// The SP fields of a message, which may also have arrived over SGIP or from a business system.
 fn fields_of(message: &Message) -> SpFields {
     let sgip = SgipFields::read(&message.protocol_fields);
     let link_id = sgip.reserve.unwrap_or_default();
@@ -107,9 +107,9 @@ pub(super) fn submissions(
     Ok(contents(message, &gateway.node, true, status)?.into_iter().map(one).collect())
 }
 
-/// The id of a Deliver. It is a function of the message, so a repetition has the same id, by which the SP knows it.
+/// The id of a Deliver. It is derived from the message, so a repetition has the same id, by which the SP recognises it.
 pub(super) fn deliver_id<P: SpProtocol>(message: &Message, part: u32, gateway: u32) -> Bytes {
-    // Parts are far from each other, so that they do not meet the ids of the next messages.
+    // The ids of segments are far apart, so that they differ from those of the next messages.
     let counter = u32::try_from(message.id.0 & 0xFFFF).unwrap_or(0).wrapping_add(part.wrapping_mul(40_503));
     P::message_id(message.accepted_at.0 / 1000, counter & 0xFFFF, gateway)
 }
@@ -138,8 +138,8 @@ pub(super) fn deliveries<P: SpProtocol>(
     Ok(contents(message, node, false, status)?.into_iter().zip(0..).map(one).collect())
 }
 
-/// Makes the status report of a DLR for an SP; `None` if the message was not submitted by its protocol: then it has no
-/// id that the report could name.
+/// Makes the status report of a DLR for an SP; `None` if the message was not submitted over the SP's protocol, since it
+/// then has no id that a report could refer to.
 pub(super) fn report_from_dlr<P: SpProtocol>(
     message: &Message,
     dlr: &DlrContent,
@@ -154,7 +154,7 @@ pub(super) fn report_from_dlr<P: SpProtocol>(
     Some(SpStatusReport {
         id: deliver_id::<P>(message, 0, gateway),
         submission: fields.submission,
-        // In the form that the SP used in its Submit, as far as the options tell.
+        // In the form that the SP used in its Submit, as far as the options determine it.
         subscriber: user_number(&message.source.value, node.add_86),
         source: Bytes::copy_from_slice(&message.destination.value),
         service: fields.service,
@@ -165,7 +165,7 @@ pub(super) fn report_from_dlr<P: SpProtocol>(
     })
 }
 
-/// The three digits of a report: the network's code, or what stands for the state (SMGP 3.0.3 §6.2.63).
+/// The three-digit code of a report: the network's code, or the code for the state (SMGP 3.0.3 §6.2.63).
 fn network_code(dlr: &DlrContent) -> u16 {
     if dlr.error != 0 {
         return dlr.error;
@@ -181,7 +181,7 @@ fn network_code(dlr: &DlrContent) -> u16 {
 /// Reads the DLR of a gateway's status report.
 pub(super) fn dlr_from_report(report: &SpStatusReport) -> Dlr {
     let state = state_of(&report.word);
-    // A gateway's own word ends with its code, as in MK:0001.
+    // A gateway's own state ends with a code, for example MK:0001.
     let digits = report.word.rsplit(|octet| *octet == b':').next().unwrap_or_default();
     let word_code = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
     Dlr {
@@ -196,13 +196,13 @@ pub(super) fn dlr_from_report(report: &SpStatusReport) -> Dlr {
     }
 }
 
-/// `YYMMDDhhmm` in China.
+/// Parses `YYMMDDhhmm` in China's time zone.
 fn done_at(text: &[u8]) -> Option<Timestamp> {
     let at = smpp::time::parse_receipt(text.get(..10)?)?;
     Some(Timestamp(at.0.saturating_sub(8 * 3_600_000)))
 }
 
-/// Makes the message of a gateway's Deliver, an MO.
+/// Makes the MO message of a gateway's Deliver.
 pub(super) fn mo_from_delivery(delivery: &Delivery, gateway: &SpGatewayOptions, wall: Timestamp) -> Message {
     let mut fields = BytesMut::new();
     delivery.fields.append_to(&mut fields);
@@ -230,7 +230,7 @@ pub(super) fn mo_from_delivery(delivery: &Delivery, gateway: &SpGatewayOptions, 
     }
 }
 
-/// The coding as SGIP and SMPP have it. Some peers add SMPP's message class (16) to it.
+/// The coding as in SGIP and SMPP. Some peers add SMPP's message class (16).
 fn coding(format: u8) -> u8 {
     match format {
         0x10 => 0,
@@ -252,15 +252,15 @@ pub(super) struct SubmitRules<'a> {
 }
 
 impl SubmitRules<'_> {
-    /// Makes one message for each user, with ids that follow `first_id`. `source` is the number, as allowed by the
-    /// account's rules.
+    /// Makes one message per subscriber, with ids from `first_id` on. `source` is the source number, as permitted by
+    /// the account's rules.
     pub(super) fn messages<P: SpProtocol>(
         &self,
         submission: &Submission,
         source: &Address,
         first_id: &[u8],
     ) -> Result<Vec<Message>, u32> {
-        // A billing record that no handset gets: nothing here can bill it.
+        // A billing record that no handset gets: the appliance cannot bill it.
         let wants_report = submission.wants_report.ok_or(self.status.other)?;
         let content = &submission.content;
         let longest = if content.format == 0 { MAX_ASCII } else { MAX_OCTETS };
@@ -309,7 +309,7 @@ impl SubmitRules<'_> {
         submission.destinations.iter().zip(0..).map(one).collect()
     }
 
-    /// A time in SMPP's form. Without a zone it is that of China.
+    /// Parses a time in SMPP's form. Without a time zone, it is in China's.
     fn time(&self, field: &[u8]) -> Result<Option<Timestamp>, u32> {
         let zoned = [field, b"032+"].concat();
         let field = if field.len() == 12 { &zoned } else { field };
@@ -317,7 +317,7 @@ impl SubmitRules<'_> {
     }
 }
 
-/// The part as SMPP's SAR TLVs, which every other protocol's mapping knows.
+/// The segment information as SAR TLVs of SMPP, which the mappings of all protocols understand.
 fn sar_tlvs(reference: u16, part: PartOf) -> Bytes {
     let mut tlvs = BytesMut::new();
     tlvs.put_u16(tag::SAR_MSG_REF_NUM);

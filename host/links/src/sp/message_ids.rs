@@ -3,24 +3,25 @@ use model::Timestamp;
 use parking_lot::Mutex;
 use sp_session::SpProtocol;
 
-/// The ids that we give to messages as a gateway: a second and a counter within it. Both protocols leave 65,536 ids a
-/// second; after them the ids are those of the next second, ahead of the clock, so that none is given twice.
+/// Generator of message ids in the role of a gateway: a second, and a counter within it. Both protocols permit 65,536
+/// ids per second. When they are used up, ids of the next second are taken, ahead of the clock, so that no id is used
+/// twice.
 #[derive(Debug)]
 pub(crate) struct MessageIds {
-    /// The second since 1970 of the ids given last, and how many of it are given.
+    /// The second (since 1970) of the last ids, and the number of its ids that are used.
     last: Mutex<(u64, u32)>,
 }
 
-/// Ids in a second; the smaller number of both protocols.
+/// Ids per second: the smaller limit of the two protocols.
 const PER_SECOND: u32 = 1 << 16;
 
 impl MessageIds {
-    /// Begins with the next second: a process before this one may have given ids of the present one.
+    /// Begins with the next second: a previous process may have used ids of the current one.
     pub(super) fn new(wall: Timestamp) -> Self {
         Self { last: Mutex::new((wall.0 / 1000, PER_SECOND)) }
     }
 
-    /// The first of `count` ids that follow each other, at most a hundred.
+    /// The first of `count` consecutive ids; `count` is at most 100.
     pub(super) fn first_of<P: SpProtocol>(&self, count: usize, gateway: u32, wall: Timestamp) -> Bytes {
         let count = u32::try_from(count).unwrap_or(PER_SECOND).min(PER_SECOND);
         let (second, counter) = {

@@ -1,8 +1,8 @@
-//! CMPP and SMGP links: gateways, to which we are an SP, and SPs, to which we are the gateway.
+//! CMPP and SMGP links: gateways, to which the appliance is an SP; and SPs, to which it is the gateway.
 //!
-//! The SP connects and logs in, and both sides send requests over this one connection: Submit from the SP, Deliver
-//! from the gateway, for messages and status reports alike. Both protocols have the same link; [`LinkedProtocol`] tells
-//! where they differ.
+//! The SP connects and logs in, and both sides send requests over this connection: the SP sends Submit; the gateway
+//! sends Deliver, both for messages and for status reports. Both protocols use the same link code; [`LinkedProtocol`]
+//! contains the differences.
 
 mod gateway_link;
 mod incoming;
@@ -29,11 +29,11 @@ use smgp::Smgp;
 use sp_session::SpProtocol;
 use state::SpState;
 
-/// A protocol of SPs and gateways on our links.
+/// A protocol between SPs and gateways, as used by links.
 pub(crate) trait LinkedProtocol: SpProtocol {
     /// The protocol, for the log and for counters.
     const PROTOCOL: Protocol;
-    /// The interface of its logins.
+    /// The interface name of its logins.
     const INTERFACE: LoginInterface;
 
     /// The state that its links share.

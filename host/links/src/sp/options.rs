@@ -25,16 +25,16 @@ const ASCII: &[(&str, AsciiLimits, &str)] = &[
     ("140", AsciiLimits { single: 159, segment: 140 }, "159 characters, parts of 134."),
 ];
 
-/// Where the signature of a text is.
+/// Position of a text's signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Word)]
 pub enum SignaturePlace {
-    /// At its begin.
+    /// At the beginning.
     Front,
-    /// At its end.
+    /// At the end.
     End,
 }
 
-/// Whether a text fits the widest login field, that of SMGP.
+/// Whether a text fits the longest login field (of SMGP).
 fn fits_login(octets: &Bytes) -> Result<(), String> {
     if octets.len() <= 8 {
         Ok(())
@@ -47,7 +47,7 @@ fn fits_secret(secret: &Secret) -> Result<(), String> {
     if secret.0.len() <= 15 { Ok(()) } else { Err("has more than 15 octets".to_owned()) }
 }
 
-/// What a gateway and an SP have in common: the connections, and how texts and numbers are written.
+/// Options that gateways and SPs share: connections, texts and numbers.
 #[derive(Clone, Debug, PartialEq, Keys)]
 pub struct SpNodeOptions {
     /// Maximum number of unanswered requests to the node per connection.
@@ -59,10 +59,10 @@ pub struct SpNodeOptions {
     /// Maximum number of times that a request is sent on one connection.
     #[key(range = 1..=100, default = 3)]
     pub tries: u32,
-    /// The time without a sign of life after which a link test is sent.
+    /// Idle time after which a link test is sent.
     #[key(default = "180s")]
     pub link_test_interval: Duration,
-    /// Maximum length of a received PDU, in octets; without it, 4096 with CMPP and 8192 with SMGP.
+    /// Maximum length of a received PDU, in octets. The default is 4096 for CMPP and 8192 for SMGP.
     #[key(range = 200..=100_000, default_as = "4096 with CMPP, 8192 with SMGP")]
     pub max_pdu_length: Option<u32>,
     /// Adds the prefix 86 to subscribers' numbers that are sent.
@@ -71,21 +71,21 @@ pub struct SpNodeOptions {
     /// Removes the prefix 86 from subscribers' numbers that are received.
     #[key(name = "strip-86", default = false)]
     pub strip_86: bool,
-    /// Sends texts beyond ASCII as GBK instead of UCS2, where possible.
+    /// Sends texts beyond ASCII in GBK instead of UCS2, where possible.
     #[key(default = false)]
     pub gbk: bool,
-    /// The length of texts in ASCII that the node takes.
+    /// Maximum length of ASCII texts that the node accepts.
     #[key(words = ASCII, default = "159")]
     pub ascii_length: AsciiLimits,
-    /// The name in the signature 【name】 that texts must have; it is added to a text that has no signature, before the
-    /// text is split. Texts to a gateway get it when they are sent, those of an SP when they are accepted.
+    /// The name in the signature 【name】 that texts must have. It is added to texts without a signature, before they are
+    /// split: to texts for a gateway when they are sent, to texts of an SP when they are accepted.
     pub signature: String,
-    /// Where the signature is.
+    /// The position of the signature.
     #[key(default = "front")]
     pub signature_place: SignaturePlace,
 }
 
-/// The session's options for a node.
+/// Session options for a node.
 pub(super) fn session_options<P: SpProtocol>(node: &SpNodeOptions) -> SessionOptions {
     SessionOptions {
         window_out: node.window.max(1),
@@ -97,7 +97,7 @@ pub(super) fn session_options<P: SpProtocol>(node: &SpNodeOptions) -> SessionOpt
     }
 }
 
-/// A gateway of an operator that speaks CMPP or SMGP, to which we are an SP.
+/// `[[gateway]]` with CMPP or SMGP: a gateway to which the appliance is an SP.
 #[derive(Clone, Debug, PartialEq, Keys)]
 #[keys(live = "its links reconnect one after the other")]
 pub struct SpGatewayOptions {
@@ -110,26 +110,26 @@ pub struct SpGatewayOptions {
     /// The address of the gateway.
     #[key(format = HostPort, example = "ismg.example.net:7890", label = "Address")]
     pub address: String,
-    /// The login name that the appliance uses: the SP's code, at most 6 characters with CMPP and 8 with SMGP.
+    /// The login name that the appliance uses: the SP's code, at most 6 characters for CMPP and 8 for SMGP.
     #[key(check = fits_login, label = "Login name")]
     pub login_name: Bytes,
-    /// The password that the appliance proves at its login.
+    /// The password of the appliance's login. It is not sent, only proved.
     #[key(secret, or_file, check = fits_secret, label = "Password")]
     pub login_password: Secret,
-    /// The version that is offered. The gateway may answer with a lower one.
+    /// The protocol version that is offered. The gateway may answer with a lower one.
     #[key(words = VERSIONS, default = "3.0")]
     pub version: u8,
-    /// Proves the password with a login name that is not padded to its field (CMPP and SMGP only).
+    /// Computes the password proof with an unpadded login name (CMPP and SMGP only).
     #[key(default = false)]
     pub unpadded_login_name: bool,
-    /// Refuses a gateway that does not prove its password (CMPP and SMGP only). Several gateways compute the proof
-    /// wrongly, so by default a wrong one is only logged.
+    /// Refuses a gateway that does not prove the password (CMPP and SMGP only). Several gateways compute the proof
+    /// wrongly, so by default a wrong proof is only logged.
     #[key(default = false)]
     pub gateway_proof: bool,
     /// Number of connections to the gateway.
     #[key(range = 1..=60, default = 1, label = "Connections")]
     pub connections: usize,
-    /// What it has in common with an SP.
+    /// Options that gateways and SPs share.
     #[key(flatten)]
     pub node: SpNodeOptions,
     /// Maximum time for a connection and for the response to a login.
@@ -154,19 +154,19 @@ struct SubmitFields {
     /// The business code: `Service_Id` of CMPP, `ServiceID` of SMGP.
     #[key(length = ..=10)]
     service: Bytes,
-    /// Who pays: 0 the destination, 1 the source, 2 the SP, 3 the number of `payer`.
+    /// The payer: 0 the destination, 1 the source, 2 the SP, 3 the number in `payer`.
     #[key(range = 0..=3, default = 2)]
     payer_type: u8,
     /// The number that pays.
     #[key(length = ..=21)]
     payer: Bytes,
-    /// The kind of the charge: 01 free, 02 per message, 03 monthly, 04 capped. Sent to SMGP gateways as 00 to 03.
+    /// The kind of charge: 01 free, 02 per message, 03 monthly, 04 capped. SMGP gateways get 00 to 03.
     #[key(length = ..=2, default = "01")]
     fee_type: Bytes,
-    /// The price of a message in fen.
+    /// The price per message, in fen.
     #[key(length = ..=6, default = "000000")]
     fee_code: Bytes,
-    /// The price of a month in fen (SMGP only).
+    /// The price per month, in fen (SMGP only).
     #[key(length = ..=6, default = "000000")]
     fixed_fee: Bytes,
     /// The SP's enterprise code: `Msg_src` of CMPP, `MsgSrc` of SMGP.
@@ -201,37 +201,37 @@ impl KeyFormat<SpFields> for SpFieldKeys {
     }
 }
 
-/// The CMPP or SMGP side of an account: an SP, to which we are the gateway.
+/// The CMPP or SMGP options of an account: an SP, to which the appliance is the gateway.
 #[derive(Clone, Debug, PartialEq, Keys)]
 pub struct SpAccountOptions {
-    /// The login name of the SP: at most 6 characters with CMPP and 8 with SMGP.
+    /// The login name of the SP: at most 6 characters for CMPP and 8 for SMGP.
     #[key(check = fits_login, default_as = "the account's name")]
     pub inbound_login_name: Bytes,
-    /// The password that the SP proves. The proof needs the password itself, so a hash is not enough.
+    /// The password of the SP's login. The check of the proof needs the password itself, so a hash is not sufficient.
     #[key(secret, or_file, check = fits_secret)]
     pub inbound_password: Secret,
-    /// The highest version that the SP may use; it may use a lower one.
+    /// The highest protocol version that the SP may use.
     #[key(words = VERSIONS, default = "3.0")]
     pub version: u8,
-    /// The appliance's code as a gateway, in the ids of messages: six digits.
+    /// The gateway code of the appliance in message ids: six digits.
     #[key(range = 0..=999_999, default = 101_001)]
     pub gateway_code: u32,
-    /// How far the SP's clock may be wrong; `0s` for any time. A login is accepted once.
+    /// Maximum deviation of the SP's clock; `0s` accepts any time. Each login is accepted only once.
     #[key(default = "10m")]
     pub clock_tolerance: Duration,
     /// Maximum number of connections of the SP.
     #[key(name = "inbound-connections", range = 1..=10_000, default = 10)]
     pub connections_in: usize,
-    /// Maximum number of unanswered submissions per connection; more wait.
+    /// Maximum number of unanswered submissions per connection; further ones wait.
     #[key(name = "inbound-window", range = 1..=100_000, default = 100)]
     pub window_in: usize,
-    /// What it has in common with a gateway.
+    /// Options that gateways and SPs share.
     #[key(flatten)]
     pub node: SpNodeOptions,
 }
 
 impl SpAccountOptions {
-    /// Sets the login name to that of the account, unless it has one, and checks its length.
+    /// Sets the login name to that of the account if it is missing, and checks its length.
     pub(crate) fn complete(&mut self, account: &str, width: usize, section: &Section<'_>) {
         if !section.has("inbound-login-name") {
             self.inbound_login_name = Bytes::copy_from_slice(account.as_bytes());
@@ -251,7 +251,7 @@ pub struct SpListenerOptions {
     /// The listener's name.
     #[key(example = "cmpp")]
     pub name: String,
-    /// The listening address.
+    /// The address and port to listen on.
     #[key(example = "127.0.0.1:7890")]
     pub listen: SocketAddr,
     /// Maximum number of connections.

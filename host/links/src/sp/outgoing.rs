@@ -11,7 +11,7 @@ use ports::link::{Link, PduKind};
 use sp_session::{Meaning, Session, SpRequestError};
 use std::sync::Arc;
 
-/// Attempts of a message that a gateway refuses with a status of its vendor's own.
+/// Maximum number of attempts after which a vendor-specific refusal of a gateway is final.
 const VENDOR_ATTEMPTS: u16 = 3;
 
 /// The peer of a connection.
@@ -95,7 +95,7 @@ impl<P: LinkedProtocol> Outgoing<P> {
         }
     }
 
-    /// Gives the session as many requests as its window allows. Returns whether there were any.
+    /// Passes as many requests to the session as its window permits. Returns whether there were any.
     pub(super) fn fill_window(
         &mut self,
         session: &mut Session<P>,
@@ -144,7 +144,7 @@ impl<P: LinkedProtocol> Outgoing<P> {
         let (id, status) = match P::meaning(pdu) {
             Meaning::SubmitAnswer { id, status } => (id, status),
             Meaning::DeliverAnswer { status } => (None, status),
-            // The answer to another request than ours.
+            // The answer belongs to another type of request.
             _ => (None, P::STATUS.structure),
         };
         link.record.inbound.count_answer(status);
@@ -169,7 +169,7 @@ impl<P: LinkedProtocol> Outgoing<P> {
         match link_peer {
             LinkPeer::Gateway(options) => {
                 options.error_classes.get(&status).copied().unwrap_or_else(|| {
-                    // Whether a status of a vendor's own ever ends is unknown.
+                    // It is unknown whether a vendor-specific status is temporary.
                     if P::VENDOR_STATUSES.contains(&status) && attempt >= VENDOR_ATTEMPTS {
                         ErrorClass::Permanent
                     } else {
@@ -177,7 +177,7 @@ impl<P: LinkedProtocol> Outgoing<P> {
                     }
                 })
             }
-            // An SP whose handler fails answers anything; only a PDU that it cannot read never succeeds.
+            // An SP with a faulty handler may answer with any status; only a PDU that it cannot read never succeeds.
             LinkPeer::Sp(_) if [P::STATUS.structure, P::STATUS.command].contains(&status) => {
                 ErrorClass::Permanent
             }

@@ -1,4 +1,4 @@
-//! References of long texts whose parts name no reference: `Pk_total` and `Pk_number` without a user data header.
+//! References for concatenated texts without a user data header: `Pk_total` and `Pk_number` alone contain no reference.
 
 use model::PeerId;
 use parking_lot::Mutex;
@@ -7,23 +7,23 @@ use sp_session::PartOf;
 use std::hash::{Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
-/// A part that comes later than this after the one before belongs to another text.
+/// Maximum time between two segments of one text.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The number of texts that are remembered; of more, all that are over are forgotten, and then all.
+/// Maximum number of remembered texts. Beyond it, the expired ones are dropped; if that is not sufficient, all of them.
 const MAX_TEXTS: usize = 10_000;
 
-/// A text whose parts come.
+/// A text of which segments are expected.
 #[derive(Debug)]
 struct OpenText {
     reference: u16,
-    /// The parts that have come, one bit each.
+    /// The segments that have arrived, one bit each.
     seen: [u64; 4],
     at: Instant,
 }
 
-/// Gives the parts of a text one reference: parts of one account, source, set of numbers and total belong together
-/// until one of them comes again.
+/// Gives all segments of a text the same reference. Segments with the same account, source, destinations and total
+/// belong together, until one of them arrives again.
 #[derive(Debug, Default)]
 pub(crate) struct PartReferences {
     texts: Mutex<(FxHashMap<u64, OpenText>, u16)>,

@@ -1,4 +1,4 @@
-//! The probe of a gateway: an extra connection that logs in and out.
+//! Connection test of a gateway: an extra connection that logs in and out.
 
 use super::gateway_link::{gateway_session, login};
 use super::sp_link::login_status_text;
@@ -9,7 +9,8 @@ use model::Timestamp;
 use ports::{Socket, clock};
 use sp_session::{Event, PduRole, Session};
 
-/// Logs in at a gateway and out again. Its messages are refused for now; it repeats them on another connection.
+/// Logs in at a gateway and out again. Messages of the gateway are refused temporarily; it repeats them on another
+/// connection.
 pub(crate) async fn probe<P: LinkedProtocol>(options: &SpGatewayOptions) -> Vec<TestStepView> {
     let mut run = ProbeRun::default();
     let _ = try_gateway::<P>(options, &mut run).await;
@@ -19,7 +20,7 @@ pub(crate) async fn probe<P: LinkedProtocol>(options: &SpGatewayOptions) -> Vec<
 async fn try_gateway<P: LinkedProtocol>(options: &SpGatewayOptions, run: &mut ProbeRun) -> Option<()> {
     let within = options.bind_timeout;
     let mut socket = run.connect_tls(&options.address, options.tls.as_ref(), within).await?;
-    // The time of a login that no regular connection has had.
+    // A time that no regular login has used.
     let login = login::<P>(options, Timestamp(Timestamp::now().0.saturating_sub(60_000)));
     let mut session = Session::<P>::sp(clock::now(), gateway_session::<P>(options), options.version, &login);
     let bind = exchange(&mut socket, &mut session, Some((&login, &options.login_password.0)));
@@ -28,7 +29,7 @@ async fn try_gateway<P: LinkedProtocol>(options: &SpGatewayOptions, run: &mut Pr
     run.step(TestStepKind::Unbind, UNBIND_TIMEOUT, exchange(&mut socket, &mut session, None)).await
 }
 
-/// Exchanges PDUs until the login is complete, which is given with its password, or the logout.
+/// Exchanges PDUs until the login or logout is complete. For a login, `login` is given with its password.
 async fn exchange<P: LinkedProtocol>(
     socket: &mut Socket,
     session: &mut Session<P>,

@@ -1,4 +1,4 @@
-//! The signature of a text, 【name】: networks of China refuse texts without one.
+//! Text signatures, 【name】: Chinese networks refuse texts without one.
 
 use super::options::{SignaturePlace, SpNodeOptions};
 use crate::content_coding::words_of;
@@ -8,7 +8,7 @@ use model::Text;
 const OPEN: char = '【';
 const CLOSE: char = '】';
 
-/// Whether a text has a signature, of whatever name.
+/// Whether a text has a signature with any name.
 fn is_signed(words: &str, place: SignaturePlace) -> bool {
     match place {
         SignaturePlace::Front => words.starts_with(OPEN) && words.contains(CLOSE),
@@ -16,8 +16,8 @@ fn is_signed(words: &str, place: SignaturePlace) -> bool {
     }
 }
 
-/// The text with the node's signature; `None` if it has one, needs none, or cannot get one: a part of a longer text is
-/// left as it is, and so are octets.
+/// The text with the node's signature. `None` if it has one already, needs none, or cannot get one: segments of longer
+/// texts and binary data are unchanged.
 pub(super) fn signed(text: &Text, is_part: bool, node: &SpNodeOptions) -> Option<Text> {
     if node.signature.is_empty() || is_part {
         return None;

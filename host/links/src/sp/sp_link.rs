@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 enum LinkSide<P: LinkedProtocol> {
     /// An incoming connection that has not logged in.
     Unbound(LoginAuthenticator<P>),
-    /// Requests are exchanged.
+    /// Logged in; requests are exchanged.
     Known(LinkPeer),
 }
 
@@ -30,11 +30,11 @@ pub(crate) struct SpLink<P: LinkedProtocol> {
     session: Session<P>,
     side: LinkSide<P>,
     shared: Arc<Shared>,
-    /// Our login, whose answer proves the gateway's password.
+    /// Our login, needed to check the gateway's proof of the password.
     login: Option<P::Pdu>,
     outgoing: Outgoing<P>,
     incoming: Incoming,
-    /// Whether the SP submits; a login may be for Delivers only.
+    /// Whether the SP may submit; a login may be for Delivers only.
     submits: bool,
 }
 
@@ -107,7 +107,7 @@ impl<P: LinkedProtocol> SpLink<P> {
     }
 }
 
-/// The first PDU of a connection, with its sequence; `None` if more is needed.
+/// The first PDU of a connection, with its sequence number; `None` if it is incomplete.
 fn first_pdu<P: LinkedProtocol>(octets: &[u8]) -> Option<Result<(P::Pdu, u32), DecodeError>> {
     let header = Header::peek(octets)?;
     let length = usize::try_from(header.length.min(P::MAX_LENGTH)).unwrap_or(HEADER_LENGTH);
@@ -141,7 +141,7 @@ impl<P: LinkedProtocol> LinkProtocol for SpLink<P> {
             && let Meaning::Login(login) = P::meaning(&pdu)
         {
             let refusal = P::login_answer(P::STATUS.login_busy, &login, login.version, b"");
-            // All its fields have a fixed length.
+            // All fields of a login answer have a fixed length.
             let _ = P::encode(&refusal, login.version, sequence, &mut answer);
         }
         answer.to_vec()
@@ -235,7 +235,7 @@ impl<P: LinkedProtocol> LinkProtocol for SpLink<P> {
         match decision {
             LoginDecision::Refuse { status, reason, login, highest } => {
                 link.refuse(reason);
-                // The client reads the answer in the layout that it offered.
+                // The client expects the answer in the layout of the version that it offered.
                 let answer = P::login_answer(status, &login, highest, &[]);
                 self.session.refuse_login(&answer, login.version, status);
             }
@@ -279,7 +279,7 @@ impl<P: LinkedProtocol> LinkProtocol for SpLink<P> {
             LinkCommand::Answer { token, answer } => {
                 self.incoming.on_engine_answer(&mut self.session, link_peer, link, token, answer);
             }
-            // The protocols have no question for one message.
+            // These protocols have no query for a single message.
             LinkCommand::QueryPeer { .. } | LinkCommand::Flushed => {}
         }
     }
@@ -318,7 +318,7 @@ impl<P: LinkedProtocol> LinkProtocol for SpLink<P> {
 
 /// The effect of a refused login on the dialer.
 fn refusal<P: LinkedProtocol>(status: u32) -> LoginRefusal {
-    // An admin has to correct them, and gateways lock accounts that try too often.
+    // Only an admin can correct these, and gateways lock accounts that try too often.
     let wrong = [P::STATUS.login_name, P::STATUS.login_secret, P::STATUS.login_version];
     let is_wrong = wrong.contains(&status);
     LoginRefusal {
@@ -328,7 +328,7 @@ fn refusal<P: LinkedProtocol>(status: u32) -> LoginRefusal {
     }
 }
 
-/// What a status means in the answer to a login.
+/// Meaning of a status in the answer to a login.
 pub(super) fn login_status_text<P: LinkedProtocol>(status: u32) -> String {
     let status_of = P::STATUS;
     let text = match status {
@@ -364,7 +364,7 @@ mod tests {
     use cmpp::Cmpp;
     use smgp::Smgp;
 
-    /// The login of `acme` is read, and refused for now.
+    /// The login of `acme` is read and temporarily refused.
     fn passes_on<P: LinkedProtocol>(version: u8) {
         let login = P::login(&sp_session::OwnLogin {
             name: b"901234",

@@ -1,4 +1,4 @@
-//! What the links of one protocol share.
+//! State that all links of one protocol share.
 
 use super::message_ids::MessageIds;
 use super::options::SpAccountOptions;
@@ -12,13 +12,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the links of one protocol share.
+/// State that all links of one protocol share.
 #[derive(Debug)]
 pub(crate) struct SpState {
-    /// The SPs, by login name.
+    /// SPs by login name.
     sps: RwLock<HashMap<Bytes, SpLogin>>,
-    /// The logins that were accepted lately: the same one again is a replay. With the time, in milliseconds since 1970,
-    /// and the address of the first use.
+    /// Recently accepted logins, to detect replays: the time in milliseconds since 1970, and the address of the first
+    /// use.
     accepted: Mutex<HashMap<[u8; 16], (u64, IpAddr)>>,
     pub(super) references: PartReferences,
     pub(super) ids: MessageIds,
@@ -31,10 +31,10 @@ pub(crate) struct SpLogin {
     pub(super) options: Arc<SpAccountOptions>,
 }
 
-/// The time for the logins of connections that are opened at once.
+/// Maximum time between concurrent connections with the same login, in milliseconds.
 const SAME_LOGIN_MS: u64 = 2000;
 
-/// How long an accepted login is remembered.
+/// Time for which an accepted login is remembered.
 const REPLAY_MEMORY: Duration = Duration::from_secs(24 * 3600);
 
 impl SpState {
@@ -47,7 +47,7 @@ impl SpState {
         }
     }
 
-    /// Lets an SP log in, or changes how.
+    /// Adds an SP, or changes its options; `None` removes it.
     pub(crate) fn set(&self, account: &Arc<Account>, options: Option<&SpAccountOptions>) {
         let peer = account.options().peer;
         let mut sps = self.sps.write();
@@ -66,8 +66,9 @@ impl SpState {
         self.sps.write().retain(|_, other| other.account.options().peer != peer);
     }
 
-    /// Whether a login is no replay. An SP that opens several connections at once proves all with one proof, since it
-    /// contains the second: from one address, within two seconds, it is the same SP.
+    /// Whether a login is not a replay. An SP that opens several connections at the same time uses one proof for all of
+    /// them, because the proof contains the second. So the same proof is accepted from the same address within two
+    /// seconds.
     pub(super) fn is_fresh(&self, authenticator: [u8; 16], address: IpAddr, wall: Timestamp) -> bool {
         let mut accepted = self.accepted.lock();
         let since = wall.0.saturating_sub(u64::try_from(REPLAY_MEMORY.as_millis()).unwrap_or(u64::MAX));

@@ -165,7 +165,7 @@ async fn check_111_a_lost_link_leaves_written_messages_in_doubt_and_returns_the_
     assert!(matches!(fixture.event().await, Event::LinkDown { link: down } if down == link));
     let state = fixture.state(|state| state.phase == LinkPhase::BackingOff).await;
     assert!(state.back_off_until.is_some() && state.last_error.is_some());
-    // The peer is dialed again, as another link.
+    // The peer is dialled again; the new link has another id.
     let mut raw = smsc.accept().await;
     raw.take_bind().await;
     assert_ne!(fixture.link_up().await.0, link);
@@ -183,7 +183,7 @@ async fn check_114_segments_go_one_after_the_other_and_all_must_be_answered() {
     }
     let all = Outcome::Accepted { ids: vec![id("p1"), id("p2"), id("p3")] };
     assert_eq!(fixture.outcome().await, (MessageId(1), all));
-    // A refusal in the middle reports the accepted segments, and the next attempt continues after them.
+    // A refusal of a later segment reports the accepted ones, and the next attempt continues after them.
     fixture.send(link, message(2, &[b'a'; 400]));
     taken(&mut raw, "q1").await;
     let (header, _) = raw.sm().await;
@@ -198,7 +198,7 @@ async fn check_114_segments_go_one_after_the_other_and_all_must_be_answered() {
     }
     let rest = Outcome::Accepted { ids: vec![id("q2"), id("q3")] };
     assert_eq!(fixture.outcome().await, (MessageId(2), rest));
-    // The connection breaks between segments: the accepted segments are known, and the doubt about the rest too.
+    // The connection breaks between segments: the accepted ones are known, and the rest is uncertain.
     fixture.send(link, message(3, &[b'a'; 400]));
     taken(&mut raw, "r1").await;
     raw.sm().await;
@@ -352,7 +352,7 @@ async fn uncertain_messages_are_queried_and_only_unknown_message_counts_as_such(
     }
     let Event::QueryResult { id: MessageId(1), dlr: Some(dlr) } = fixture.event().await else { panic!() };
     assert_eq!(dlr.state, DlrState::Delivered);
-    // The refused query of message 2 said nothing about it.
+    // The refused query of message 2 gave no result.
     assert!(matches!(fixture.event().await, Event::QueryResult { id: MessageId(3), dlr: None }));
 }
 
@@ -380,7 +380,7 @@ async fn check_037_038_042_refused_binds_back_off() {
     }
 }
 
-/// An admin has mended the peer and does not wait for the minute.
+/// An admin has repaired the peer and need not wait for the minute.
 #[tokio::test]
 async fn a_waiting_peer_is_dialed_at_once_on_request() {
     let fixture = fixture().await;
@@ -394,7 +394,7 @@ async fn a_waiting_peer_is_dialed_at_once_on_request() {
     fixture.state(|state| state.phase == LinkPhase::BackingOff && state.back_off_until.is_some()).await;
     assert!(!fixture.links.dial_now("nobody"));
     assert!(fixture.links.dial_now(&name));
-    // Long before the minute that follows a wrong password.
+    // Long before the minute that normally follows a wrong password.
     let mut raw = smsc.accept().await;
     let (_, request) = raw.next_request().await;
     assert!(matches!(request, Request::Bind(_)));

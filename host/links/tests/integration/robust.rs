@@ -134,7 +134,7 @@ async fn check_092_a_client_that_does_not_read_is_closed_and_others_are_not_affe
     let stuck = RawPeer::bound(address, Transceiver).await;
     let (link, ..) = fixture.link_up().await;
     let mut other = RawPeer::bound(address, Transmitter).await;
-    // More than any socket buffer holds, in messages of 60 kB.
+    // More than any socket buffer can hold, in messages of 60 kB.
     let text = vec![b'a'; 60_000];
     for number in 1..=300 {
         fixture.send(link, message(number, &text));
@@ -188,7 +188,7 @@ async fn check_143_idle_connections_are_limited_by_address_and_in_total() {
         RawPeer::connect(address).await.closed().await;
         assert_eq!(open[0].ask(&support::enquire()).await.0.status, CommandStatus::ROK);
         drop(open);
-        // A permit is free once the connection's task has seen the end.
+        // A permit is released when the connection's task has seen the end.
         within(async {
             loop {
                 let mut raw = RawPeer::connect(address).await;

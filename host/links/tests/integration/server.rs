@@ -66,12 +66,12 @@ async fn check_034_modes_networks_and_the_session_limit() {
     let mut first = RawPeer::bound(address, Transmitter).await;
     let mut second = RawPeer::connect(address).await;
     second.request(&Request::Bind(bind(Transmitter))).await;
-    // The first session is asked for a sign of life, and gives it.
+    // The first session gets an enquire_link, and answers it.
     let (header, request) = first.next_request().await;
     assert_eq!(request, Request::EnquireLink);
     first.respond(header, CommandStatus::ROK, &Response::Empty).await;
     assert_eq!(second.answer().await.0.status, CommandStatus::RBINDFAIL);
-    // The account changes while its session continues.
+    // The account changes during its session.
     options.networks = vec!["192.0.2.0/24".parse().unwrap()];
     options.sessions = 9;
     fixture.links.set_account(options).unwrap();
@@ -154,7 +154,7 @@ async fn check_060_the_response_follows_the_engines_answer() {
     let (message, reply) = fixture.accept().await;
     assert_eq!(message.origin, ACCOUNT);
     assert_eq!((message.text.octets.as_ref(), message.dlr_request.on_success), (&b"Hello"[..], true));
-    // No outcome came before: the first answer belongs to a later request.
+    // No outcome arrived before: the first answer belongs to a later request.
     let enquiry = raw.request(&support::enquire()).await;
     assert_eq!(raw.answer().await.0.sequence, enquiry);
     fixture.answer(reply, EngineAnswer::Accepted(MessageId::FIRST));
@@ -385,7 +385,7 @@ async fn check_133_134_what_esmes_answer_to_deliveries() {
     }
     fixture.send(link, message(5, b"MO"));
     let (header, _) = raw.sm().await;
-    // A header without body, as many ESMEs send it.
+    // A response header without a body, as many ESMEs send it.
     raw.write(&[&[0, 0, 0, 16, 0x80, 0, 0, 5, 0, 0, 0, 0][..], &header.sequence.to_be_bytes()].concat())
         .await;
     assert!(matches!(fixture.outcome().await, (MessageId(5), Outcome::Accepted { .. })));
@@ -419,7 +419,7 @@ async fn check_137_139_receipts_go_to_receivers_only() {
     );
     assert_eq!(sm.tlvs.get(tag::RECEIPTED_MESSAGE_ID).unwrap().as_ref(), b"1000000000\0");
     assert_eq!(sm.tlvs.get(tag::NETWORK_ERROR_CODE).unwrap().len(), 3);
-    // A submission to several destinations has one id, which stands for all of them.
+    // A submission to several destinations has one id, which applies to all its messages.
     fixture.send(link, Message { submission: Some(MessageId(1_000_000_007)), ..dlr });
     let (_, sm) = raw.sm().await;
     assert!(sm.short_message.starts_with(b"id:1000000007 "));

@@ -1,4 +1,4 @@
-//! SGIP over real sockets: our two roles, each against a peer with a session of its own.
+//! SGIP over real sockets: both roles of the appliance, each against a peer with a session of its own.
 
 use crate::support::{self, ACCOUNT, LinksFixture, PASSWORD, PEER, account, fixture, within};
 use engine::{EngineAnswer, EngineCommand, Event};
@@ -200,7 +200,7 @@ async fn check_11_a_lost_link_leaves_a_doubt_and_the_repetition_has_the_old_sequ
     let (link, ..) = fixture.link_up().await;
     send(&fixture, link, message(7, b"hello", 0), 0, TICKET);
     assert_eq!(node.submit().await.0, first);
-    // Another attempt, after a refusal, is another command.
+    // Another attempt, after a refusal, is a different command.
     send(&fixture, link, message(7, b"hello", 0), 0, SubmitTicket { attempt: 2, ..TICKET });
     assert_ne!(node.submit().await.0, first);
 }
@@ -228,7 +228,7 @@ async fn mos_and_reports_come_over_the_gateways_own_connection() {
     let message = &messages[0];
     assert_eq!((message.origin, message.source.text(), message.text.data_coding), (PEER, USER.into(), 15));
     assert_eq!(SgipFields::read(&message.protocol_fields).reserve, Some(*b"LINK-ID1"));
-    // The same octets have the same key and digest; other content has another digest.
+    // The same octets have the same key and digest; different content has a different digest.
     node.send(seq(2), &Pdu::Deliver(deliver.clone())).await;
     let Event::AcceptMany { key: again, reply: second, .. } = fixture.event().await else { panic!() };
     assert_eq!(again, Some(key.clone()));

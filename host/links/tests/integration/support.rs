@@ -117,7 +117,7 @@ impl LinksFixture {
         event
     }
 
-    /// Whether no event has come; only meaningful after a later event is known to have happened.
+    /// Whether no event has arrived. Only meaningful after a later event is known to have happened.
     pub(crate) async fn quiet(&self) -> bool {
         self.events.lock().await.is_empty()
     }
