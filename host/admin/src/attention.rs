@@ -31,7 +31,7 @@ pub struct AttentionLimits {
     /// Maximum age of the oldest message in a queue.
     #[key(default = "10m")]
     pub queue_age: Duration,
-    /// Maximum age of the oldest message for an account without links: its system may be switched off for a while.
+    /// Maximum age of the oldest message to an account without links: its system may be switched off for a while.
     #[key(default = "1h")]
     pub unbound_account: Duration,
     /// Maximum time that a message is in quarantine.
@@ -40,7 +40,7 @@ pub struct AttentionLimits {
     /// Maximum number of messages waiting to be archived.
     #[key(default = 100_000)]
     pub archive_backlog: u64,
-    /// How long an automatic rollback of a plugin is reported.
+    /// Time for which an automatic rollback of a plugin is reported.
     #[key(default = "1h")]
     pub plugin_event: Duration,
 }
@@ -54,27 +54,28 @@ impl Default for AttentionLimits {
 /// Configuration changes that are pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PendingConfiguration {
-    /// The unconfirmed version, when it came into force, and when it reverts (both in milliseconds since the epoch).
+    /// The unconfirmed version, the time when it came into force, and the time when it reverts (both in milliseconds
+    /// since the epoch).
     pub unconfirmed: Option<(u64, u64, u64)>,
     /// Number of settings that apply only after a restart.
     pub restart: usize,
 }
 
-/// Where the limits of the attention rules come from.
+/// Source of the limits of the attention rules.
 pub trait AttentionLimitsSource: Send + Sync + 'static {
     /// The limits.
     fn attention_limits(&self) -> AttentionLimits;
 }
 
-/// Defines the services that the attention rules look at.
+/// Defines the services that the attention rules use.
 macro_rules! sources {
     ($($field:ident: $service:ident),* $(,)?) => {
-        /// The services that the attention rules look at.
+        /// The services that the attention rules use.
         pub(crate) struct AttentionSources {
             $($field: Arc<dyn $service>,)*
         }
 
-        /// A state with the services that the attention rules look at.
+        /// A router state that has the services of the attention rules.
         pub(crate) trait ProvidesAttention: $(Provides<dyn $service> +)* {}
 
         impl<S: $(Provides<dyn $service> +)*> ProvidesAttention for S {}
@@ -105,7 +106,7 @@ pub(crate) fn routes<S: ProvidesAttention>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(attention))
 }
 
-/// Lists what needs attention, errors first.
+/// Lists findings that need attention, errors first.
 ///
 /// `switchyard status` and the console show this list.
 #[utoipa::path(
@@ -118,13 +119,13 @@ async fn attention(sources: AttentionSources) -> Result<Json<Vec<AttentionView>>
 }
 
 impl AttentionSources {
-    /// The findings, and the queues that they were made from.
+    /// The findings, and the queues from which they were derived.
     pub(crate) fn findings_and_queues(&self) -> Result<(Vec<AttentionView>, Vec<QueueView>), Problem> {
         let facts = self.facts()?;
         Ok((findings(&facts), facts.queues))
     }
 
-    /// The facts for the rules. Facts of the core are omitted while the core does not answer.
+    /// The input of the rules. Facts of the core are omitted while the core does not answer.
     fn facts(&self) -> Result<Facts, Problem> {
         let readiness = self.operation.readiness();
         let has_core = !readiness

@@ -72,7 +72,7 @@ impl Authenticator {
     /// Creates an authenticator for these users and this root token.
     ///
     /// # Errors
-    /// If the system provides no randomness.
+    /// The system provides no random numbers.
     pub fn new(
         access: Arc<Access>,
         token: RootToken,
@@ -135,13 +135,14 @@ impl Authenticator {
         Ok(session_identity(secret, session))
     }
 
-    /// Whether the headers of a request authenticate it.
+    /// Whether a request with these headers is authenticated.
     #[must_use]
     pub fn is_authenticated(&self, headers: &HeaderMap) -> bool {
         self.authenticate(headers, false).is_ok()
     }
 
-    /// A bearer secret may also be that of a session: a CLI login has no cookies, and no other site can make it send requests.
+    /// A bearer secret may also be a session's secret: a CLI login has no cookies, and no other site can make it send
+    /// requests.
     fn bearer(&self, secret: &str, now: Now) -> Option<Identity> {
         if self.token.matches(secret) {
             return Some(Identity {
@@ -251,7 +252,7 @@ impl Authenticator {
         self.rate_limited(name, from, check).await
     }
 
-    /// Hashes a new password if it meets the rules. `field`: the name of the request's field, for errors.
+    /// Hashes a new password if it meets the rules. `field` is the name of the request's field, for errors.
     pub(crate) async fn hash_password(
         &self,
         field: &'static str,

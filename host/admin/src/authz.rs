@@ -32,7 +32,7 @@ pub(crate) fn client_address(request: &axum::http::Extensions) -> Option<IpAddr>
 /// Operations that are restricted to the caller's own account if the caller has the role account.
 const ACCOUNT_SCOPED: [&str; 3] = ["/v1/messages", "/v1/history", "/v1/statistics"];
 
-/// What authorization needs.
+/// The components for authorisation.
 #[derive(Clone)]
 pub(crate) struct Authorization {
     pub(crate) authenticator: Arc<Authenticator>,
@@ -104,7 +104,7 @@ pub(crate) async fn authorize(
         }
     };
     let Some(record) = record else { return run.await };
-    // In its own task: if the client disconnects, the operation and its audit record still complete.
+    // In a task of its own: if the client disconnects, the operation and its audit record still complete.
     let done = tokio::spawn(async move { record_outcome(&authenticator, record, run.await).await }).await;
     done.unwrap_or_else(|_| {
         Problem::new(ProblemKind::Internal, "the request failed internally; see the log").into_response()
@@ -171,7 +171,7 @@ fn query(uri: &Uri) -> Vec<(String, String)> {
     Query::try_from_uri(uri).map(|Query(pairs)| pairs).unwrap_or_default()
 }
 
-/// Whether the request asks for message texts. Unclear values count as yes.
+/// Whether the request asks for message texts. A value that cannot be parsed counts as yes.
 pub(crate) fn asks_for_bodies(uri: &Uri) -> bool {
     query(uri).iter().any(|(name, value)| name == "body" && !matches!(value.as_str(), "" | "0" | "false"))
 }

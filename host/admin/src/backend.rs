@@ -40,7 +40,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
-/// Defines the services, and lets handlers take each.
+/// Defines the services, and makes each available to handlers.
 macro_rules! services {
     ($($field:ident: $service:ident),* $(,)?) => {
         /// The services behind the HTTP API. Their methods may block; the API calls them on blocking threads.
@@ -50,7 +50,7 @@ macro_rules! services {
                 #[doc = concat!("See [`", stringify!($service), "`].")]
                 pub $field: Arc<dyn $service>,
             )*
-            /// The folder with the history of the metrics.
+            /// Folder of the metrics history.
             pub metrics_folder: PathBuf,
         }
 
@@ -133,7 +133,7 @@ pub(crate) fn protected_routes() -> OpenApiRouter<ApiServices> {
         .merge(crate::users::routes())
 }
 
-/// Makes the operations refuse query parameters that they do not describe.
+/// Makes the operations refuse undocumented query parameters.
 fn with_known_parameters(operations: OpenApiRouter<ApiServices>) -> OpenApiRouter<ApiServices> {
     let known_parameters = KnownParameters::of(operations.get_openapi());
     operations.route_layer(middleware::from_fn_with_state(known_parameters, reject_unknown_parameters))
@@ -169,7 +169,7 @@ pub fn router(services: ApiServices, authenticator: Arc<Authenticator>) -> Route
         .with_state(services)
 }
 
-/// Gives what a request has changed to the other nodes of the cluster, before its caller is told.
+/// Publishes the changes of a request to the other nodes of the cluster, before the caller gets the answer.
 async fn share_changes(
     State(cluster): State<Arc<dyn ClusterLeader>>,
     request: Request,

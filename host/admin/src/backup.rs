@@ -29,8 +29,8 @@ pub(crate) fn routes<S: Provides<dyn Backup>>() -> OpenApiRouter<S> {
 ///
 /// Its first member lists the contents. The archive of finished messages is not included; back up its database separately.
 ///
-/// The backup does not contain what is accepted after the request. An incomplete response is not a valid backup; `switchyard
-/// restore` refuses it.
+/// The backup does not contain messages that are accepted after the request. An incomplete response is not a valid
+/// backup; `switchyard restore` refuses it.
 #[utoipa::path(
     get,
     path = "/v1/backup",

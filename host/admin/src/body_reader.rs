@@ -1,4 +1,4 @@
-//! The body of a request as a reader for a thread that may block, so that a large file is never in memory as a whole.
+//! A request body as a blocking reader, so that a large file is never in memory as a whole.
 
 use crate::problem::{Problem, ProblemKind};
 use axum::body::{Body, Bytes};
@@ -7,10 +7,10 @@ use futures_util::StreamExt as _;
 use std::io::{self, Read};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Pieces of a body that wait for the reader.
+/// Maximum number of chunks that wait for the reader.
 const PIECES: usize = 16;
 
-/// Reads the pieces of a body; blocks until the next one comes.
+/// Reads the chunks of a body; blocks until the next one arrives.
 #[derive(Debug)]
 pub(crate) struct BodyReader {
     pieces: Receiver<io::Result<Bytes>>,
@@ -34,7 +34,7 @@ impl Read for BodyReader {
     }
 }
 
-/// The other end of a [`BodyReader`].
+/// Passes a body to its [`BodyReader`].
 #[derive(Debug)]
 pub(crate) struct BodyFeeder {
     body: Body,
@@ -42,18 +42,18 @@ pub(crate) struct BodyFeeder {
     limit: usize,
 }
 
-/// A reader of a body of at most `limit` octets, and what feeds it.
+/// Creates a reader for a body of at most `limit` octets, and its feeder.
 pub(crate) fn body_reader(body: Body, limit: usize) -> (BodyFeeder, BodyReader) {
     let (sender, pieces) = channel(PIECES);
     (BodyFeeder { body, pieces: sender, limit }, BodyReader { pieces, current: Bytes::new() })
 }
 
 impl BodyFeeder {
-    /// Feeds the reader to the end of the body. If the reader is dropped, the rest is read and dropped too: a client that is still
-    /// sending would not see the response.
+    /// Passes the body to the reader. If the reader is dropped, the rest is read and discarded, since a client that is
+    /// still sending would not see the response.
     ///
     /// # Errors
-    /// The body is too large, or interrupted; the reader then fails.
+    /// The body is too large or interrupted; the reader then fails.
     pub(crate) async fn feed(self) -> Result<(), Problem> {
         let Self { body, pieces, limit } = self;
         let mut body = body.into_data_stream();
@@ -74,7 +74,7 @@ impl BodyFeeder {
             };
             if let Some(failure) = failure {
                 let detail = failure.detail.clone();
-                // The reader may be gone.
+                // The reader may have been dropped.
                 let _ = pieces.send(Err(io::Error::other(detail))).await;
                 return Err(failure);
             }

@@ -1,4 +1,4 @@
-//! The API of the cluster, on the node that leads and on those that follow.
+//! The API of the cluster, on the leader and on followers.
 
 use crate::authenticator::Authenticator;
 use crate::authz::{self, Authorization};
@@ -19,19 +19,19 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The header with the URL of the node that leads, in answers of nodes that follow.
+/// Header with the URL of the leader, in answers of followers.
 const LEADER: HeaderName = HeaderName::from_static("leader");
 
-/// Where configuration, users, plugins and tables are changed.
+/// The node at which the state of all partitions (configuration, users, plugins, tables) is changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SharedStateOwner {
-    /// At this node.
+    /// This node.
     ThisNode,
-    /// At the leader of partition 0, with this URL; `None` if there is none at the moment.
+    /// The leader of partition 0, with its URL; `None` if there is none at present.
     Leader(Option<String>),
 }
 
-/// Paths below which requests change what all partitions share.
+/// Path prefixes of requests that change the state of all partitions.
 const SHARED_PATHS: [&str; 7] = [
     "/v1/configuration",
     "/v1/hooks",
@@ -41,17 +41,17 @@ const SHARED_PATHS: [&str; 7] = [
     "/v1/users",
     "/v1/whoami/password",
 ];
-/// The ends of paths below these whose requests change nothing.
+/// Path suffixes, below these prefixes, of requests that change nothing.
 const HARMLESS_ENDS: [&str; 3] = ["/cases", "/try", "/validate"];
 
-/// Whether a request that changes something, for this path, changes what all partitions share.
+/// Whether a changing request with this path changes the state of all partitions.
 pub(crate) fn changes_shared_state(path: &str) -> bool {
     let is_below =
         |place: &&str| path.strip_prefix(*place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     SHARED_PATHS.iter().any(is_below) && !HARMLESS_ENDS.iter().any(|end| path.ends_with(end))
 }
 
-/// The answer to such a request at another partition than 0.
+/// The answer of another partition than 0 to such a request.
 pub(crate) fn changed_elsewhere(leader: Option<&str>) -> Response {
     let what = match leader {
         Some(leader) => format!(
@@ -64,28 +64,28 @@ pub(crate) fn changed_elsewhere(leader: Option<&str>) -> Response {
     with_leader(Problem::new(ProblemKind::Unavailable, what).into_response(), leader)
 }
 
-/// The cluster of the node that leads.
+/// The cluster, as seen by the leader.
 pub trait ClusterLeader: Send + Sync + 'static {
-    /// The cluster; `None` if there is none.
+    /// The state of the cluster; `None` without a cluster.
     fn cluster(&self) -> Option<ClusterView>;
-    /// Ends this node in order: another one leads. The answer is sent before the end.
+    /// Hands the lead over: this node stops in order after the answer is sent, and another node leads.
     ///
     /// # Errors
-    /// If no other node is alive.
+    /// No other node is alive.
     fn hand_over(&self, by: &str) -> Result<(), Problem>;
-    /// Forgets a node that is gone for ever.
+    /// Removes a node that has left the cluster.
     ///
     /// # Errors
-    /// If there is no such node, or it is alive, or etcd does not answer.
+    /// There is no such node, it is alive, or etcd does not answer.
     fn remove_node(&self, name: &str, by: &str) -> Result<(), Problem>;
-    /// Where what all partitions share is changed.
+    /// The node at which the state of all partitions is changed.
     fn shared_state_owner(&self) -> SharedStateOwner;
-    /// The way to the leaders of the other partitions; `None` without a cluster.
+    /// Access to the leaders of the other partitions; `None` without a cluster.
     fn pass_on(&self) -> Option<Arc<dyn PassOn>>;
-    /// Gives what has changed in configuration, users, plugins and tables to the cluster. When it returns, the cluster has it.
+    /// Publishes changes of configuration, users, plugins and tables to the cluster; durable on return.
     ///
     /// # Errors
-    /// If etcd does not answer: the change is made on this node only.
+    /// etcd does not answer: only this node has the change.
     fn publish_shared_state(&self) -> Result<(), Problem>;
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn routes<S: Provides<dyn ClusterLeader>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(cluster)).routes(routes!(hand_over)).routes(routes!(remove_node))
 }
 
-/// The appliance belongs to no cluster.
+/// The problem that the appliance does not belong to a cluster.
 #[must_use]
 pub fn no_cluster() -> Problem {
     let what = "this appliance belongs to no cluster: its configuration has no section [cluster]";
@@ -102,7 +102,7 @@ pub fn no_cluster() -> Problem {
 
 /// Shows the cluster: nodes, log, members of etcd.
 ///
-/// Nodes that follow answer it too.
+/// Followers answer this operation, too.
 #[utoipa::path(
     get,
     path = "/v1/cluster",
@@ -115,7 +115,7 @@ async fn cluster(backend: Service<dyn ClusterLeader>) -> Result<Json<ClusterView
     call_json(backend, |backend| backend.cluster().ok_or_else(no_cluster)).await
 }
 
-/// Hands the lead over to another node: this one stops in order, and the service manager starts it again as one that follows.
+/// Hands the lead over to another node: this node stops in order, and the service manager restarts it as a follower.
 #[utoipa::path(
     post,
     path = "/v1/cluster/hand-over",
@@ -137,9 +137,9 @@ async fn hand_over(
     with_audit_detail(Json(cluster.await?), |cluster| format!("term {}", cluster.term))
 }
 
-/// Forgets a node that is gone for ever, so that nobody waits for it.
+/// Removes a node that has left the cluster, so that the leader no longer waits for it.
 ///
-/// A node that is only switched off stays known: its disk has what it has applied.
+/// Do not remove a node that is only switched off: its disk has the records that it has applied.
 #[utoipa::path(
     delete,
     path = "/v1/cluster/nodes/{name}",
@@ -159,17 +159,18 @@ async fn remove_node(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A node that follows.
+/// A follower.
 pub trait ClusterFollower: Send + Sync + 'static {
-    /// The cluster.
+    /// The state of the cluster.
     fn cluster(&self) -> ClusterView;
-    /// The URL of the admin API of the node that leads; `None` if none does.
+    /// URL of the leader's admin API; `None` if no node leads.
     fn leader_address(&self) -> Option<String>;
 }
 
 type SharedFollower = Arc<dyn ClusterFollower>;
 
-/// The API of a node that follows: health, readiness, the cluster. All else is answered with 503 and the node that leads.
+/// The API of a follower: health, readiness, the cluster. It answers all other requests with 503 and the URL of the
+/// leader.
 pub fn follower_router(follower: SharedFollower, authenticator: Arc<Authenticator>) -> Router {
     let protected_routes = Router::new().route("/v1/cluster", get(followed_cluster)).route_layer(
         middleware::from_fn_with_state(

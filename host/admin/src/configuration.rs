@@ -38,11 +38,11 @@ pub trait Configuration: Send + Sync + 'static {
     /// # Errors
     /// If the version to restore does not exist.
     fn check_configuration(&self, change: ConfigurationEdit) -> Result<ConfigurationCheck, Problem>;
-    /// Applies a change: all of it or nothing.
+    /// Applies a change, completely or not at all.
     ///
     /// # Errors
-    /// If the document is invalid (with all its problems), another version is in force than expected, a version is unconfirmed,
-    /// or the configuration is managed by file.
+    /// The document is invalid (with all its problems), another version is in force than expected, a version is
+    /// unconfirmed, or the configuration is managed by file.
     fn change_configuration(
         &self,
         change: ConfigurationEdit,
@@ -163,7 +163,7 @@ struct ChangeQuery {
     /// Reason for the change, for the history.
     #[param(max_length = 1000)]
     why: Option<String>,
-    /// Revert automatically unless the change is confirmed within this time, such as `10m`. 1 second to 30 days.
+    /// Revert automatically unless the change is confirmed within this time, for example `10m`: 1 second to 30 days.
     #[param(pattern = "^([1-9][0-9]{0,5}s|[1-9][0-9]{0,3}m|[1-9][0-9]?h|([1-9]|[12][0-9]|30)d)$")]
     confirm_within: Option<String>,
 }
@@ -235,7 +235,7 @@ fn change_response(applied: ConfigurationChangeResult) -> Response {
     response
 }
 
-/// Replaces the document: as a whole, or not at all if any of it is invalid.
+/// Replaces the document. If any part of it is invalid, nothing changes.
 #[utoipa::path(
     put,
     path = "/v1/configuration",
@@ -260,7 +260,7 @@ async fn put(
     change(backend, ConfigurationEdit::Document(document), options).await
 }
 
-/// Changes a part of the document by a merge patch (RFC 7396).
+/// Changes parts of the document with a merge patch (RFC 7396).
 ///
 /// To patch a named list, send an object keyed by name: `{"peer": {"upstream": {"rate": 50}, "old": null}}`.
 #[utoipa::path(

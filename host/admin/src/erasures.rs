@@ -13,22 +13,23 @@ use model::AccountScope;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Erasures of what messages say.
+/// Erasures of messages' contents and of numbers.
 pub trait Erasures: Send + Sync + 'static {
-    /// Erases the content of a finished message, which an account of the scope submitted, in store and archive.
+    /// Erases the content of a finished message in store and archive. An account of the scope must have submitted the
+    /// message.
     ///
     /// # Errors
-    /// If there is no such message, it has not ended, or the archive does not answer.
+    /// There is no such message, it has not ended, or the archive does not answer.
     fn erase_content(
         &self,
         id: &str,
         by: &str,
         scope: &AccountScope,
     ) -> Result<api::ContentErasureView, Problem>;
-    /// Erases all of one number in store and archive, in at most 10,000 messages; a repetition continues.
+    /// Erases a number in at most 10,000 messages of store and archive. A repetition continues.
     ///
     /// # Errors
-    /// If it is no number, or the archive does not answer.
+    /// The text is not a number, or the archive does not answer.
     fn erase_number(&self, number: &str, by: &str) -> Result<api::NumberErasureView, Problem>;
 }
 
@@ -36,8 +37,9 @@ pub(crate) fn routes<S: Provides<dyn Erasures>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(erase_content)).routes(routes!(erase_number))
 }
 
-/// Erases the content of a finished message: its text, the text that a screen replaced, and what plugins asked on its behalf.
-/// The message itself stays. A repetition changes nothing. A message that has not ended is refused with 409.
+/// Erases the content of a finished message: its text, the text that a screen replaced, and host calls of plugins on
+/// its behalf. The message itself stays. A repetition changes nothing. A message that has not ended is refused with
+/// 409.
 #[utoipa::path(
     delete,
     path = "/v1/messages/{id}/content",
@@ -53,8 +55,8 @@ async fn erase_content(
     call_json(backend, move |backend| backend.erase_content(&id, &caller.name, &scope)).await
 }
 
-/// Erases all of one number: the contents of finished messages that it sent or received, and the number in them. The receipt
-/// says what was done and what remains. A repetition continues.
+/// Erases a number: the contents of finished messages that it sent or received, and the number itself in them. The
+/// receipt lists what was done and what remains. A repetition continues.
 #[utoipa::path(
     post,
     path = "/v1/erasures",

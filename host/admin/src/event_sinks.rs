@@ -17,7 +17,7 @@ pub(crate) fn routes<S: Provides<dyn EventSinkStates>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(event_sinks))
 }
 
-/// Lists the event sinks of the configuration, with their state and how far they are behind.
+/// Lists the configured event sinks with their state and backlog.
 #[utoipa::path(get, path = "/v1/event-sinks", responses((status = 200, description = "All event sinks; empty if there are none.", body = Vec<EventSinkView>)))]
 async fn event_sinks(backend: Service<dyn EventSinkStates>) -> Result<Json<Vec<EventSinkView>>, Problem> {
     call_json(backend, |backend| Ok(backend.event_sinks())).await

@@ -1,9 +1,9 @@
-//! Files that are streamed.
+//! Streamed files.
 
-/// A file that is streamed in chunks.
+/// A file that is sent in chunks.
 #[derive(Debug)]
 pub struct Export {
-    /// Its media type.
+    /// Media type.
     pub media_type: &'static str,
     /// The chunks. An error ends the file and the connection.
     pub chunks: tokio::sync::mpsc::Receiver<Result<Vec<u8>, String>>,

@@ -1,4 +1,4 @@
-//! The calls of plugins by hook: of the last minute for the traffic map, and of the last hour for a hook's page.
+//! Plugin calls by hook: of the last minute for the traffic map, and of the last hour for the page of a hook.
 
 use crate::plugins::Plugins;
 use crate::problem::Problem;
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Samples of the last minute: six intervals of ten seconds.
+/// Samples per minute: six intervals of ten seconds.
 const MINUTE_SAMPLES: usize = 7;
 /// Every third sample is kept for an hour.
 const HOUR_EVERY: u64 = 3;
-/// The length of an interval of the last hour, in milliseconds.
+/// Length of an interval of the last hour, in milliseconds.
 const HOUR_INTERVAL_MS: u64 = 30_000;
 /// Intervals of the last hour.
 const HOUR_INTERVALS: usize = 120;
@@ -92,7 +92,7 @@ fn sample(hooks: &[HookStateView]) -> HookSample {
 fn difference(first: &HookSample, last: &HookSample, hook: Hook, live: bool) -> CallSumView {
     let mut sum = CallSumView::default();
     for (version, now) in last.iter().filter(|(version, _)| version.hook == hook && version.live == live) {
-        // The counts of a version begin at 0 when it starts, and go on when a candidate is promoted.
+        // A version's counts begin at 0 when it starts, and continue when a candidate is promoted.
         let as_other = || first.get(&SampledVersion { live: !live, ..version.clone() });
         let before = first.get(version).or_else(as_other).copied();
         let before = before.filter(|before| before.calls <= now.calls).unwrap_or_default();
@@ -104,7 +104,7 @@ fn difference(first: &HookSample, last: &HookSample, hook: Hook, live: bool) -> 
 }
 
 impl HookSamples {
-    /// Adds a sample; they are ten seconds apart.
+    /// Adds a sample, ten seconds after the previous one.
     pub(crate) fn push(&mut self, at: u64, hooks: &[HookStateView]) {
         let sample = sample(hooks);
         if self.taken.is_multiple_of(HOUR_EVERY) {
@@ -120,7 +120,7 @@ impl HookSamples {
         self.minute.push_back((at, sample));
     }
 
-    /// The time that the samples of the last minute cover, in milliseconds, and the traffic of live chains in that time.
+    /// The period that the samples of the last minute cover, in milliseconds, and the traffic of live chains in it.
     pub(crate) fn traffic(&self) -> (u64, Vec<HookTrafficView>) {
         let (Some((begun, first)), Some((ended, last))) = (self.minute.front(), self.minute.back()) else {
             return (0, Vec::new());
@@ -133,7 +133,7 @@ impl HookSamples {
         (ended.saturating_sub(*begun), traffic.collect())
     }
 
-    /// The intervals of the last hour of a hook, oldest first.
+    /// A hook's intervals of the last hour, oldest first.
     pub(crate) fn intervals(&self, hook: Hook) -> Vec<HookCallsIntervalView> {
         let pairs = self.hour.iter().zip(self.hour.iter().skip(1));
         pairs

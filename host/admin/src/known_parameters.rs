@@ -1,4 +1,4 @@
-//! Refuses query parameters that an operation does not describe, so that typing errors are not ignored.
+//! Refuses undocumented query parameters, so that typing errors are not ignored.
 
 use crate::problem::{Problem, ProblemKind};
 use axum::extract::{MatchedPath, Query, Request, State};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use utoipa::openapi::path::ParameterIn;
 use utoipa::openapi::{OpenApi, RefOr};
 
-/// The query parameters of each operation, as its OpenAPI description lists them.
+/// The documented query parameters of each operation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KnownParameters(Arc<HashMap<(Method, String), Vec<String>>>);
 

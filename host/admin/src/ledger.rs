@@ -65,7 +65,7 @@ async fn balances(backend: Service<dyn Ledger>, Scope(scope): Scope) -> Result<J
     call_json(backend, move |backend| backend.balances(&scope)).await
 }
 
-/// There is no such ledger account.
+/// The problem that there is no such ledger account.
 #[must_use]
 pub fn unknown_ledger_account(name: &str) -> Problem {
     let what = format!("ledger account {name:?} does not exist; setting its `credit` creates it");
@@ -73,7 +73,7 @@ pub fn unknown_ledger_account(name: &str) -> Problem {
 }
 
 /// # Errors
-/// If the scope does not have the ledger account.
+/// The scope does not contain the ledger account.
 fn require_ledger_account(scope: &AccountScope, name: &str) -> Result<(), Problem> {
     if scope.has_ledger_account(name) { Ok(()) } else { Err(unknown_ledger_account(name)) }
 }
@@ -94,7 +94,7 @@ async fn balance(
     call_json(backend, move |backend| backend.balance(&account)).await
 }
 
-/// A change of a balance.
+/// A change to a balance.
 #[derive(ToSchema)]
 #[schema(as = LedgerChange)]
 #[serde(untagged)]
@@ -126,7 +126,7 @@ struct FundSchema {
 #[schema(as = LedgerLimit)]
 #[expect(dead_code, reason = "only a schema")]
 struct CreditLimitSchema {
-    /// How far below zero the balance may go, in millionths.
+    /// Credit limit: the maximum negative balance, in millionths.
     #[schema(maximum = 9_223_372_036_854_775_807_i64)]
     credit: u64,
     /// The author of the change, for the audit log.

@@ -1,6 +1,7 @@
 //! The admin's HTTP API: routes, authentication, permissions, audit, and metrics.
 //!
-//! Each operation calls one of the [`ApiServices`]. This crate handles HTTP, tokens, errors and documents; it knows nothing of queues.
+//! Each operation calls one of the [`ApiServices`]. This crate handles HTTP, tokens, errors and documents; it has no
+//! queues.
 #![forbid(unsafe_code)]
 
 mod appliance_image;

@@ -91,9 +91,9 @@ struct MessagesQuery {
     limit: Option<usize>,
     /// The `next` of the previous page.
     cursor: Option<String>,
-    /// Approximate time limit of the archive search, in milliseconds; default 2000. When it expires, the page ends with the
-    /// messages found so far. Searches by number, time and id use an index; searches by account, peer or state scan from the
-    /// newest message on.
+    /// Approximate time limit of the archive search, in milliseconds; default 2000. When it expires, the page ends with
+    /// the messages found so far. Searches by number, time and id use an index; searches by account, peer or state scan
+    /// from the newest message on.
     #[param(minimum = 10, maximum = 5000)]
     timeout_ms: Option<u64>,
 }
@@ -180,7 +180,7 @@ async fn cancel_message(
     apply_message_action(backend, (caller, scope), id, MessageAction::Cancel).await
 }
 
-/// Retries a message now that waits for its next attempt, its schedule or its next routing.
+/// Retries a message now that waits for its next attempt, its scheduled time or its next routing.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/retry",

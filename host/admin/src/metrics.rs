@@ -64,7 +64,7 @@ metrics! {
     Counter DLRS_MATCHED = "switchyard_dlrs_matched_total" [];
     /// DLRs from peers that matched no message.
     Counter DLRS_UNMATCHED = "switchyard_dlrs_unmatched_total" [];
-    /// DLRs from peers of legs that a message has left by a decision of the receipt policy.
+    /// DLRs from peers of legs that a message has left because of a receipt policy's decision.
     Counter DLRS_LATE = "switchyard_dlrs_late_total" [];
     /// DLRs whose state or error code the receipt policy replaced.
     Counter DLRS_REMAPPED = "switchyard_dlrs_remapped_total" [];
@@ -96,7 +96,7 @@ metrics! {
     Gauge ARCHIVE_UP = "switchyard_archive_up" [];
     /// Short messages sent to MSCs, each segment counted, by core network.
     Counter GSM_MT = "switchyard_gsm_mt_total" ["network"];
-    /// MT messages by core network and end: delivered, unanswered, late, twice, or the network's error.
+    /// MT messages by core network and end: delivered, unanswered, late, twice, or the error of the network.
     Counter GSM_MT_ENDED = "switchyard_gsm_mt_ended_total" ["network", "end"];
     /// MO messages by core network and end: taken, repeated, or the RP cause of the refusal.
     Counter GSM_MO = "switchyard_gsm_mo_total" ["network", "end"];
@@ -214,17 +214,17 @@ metrics! {
     /// Hook calls with a candidate on trial, by hook, mode and outcome: same, different, skipped (shadow); asked, failed,
     /// bypassed (canary).
     Counter CANDIDATE = "switchyard_candidate_questions_total" ["hook", "mode", "outcome"];
-    /// Subscriber resolution, by what: numbers and messages that wait, questions in flight, and cached answers.
+    /// Subscriber resolution, by what: waiting numbers, waiting messages, resolver calls in flight, and cached answers.
     Gauge RESOLVING = "switchyard_resolving" ["what"];
-    /// Questions to the resolver.
+    /// Calls of the resolver.
     Counter RESOLVER_QUESTIONS = "switchyard_resolver_questions_total" [];
     /// Messages whose subscriber was in the resolver cache.
     Counter RESOLVER_HITS = "switchyard_resolver_cache_hits_total" [];
-    /// Lookups of numbers, by what: messages and numbers that wait, and cached answers.
+    /// Lookups of numbers, by what: waiting messages, waiting numbers, and cached answers.
     Gauge LOOKUPS = "switchyard_lookups" ["what"];
-    /// Questions to the lookups.
+    /// Calls of the lookups.
     Counter LOOKUP_QUESTIONS = "switchyard_lookup_questions_total" [];
-    /// Messages that were routed, or rejected, because their number could not be looked up in time.
+    /// Messages that were routed or rejected without a lookup of their number, because it did not succeed in time.
     Counter LOOKUP_FAILURES = "switchyard_lookup_failures_total" [];
     /// Messages whose number was in the lookup cache.
     Counter LOOKUP_HITS = "switchyard_lookup_cache_hits_total" [];
@@ -232,25 +232,26 @@ metrics! {
     Counter LOOKUP_MISSES = "switchyard_lookup_cache_misses_total" [];
     /// Messages that wait for a decision of the delivery policy.
     Gauge DECIDING = "switchyard_deciding_messages" [];
-    /// Questions to the receipt policy without an answer.
+    /// Calls of the receipt policy that are not answered yet.
     Gauge RECEIPT_QUESTIONS = "switchyard_receipt_questions_pending" [];
-    /// Ledger accounts, in millionths of the operator's currency, by account and what: balance, reserved, captured, funded.
+    /// Ledger accounts, in millionths of the operator's currency, by account and what: balance, reserved, captured,
+    /// funded.
     Gauge LEDGER = "switchyard_ledger_millionths" ["account", "what"];
-    /// Tokens of the configuration's pace buckets: messages or segments that may be sent at once.
+    /// Tokens in the configured pace buckets: the number of messages or segments that may be sent at once.
     Gauge PACE_TOKENS = "switchyard_pace_bucket_tokens" ["bucket"];
-    /// Messages that wait for a pace bucket of the configuration.
+    /// Messages that wait for a configured pace bucket.
     Gauge PACE_WAITING = "switchyard_pace_bucket_waiting" ["bucket"];
-    /// Events that an event sink has accepted.
+    /// Events accepted by an event sink.
     Counter EVENTS_SENT = "switchyard_events_sent_total" ["sink"];
-    /// Attempts to send events to an event sink that failed.
+    /// Failed attempts to send events to an event sink.
     Counter EVENTS_FAILED = "switchyard_event_sends_failed_total" ["sink"];
-    /// Whether an event sink has accepted the last events (1), or not (0).
+    /// 1 if an event sink accepted the last events, else 0.
     Gauge EVENT_SINK_UP = "switchyard_event_sink_up" ["sink"];
-    /// The age of the oldest record of the journal whose events the sink has not accepted; 0 if there is none.
+    /// Age of the oldest journal record whose events the sink has not accepted; 0 if there is none.
     Gauge EVENTS_LAG_SECONDS = "switchyard_events_lag_seconds" ["sink"];
-    /// Records of the journal whose events the sink has not accepted.
+    /// Journal records whose events the sink has not accepted.
     Gauge EVENTS_LAG_RECORDS = "switchyard_events_lag_records" ["sink"];
-    /// Records of the journal that were gone before the sink could get their events.
+    /// Journal records that were removed before the sink got their events.
     Counter EVENTS_LOST_RECORDS = "switchyard_events_lost_records_total" ["sink"];
     /// Messages that a screen put into quarantine.
     Counter QUARANTINED = "switchyard_messages_quarantined_total" [];
@@ -290,19 +291,19 @@ metrics! {
     Gauge RECOVERY_SECONDS = "switchyard_recovery_seconds" [];
     /// Messages that the last start recovered.
     Gauge RECOVERED = "switchyard_recovered_messages" [];
-    /// Nodes of the cluster that were seen in the last seconds, this one included. Only in a cluster, as all of them.
+    /// Nodes of the cluster that were alive in the last seconds, including this one; only in a cluster.
     Gauge CLUSTER_NODES_ALIVE = "switchyard_cluster_nodes_alive" [];
     /// The term of this leader.
     Gauge CLUSTER_TERM = "switchyard_cluster_term" [];
-    /// 1 while a node leads a partition of the cluster, as this leader sees it, else 0.
+    /// 1 while a partition of the cluster has a leader, as seen by this leader, else 0.
     Gauge CLUSTER_PARTITION_LED = "switchyard_cluster_partition_led" ["partition"];
-    /// 1 while older records are on the disk of this node only, because no other node keeps up, else 0.
+    /// 1 while older records exist on this node's disk only, because no other node keeps up, else 0.
     Gauge CLUSTER_DEGRADED = "switchyard_cluster_degraded" [];
-    /// Records that are not durable in the tables of a node yet.
+    /// Records that are not durable yet in the tables of a node.
     Gauge CLUSTER_RECORDS_BEHIND = "switchyard_cluster_records_behind" ["node"];
-    /// 1 while a member of etcd is well, else 0.
+    /// 1 while a member of etcd is healthy, else 0.
     Gauge ETCD_MEMBER_UP = "switchyard_etcd_member_up" ["endpoint"];
-    /// Octets of the file of a member of etcd; its quota is 2 GiB by default.
+    /// Size of the database file of a member of etcd, in octets; its quota is 2 GiB by default.
     Gauge ETCD_MEMBER_BYTES = "switchyard_etcd_member_bytes" ["endpoint"];
     /// Connections accepted by the listeners for ESMEs, SPs and gateways.
     Counter CONNECTIONS = "switchyard_connections_total" [];
@@ -315,7 +316,7 @@ metrics! {
     Counter HTTP_TURNED_AWAY = "switchyard_http_connections_turned_away_total" ["listener"];
     /// Refused binds.
     Counter BINDS_REFUSED = "switchyard_binds_refused_total" [];
-    /// 1, with the daemon's version as label.
+    /// Always 1; the label is the daemon's version.
     Gauge BUILD_INFO = "switchyard_build_info" ["version"];
     /// CPU time of the process, user and kernel mode, in seconds.
     Counter PROCESS_CPU = "process_cpu_seconds_total" [];

@@ -1,4 +1,4 @@
-//! The history of the counters: ring files of an hour, a day and thirty days, and the events drawn into charts.
+//! The metrics history: ring files for an hour, a day and thirty days, and the events shown in charts.
 
 mod ring;
 mod starts;
@@ -26,7 +26,7 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Maximum number of events of a range.
+/// Maximum number of events in a range.
 const MAX_EVENTS: usize = 200;
 
 pub(crate) fn routes<S: Provides<dyn Configuration> + Provides<dyn Plugins>>() -> OpenApiRouter<S> {
@@ -42,7 +42,7 @@ struct HistoryQuery {
     range: Option<HistoryRange>,
 }
 
-/// Shows the history of this node over an hour, a day or thirty days: counts by interval, and what happened.
+/// Shows the history of this node over an hour, a day or thirty days: counts by interval, and events.
 #[utoipa::path(
     get,
     path = "/v1/metrics/history",
@@ -67,7 +67,7 @@ async fn metrics_history(
     Ok(Json(view))
 }
 
-/// Versions of the configuration. They are drawn only if they can be read.
+/// Versions of the configuration; none if they cannot be read.
 fn configuration_events(configuration: &dyn Configuration) -> Vec<HistoryEventView> {
     let versions = configuration.configuration_versions(None, MAX_EVENTS).unwrap_or_default().into_iter();
     let event = |version: api::ConfigVersionSummaryView| HistoryEventView {
@@ -82,7 +82,7 @@ fn configuration_events(configuration: &dyn Configuration) -> Vec<HistoryEventVi
     versions.map(event).collect()
 }
 
-/// Exchanges and faults of plugins.
+/// Binding changes and faults of plugins.
 fn plugin_events(plugins: &dyn Plugins) -> Vec<HistoryEventView> {
     let mut events = Vec::new();
     for hook in Hook::ALL {
@@ -107,7 +107,7 @@ fn plugin_events(plugins: &dyn Plugins) -> Vec<HistoryEventView> {
     events
 }
 
-/// The history of this node.
+/// The metrics history of this node.
 #[derive(Debug)]
 pub(crate) struct MetricsHistory {
     rings: Mutex<[Ring; 3]>,
@@ -124,7 +124,7 @@ impl Default for MetricsHistory {
 }
 
 impl MetricsHistory {
-    /// Opens the files below `folder`. The history of a disk that cannot be written is in memory only.
+    /// Opens the files in `folder`. If the disk cannot be written, the history is kept in memory only.
     pub(crate) fn open(folder: &Path) -> Self {
         Self::open_files(folder).unwrap_or_else(|error| {
             tracing::warn!(%error, folder = %folder.display(), "the metrics history is not kept: its files cannot be opened");
@@ -139,14 +139,14 @@ impl MetricsHistory {
         Ok(Self { rings: Mutex::new([hour?, day?, month?]), starts: Mutex::new(starts) })
     }
 
-    /// Notes a start of the daemon; `term` is the term of a cluster that this node leads.
+    /// Records a start of the daemon. `term` is the term, if this node leads a cluster.
     pub(crate) fn note_start(&self, at: u64, term: Option<u64>) {
         if let Err(error) = self.starts.lock().add(at, term) {
             tracing::warn!(%error, "the start is not in the metrics history: its file cannot be written");
         }
     }
 
-    /// Adds the change from one sample to the next.
+    /// Adds the differences between two consecutive samples.
     pub(crate) fn add(&self, before: &MetricsSampleView, now: &MetricsSampleView) {
         let mut rings = self.rings.lock();
         let passed = now.at.saturating_sub(before.at);
@@ -166,7 +166,7 @@ impl MetricsHistory {
                 now.round_trip_us.and_then(|micros| u32::try_from(micros).ok()).or(record.round_trip_us);
             let commits = now.commits.saturating_sub(before.commits);
             if let Some(mean) = now.commit_us.saturating_sub(before.commit_us).checked_div(commits) {
-                // The mean of the means of all samples so far, by their observed time.
+                // Weighted mean of all samples so far, by their observed time.
                 let weight = f64::from(record.observed_ms).max(1.0) / passed as f64;
                 let known = record.commit_us.map_or(mean as f64, f64::from);
                 record.commit_us = Some((known + (mean as f64 - known) / weight) as u32);
@@ -177,7 +177,7 @@ impl MetricsHistory {
         }
     }
 
-    /// The range before `now`, with the starts of the daemon.
+    /// The range that ends at `now`, with the starts of the daemon.
     pub(crate) fn view(&self, range: HistoryRange, now: u64) -> MetricsHistoryView {
         let interval_ms = range.interval_ms();
         let until = now - now % interval_ms + interval_ms;

@@ -18,7 +18,7 @@ pub fn document() -> Value {
     DOCUMENT.clone()
 }
 
-/// The OpenAPI document by reference.
+/// The OpenAPI document, built once.
 pub(crate) fn document_ref() -> &'static Value {
     &DOCUMENT
 }
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// With two schemas of one name, the document would silently contain only one.
+    /// If two schemas had the same name, the document would silently contain only one.
     #[test]
     fn schema_names_are_unique() {
         let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -13,11 +13,11 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The number of links in a summary.
+/// Default number of links in a summary.
 const DEFAULT_LINKS: usize = 8;
 const MAX_LINKS: usize = 100;
 
-/// The state of the appliance.
+/// State of the appliance.
 pub trait Overview: Send + Sync + 'static {
     /// The appliance as a whole.
     ///
@@ -31,13 +31,14 @@ pub trait Overview: Send + Sync + 'static {
     fn queues(&self) -> Result<Vec<api::QueueView>, Problem>;
     /// All links.
     fn links(&self) -> Vec<api::LinkView>;
-    /// How many links are up, and at most `limit` of them: those that are not bound first, then those with most messages in flight.
+    /// Number of links that are up, and at most `limit` links: first the unbound ones, then those with most messages in
+    /// flight.
     fn links_summary(&self, limit: usize) -> api::LinksSummaryView {
         api::LinksSummaryView::of(self.links(), limit)
     }
     /// Business systems: their calls and pushes.
     fn business(&self) -> Vec<api::BusinessView>;
-    /// Peers whose protocol a plugin speaks: submit attempts and callbacks.
+    /// Plugin peers: submit attempts and callbacks.
     fn plugin_peers(&self) -> Vec<api::PluginPeerView>;
     /// Core networks: connections, MT and MO messages, HLR requests.
     fn gsm(&self) -> Vec<api::CoreNetworkView>;
@@ -92,7 +93,8 @@ struct LinksSummaryQuery {
     limit: Option<usize>,
 }
 
-/// Counts the links by state, and lists some: those that are down first, then those with most messages in flight.
+/// Counts the links by state, and lists some: first the links that are down, then the links with most messages in
+/// flight.
 #[utoipa::path(
     get,
     path = "/v1/links/summary",
@@ -113,7 +115,7 @@ async fn business(backend: Service<dyn Overview>) -> Result<Json<Vec<api::Busine
     call_json(backend, |backend| Ok(backend.business())).await
 }
 
-/// Lists the peers whose protocol a plugin speaks, with their submit attempts and callbacks.
+/// Lists the peers whose protocol a plugin implements, with their submit attempts and callbacks.
 #[utoipa::path(get, path = "/v1/plugin-peers", responses((status = 200, description = "All peers with a plugin.", body = Vec<api::PluginPeerView>)))]
 async fn plugin_peers(backend: Service<dyn Overview>) -> Result<Json<Vec<api::PluginPeerView>>, Problem> {
     call_json(backend, |backend| Ok(backend.plugin_peers())).await

@@ -19,8 +19,8 @@ pub(crate) fn routes<S: Provides<dyn PaceBuckets>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(pace_buckets))
 }
 
-/// Lists the pace buckets with their tokens, and how many messages wait for each: all of the configuration, and at most
-/// 1,000 of plugins.
+/// Lists the pace buckets with their tokens and the number of messages that wait for each: all configured buckets, and
+/// at most 1,000 of plugins.
 #[utoipa::path(get, path = "/v1/pace-buckets", responses((status = 200, description = "All pace buckets.", body = Vec<api::PaceBucketView>)))]
 async fn pace_buckets(backend: Service<dyn PaceBuckets>) -> Result<Json<Vec<api::PaceBucketView>>, Problem> {
     call_json(backend, PaceBuckets::pace_buckets).await

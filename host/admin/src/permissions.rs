@@ -8,14 +8,14 @@ use axum::http::Method;
 /// Whether callers who belong to a tenant may use an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TenantAccess {
-    /// They are refused: it shows or changes what belongs to all.
+    /// Refused: the operation shows or changes things that belong to all tenants.
     Refused,
-    /// They may, with the permission: its handler takes the caller's [`Scope`](crate::authz::Scope) and keeps to it. An answer
-    /// of a handler that did not take it is not sent.
+    /// Permitted, with the permission. The handler must take the caller's [`Scope`](crate::authz::Scope) and restrict
+    /// itself to it; the answer of a handler that did not take it is withheld.
     Scoped,
 }
 
-/// Method, path, permission, access of tenants. `HEAD` counts as `GET`.
+/// Method, path, permission, access for tenants. `HEAD` counts as `GET`.
 const PERMISSIONS: &[(Method, &str, Permission, TenantAccess)] = &[
     (Method::GET, "/v1/status", Permission::Read, Refused),
     (Method::GET, "/v1/attention", Permission::Read, Refused),
@@ -155,8 +155,8 @@ const PERMISSIONS: &[(Method, &str, Permission, TenantAccess)] = &[
     (Method::GET, "/v1/audit", Permission::ManageUsers, Scoped),
 ];
 
-/// Operations with methods other than GET that are not audited. The first three change nothing. Pool events are traffic, and the
-/// pool's own journal records them.
+/// Operations with methods other than GET that are not audited. The first three change nothing. Pool events are
+/// traffic; the journal of the pool records them.
 const UNAUDITED: &[(Method, &str)] = &[
     (Method::POST, "/v1/explain"),
     (Method::POST, "/v1/queue-actions/preview"),
@@ -164,8 +164,9 @@ const UNAUDITED: &[(Method, &str)] = &[
     (Method::POST, "/v1/pools/{pool}/events"),
 ];
 
-/// Whether an operation is audited: all operations that change something, backups (they contain message texts), support
-/// bundles, and cases of faults and of messages (they contain message texts). Requests for message texts are audited too; the parameter `body` marks them.
+/// Whether an operation is audited: operations that change something; backups, and cases of faults and of messages,
+/// because they contain message texts; and support bundles. Requests for message texts are also audited; the parameter
+/// `body` marks them.
 pub(crate) fn is_audited(method: &Method, path: &str) -> bool {
     let changes = !method.is_safe() && !UNAUDITED.iter().any(|(row, route)| row == method && *route == path);
     changes

@@ -14,19 +14,19 @@ use utoipa_axum::routes;
 
 /// The backend of plugin sources. Its methods may take minutes.
 pub trait PluginSources: Send + Sync + 'static {
-    /// The sources of plugins in the configuration.
+    /// The configured sources of plugins.
     fn plugin_sources(&self) -> Vec<PluginSourceView>;
     /// The tags of a plugin in a source.
     ///
     /// # Errors
-    /// If there is no such source or plugin, or the source cannot be reached or refuses.
+    /// There is no such source or plugin, or the source cannot be reached or refuses the request.
     fn plugin_tags(&self, source: &str, plugin: &str) -> Result<PluginTagsView, Problem>;
     /// Pulls a plugin from a source and stores it as a new version.
     ///
     /// # Errors
-    /// As [`PluginSources::plugin_tags`], or if the artifact is damaged or no plugin, or as [`crate::Plugins::upload`].
+    /// As [`PluginSources::plugin_tags`]; or the artifact is damaged or not a plugin; or as [`crate::Plugins::upload`].
     fn pull_plugin(&self, request: &PluginPullRequest) -> Result<PluginVersionView, Problem>;
-    /// The tags by which stored versions were pulled, as far as they lead to something else now or cannot be resolved.
+    /// The tags with which stored versions were pulled and that now point to another artifact or cannot be resolved.
     ///
     /// # Errors
     /// If the stored versions cannot be listed.
@@ -36,10 +36,10 @@ pub trait PluginSources: Send + Sync + 'static {
     /// # Errors
     /// If there is no such version, or it has none.
     fn plugin_sbom(&self, name: &str, version: &str) -> Result<Vec<u8>, Problem>;
-    /// Stores the bill of materials of a stored version, in the place of an earlier one.
+    /// Stores the bill of materials of a stored version; replaces an earlier one.
     ///
     /// # Errors
-    /// If there is no such version, or the document is no bill of materials, or describes another component.
+    /// There is no such version, the document is not a bill of materials, or it describes another component.
     fn add_plugin_sbom(&self, name: &str, version: &str, octets: &[u8])
     -> Result<PluginVersionView, Problem>;
 }
@@ -83,8 +83,8 @@ async fn plugin_tags(
     call_json(backend, move |backend| backend.plugin_tags(&source, &plugin)).await
 }
 
-/// Lets the appliance pull a plugin from a source, and stores it as a new version without activating it. A tag is resolved to a digest
-/// once, and all that is read is compared with its digest. The signature is verified as that of an upload.
+/// Pulls a plugin from a source and stores it as a new version, without activating it. A tag is resolved to a digest
+/// once, and everything that is read is verified by its digest. The signature is verified as for an upload.
 #[utoipa::path(
     post,
     path = "/v1/plugins/pull",
@@ -112,8 +112,8 @@ fn describe_pulled(stored: &PluginVersionView) -> String {
     format!("{} {}, {signer}{}", stored.plugin, stored.version, origin.unwrap_or_default())
 }
 
-/// Lists the tags by which stored versions were pulled, as far as they lead to an artifact now that is not stored, or cannot be
-/// resolved. Nothing is pulled.
+/// Lists the tags with which stored versions were pulled and that now point to an artifact that is not stored, or
+/// cannot be resolved. Nothing is pulled.
 #[utoipa::path(
     get,
     path = "/v1/plugins/outdated",
@@ -125,8 +125,8 @@ async fn outdated_plugins(
     call_json(backend, PluginSources::outdated_plugins).await
 }
 
-/// Stores the bill of materials (SBOM) of a plugin version: SPDX or CycloneDX, in JSON. A CycloneDX document that has the SHA-256 of another
-/// component is refused.
+/// Stores the bill of materials (SBOM) of a plugin version: SPDX or CycloneDX, in JSON. A CycloneDX document with the
+/// SHA-256 of another component is refused.
 #[utoipa::path(
     put,
     path = "/v1/plugins/{name}/{version}/sbom",
@@ -146,7 +146,7 @@ async fn add_plugin_sbom(
     with_audit_detail(stored, |stored| format!("version {}", stored.version))
 }
 
-/// Downloads the bill of materials (SBOM) of a plugin version, as it was pushed: SPDX or CycloneDX, in JSON.
+/// Downloads the bill of materials (SBOM) of a plugin version, as it was stored: SPDX or CycloneDX, in JSON.
 #[utoipa::path(
     get,
     path = "/v1/plugins/{name}/{version}/sbom",

@@ -53,7 +53,7 @@ pub trait Plugins: Send + Sync + 'static {
     /// # Errors
     /// If there is no such hook.
     fn hook(&self, hook: &str) -> Result<HookStateView, Problem>;
-    /// A fault of a hook as a case.
+    /// A case with a fault of a hook.
     ///
     /// # Errors
     /// If there is no such hook, or the fault is not kept any more.
@@ -61,7 +61,7 @@ pub trait Plugins: Send + Sync + 'static {
     /// Activates a chain of plugins.
     ///
     /// # Errors
-    /// If the request is invalid, a plugin does not start, or the hook was changed meanwhile.
+    /// The request is invalid, a plugin does not start, or the hook was changed in the meantime.
     fn activate(&self, hook: &str, request: ActivationRequest) -> Result<BindingRecord, Problem>;
     /// Removes all plugins from a hook.
     ///
@@ -86,9 +86,10 @@ pub trait Plugins: Send + Sync + 'static {
     /// Activates the candidate. `expected`: the serial of the last change that the client has seen.
     ///
     /// # Errors
-    /// If there is no candidate, or the hook was changed meanwhile.
+    /// There is no candidate, or the hook was changed in the meantime.
     fn promote(&self, hook: &str, expected: Option<u64>) -> Result<BindingRecord, Problem>;
-    /// Decides messages by a chain that serves no traffic, and by the live one. `numbers`: how numbers are shown of archived messages.
+    /// Decides about messages by a chain that serves no traffic, and by the live chain. `numbers`: how numbers of
+    /// archived messages are shown.
     ///
     /// # Errors
     /// If the request is invalid, a plugin does not start, or the archive cannot be read.
@@ -98,7 +99,7 @@ pub trait Plugins: Send + Sync + 'static {
         request: api::PolicyTryRequest,
         numbers: NumberDisplay,
     ) -> Result<api::PolicyTryView, Problem>;
-    /// Makes cases of messages, decided by a chain without effects. They have whole numbers and texts.
+    /// Makes cases of messages that a chain decides about, without effects. They contain full numbers and texts.
     ///
     /// # Errors
     /// As for a try; if the hook is neither screen nor router.
@@ -114,8 +115,8 @@ pub trait Plugins: Send + Sync + 'static {
     fn replay(&self, request: api::ReplayRequest) -> Result<api::ReplayStart, Problem>;
     /// All replays since the start of the daemon.
     fn replays(&self) -> Vec<api::ReplayStateView>;
-    /// One replay, with its report. `numbers`: how the numbers of its examples are shown; `body`: whether they have what is
-    /// different in requests.
+    /// One replay, with its report. `numbers`: how the numbers in its examples are shown. `body`: whether the examples
+    /// contain the differences of requests.
     ///
     /// # Errors
     /// If there is no such replay.
@@ -176,8 +177,9 @@ pub(crate) fn routes<S: Provides<dyn Plugins>>() -> OpenApiRouter<S> {
         .routes(routes!(replay_report, end_replay))
 }
 
-/// Decides messages by a chain of plugins that serves no traffic, and compares its decisions with those of the live chain. Nothing is counted, stored or
-/// sent. Counters in memory begin empty for both. Archived messages get the answers of the host that were recorded with them.
+/// Decides about messages by a chain of plugins that serves no traffic, and compares its decisions to those of the live
+/// chain. Nothing is counted, stored or sent. In-memory counters start empty for both chains. Archived messages are
+/// tried with the host's answers that were recorded with them.
 #[utoipa::path(
     post,
     path = "/v1/hooks/{hook}/try",
@@ -195,8 +197,9 @@ async fn try_policy(
     call_json(backend, move |backend| backend.try_policy(&hook, request, numbers)).await
 }
 
-/// Makes cases for a plugin's author of messages, as screens or routers decide them. Nothing is counted, stored or sent. The cases have whole numbers and texts.
-/// Archived messages get the answers of the host that were recorded with them.
+/// Makes cases of messages for a plugin's author, with the decisions of screens or routers. Nothing is counted, stored
+/// or sent. The cases contain full numbers and texts. Archived messages are decided about with the host's answers that
+/// were recorded with them.
 #[utoipa::path(
     post,
     path = "/v1/hooks/{hook}/cases",
@@ -235,7 +238,7 @@ fn describe_chain(chain: &[Binding]) -> String {
     if names.is_empty() { "no plugin".to_owned() } else { names.join(", ") }
 }
 
-/// Describes a live chain for the audit log: its versions, and how they came to be live.
+/// Describes a live chain for the audit log: its versions, and how they became live.
 fn describe_live(record: &BindingRecord) -> String {
     format!("{}: {}; serial {}", record.change.name(), describe_chain(&record.chain), record.serial)
 }
@@ -286,7 +289,7 @@ async fn upload(
     })
 }
 
-/// Stores the debug information of a plugin version, so that the call stacks of its faults show places in the source.
+/// Stores the debug information of a plugin version, so that call stacks of faults show source positions.
 #[utoipa::path(
     put,
     path = "/v1/plugins/{name}/{version}/debug-info",
@@ -310,7 +313,9 @@ async fn add_debug_info(
     with_audit_detail(stored, |stored| format!("version {}", stored.version))
 }
 
-/// Shows the JSON Schema of a plugin version's policy document. The keyword `x-switchyard` of a property says that its value is the name (or
+/// Shows the JSON Schema of a plugin version's policy document. The keyword `x-switchyard` of a property states that
+/// its value is the name (or a list of names) of an `account`, `ledger-account`, `pace-bucket`, `peer`, `pool`,
+/// `send-window` or `table` of the appliance.
 /// the names) of something in the appliance: `account`, `ledger-account`, `pace-bucket`, `peer`, `pool`, `send-window` or `table`.
 #[utoipa::path(
     get,
@@ -349,7 +354,7 @@ async fn hook(backend: Service<dyn Plugins>, PathParams(hook): PathParams<String
     call_json(backend, move |backend| backend.hook(&hook)).await
 }
 
-/// Makes a case of a fault for the plugin's author. It has whole numbers and the text of the message.
+/// Makes a case of a fault, for the plugin's author. It contains full numbers and the text of the message.
 #[utoipa::path(
     get,
     path = "/v1/hooks/{hook}/faults/{id}/case",
@@ -498,7 +503,7 @@ async fn replay(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ReplayQuery {
-    /// Include what is different in requests to peers: they have message texts.
+    /// Include the differences of requests to peers, which contain message texts.
     #[param(inline)]
     body: Option<Flag>,
 }

@@ -26,7 +26,7 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The number pool backend. Answers contain only what is durable.
+/// The backend of number pools. Answers contain only durable state.
 pub trait Pools: Send + Sync + 'static {
     /// Sends a request to a pool.
     ///
@@ -265,7 +265,7 @@ async fn list_numbers(
     let limit = page_limit(page.limit, 1_000)?;
     let mut from = page.cursor.unwrap_or(0);
     let mut found = Vec::new();
-    // One slice of the pool may contain few matches and the next one more.
+    // One slice of the pool may contain few matches, and the next one more.
     let next = loop {
         let most = u32::try_from(limit - found.len()).unwrap_or(u32::MAX);
         let request = PoolRequest::Numbers { from, most, state: page.state, prefix };

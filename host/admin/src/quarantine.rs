@@ -14,7 +14,7 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// What becomes of messages in quarantine.
+/// Decision about messages in quarantine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuarantineDecision {
     /// They are routed.
@@ -69,7 +69,7 @@ struct QuarantineQuery {
     after: Option<String>,
 }
 
-/// Lists the messages in quarantine, oldest first: accepted, and kept by a screen.
+/// Lists the messages in quarantine, oldest first: accepted messages that a screen has held back.
 #[utoipa::path(
     get,
     path = "/v1/quarantine",

@@ -147,9 +147,9 @@ fn describe(queue_action: &api::QueueActionView) -> String {
     detail
 }
 
-/// Ends or undoes a queue action: messages that it holds continue.
+/// Ends or undoes a queue action. Held messages continue.
 ///
-/// Messages that it has moved stay where they are.
+/// Messages that it has rerouted stay in their new queue.
 #[utoipa::path(
     delete,
     path = "/v1/queue-actions/{id}",

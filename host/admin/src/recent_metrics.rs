@@ -30,7 +30,7 @@ const CAPACITY: usize = 300;
 /// Links and hooks are read only for every fifth sample: there may be ten thousand links.
 const LINKS_EVERY_SAMPLES: u64 = 5;
 
-/// Takes samples while it exists.
+/// Takes samples until it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct MetricsSampler {
     samples: Mutex<VecDeque<MetricsSampleView>>,
@@ -50,8 +50,8 @@ async fn recent_metrics(Extension(sampler): Extension<Arc<MetricsSampler>>) -> J
 }
 
 impl MetricsSampler {
-    /// Starts the sampler; `folder` has the history of the metrics. Without a tokio runtime (in tests of routes) it takes no
-    /// samples.
+    /// Starts the sampler. `folder` contains the metrics history. Without a tokio runtime (in tests of routes), it
+    /// takes no samples.
     pub(crate) fn start(
         overview: Arc<dyn Overview>,
         plugins: Arc<dyn Plugins>,
@@ -67,7 +67,7 @@ impl MetricsSampler {
         sampler
     }
 
-    /// The time that the samples of hooks cover, in milliseconds, and their traffic in that time.
+    /// The period that the hook samples cover, in milliseconds, and the hooks' traffic in it.
     pub(crate) fn hook_traffic(&self) -> (u64, Vec<HookTrafficView>) {
         self.hooks.lock().traffic()
     }
@@ -77,7 +77,7 @@ impl MetricsSampler {
         self.hooks.lock().intervals(hook)
     }
 
-    /// The history of a range before `now`, with the starts of the daemon.
+    /// The history of a range that ends at `now`, with the starts of the daemon.
     pub(crate) fn history(&self, range: HistoryRange, now: u64) -> MetricsHistoryView {
         self.history.view(range, now)
     }
@@ -107,7 +107,7 @@ async fn sample_loop(
             sampler.hooks.lock().push(Timestamp::now().0, &hooks);
         }
         let sampled = call(overview.clone(), move |overview| take_sample(overview, with_links)).await;
-        // The daemon is shutting down, or the store cannot be read; other code reports that.
+        // The daemon is shutting down, or the store cannot be read; other components report that.
         if let Ok((mut sample, answered)) = sampled {
             if with_links {
                 round_trip = answered;

@@ -1,5 +1,5 @@
-//! The API of finished messages and their records: history, statistics, archive, DLRs, refusals, opt-outs, figures of peers,
-//! conversions.
+//! The API of finished messages and their records: history, statistics, archive, DLRs, refusals, opt-outs, quality
+//! figures of peers, conversions.
 
 use crate::authz::Scope;
 use crate::export::Export;
@@ -30,7 +30,8 @@ use utoipa_axum::routes;
 
 /// Finished messages and their records.
 pub trait MessageRecords: Send + Sync + 'static {
-    /// A page of the scope's finished messages. Query: number, account, peer, state, direction, from, until, limit, cursor, body, trace.
+    /// A page of the scope's finished messages. Query parameters: number, account, peer, state, direction, from, until,
+    /// limit, cursor, body, trace.
     ///
     /// # Errors
     /// If the query is invalid, or the archive cannot be read.
@@ -50,7 +51,8 @@ pub trait MessageRecords: Send + Sync + 'static {
         numbers: NumberDisplay,
         scope: &AccountScope,
     ) -> Result<Export, Problem>;
-    /// Counts of the scope's accounts by hour or day, account and gateway. Query: by, utc_offset, from, until, account, peer.
+    /// Counts of the scope's accounts by hour or day, account and gateway. Query parameters: by, utc_offset, from,
+    /// until, account, peer.
     ///
     /// # Errors
     /// As [`MessageRecords::history`].
@@ -74,7 +76,7 @@ pub trait MessageRecords: Send + Sync + 'static {
     /// # Errors
     /// If the request is invalid, or a queue is full.
     fn resend_dlrs(&self, request: api::ResendDlrsRequest) -> Result<api::ResendDlrsResult, Problem>;
-    /// Refused submissions. Query: account, code, since, limit.
+    /// Refused submissions. Query parameters: account, code, since, limit.
     ///
     /// # Errors
     /// If the query is invalid, or there is no such account.
@@ -93,13 +95,13 @@ pub trait MessageRecords: Send + Sync + 'static {
     /// # Errors
     /// If the daemon is shutting down.
     fn set_opt_out(&self, change: &api::OptOutChange) -> Result<(), Problem>;
-    /// What was observed of a peer lately.
+    /// Recent quality figures of a peer.
     ///
     /// # Errors
     /// If there is no such peer.
     fn peer_figures(&self, name: &str) -> Result<api::PeerFiguresView, Problem>;
-    /// Records that messages led to a conversion; with `account`, other accounts' messages are unknown, as are those that the
-    /// scope does not have.
+    /// Records that messages led to a conversion. With `account`, messages of other accounts are reported as unknown;
+    /// so are messages outside the scope.
     ///
     /// # Errors
     /// If the archive cannot be read, or the daemon is shutting down.
@@ -358,7 +360,7 @@ async fn resend_dlrs(
     with_audit_detail(result, |result| format!("{} DLRs{span}", result.dlrs))
 }
 
-/// Lists the opt-outs: which subscribers have stopped which senders.
+/// Lists the opt-outs: subscribers, and the senders that they have opted out of.
 #[utoipa::path(
     get,
     path = "/v1/opt-outs",
@@ -387,7 +389,7 @@ async fn set_opt_out(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Shows what was observed of a peer in the last five minutes: outcomes of submit attempts, DLRs, conversions.
+/// Shows the quality figures of a peer for the last five minutes: outcomes of submit attempts, DLRs, conversions.
 #[utoipa::path(
     get,
     path = "/v1/peers/{name}/quality",
@@ -404,10 +406,10 @@ async fn peer_figures(
     call_json(backend, move |backend| backend.peer_figures(&name)).await
 }
 
-/// Records that messages led to a conversion, such as a one-time password that was used.
+/// Records that messages led to a conversion, for example the use of a one-time password.
 ///
-/// Each message counts once, for the peer that accepted it, at the time of the report; a restart clears all counts. Callers with
-/// the role account report messages of their account; other callers need the permission `operate`.
+/// Each message counts once, for the peer that accepted it, at the time of the report. A restart clears all counts.
+/// Callers with the role account can report messages of their account; other callers need the permission `operate`.
 #[utoipa::path(
     post,
     path = "/v1/conversions",
@@ -424,7 +426,7 @@ async fn report_conversions(
     JsonBody(request): JsonBody<ConversionsRequest>,
 ) -> AuditedResult<ConversionsResult> {
     let account = match caller.role {
-        // A caller without an account sees no message.
+        // A caller without an account may see no message.
         Role::Account => Some(caller.account.clone().unwrap_or_default()),
         _ => None,
     };

@@ -1,4 +1,4 @@
-//! Extractors of request parts. Invalid input becomes a [`Problem`] that names the place.
+//! Extractors of request parts. For invalid input, they return a [`Problem`] that names its position.
 
 use crate::problem::{Problem, ProblemKind};
 use api::FieldProblem;
@@ -18,7 +18,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 /// Query parameters. A parameter with an empty value counts as omitted.
 ///
-/// Unknown parameters have been refused before: see [`crate::known_parameters`].
+/// Unknown parameters are refused earlier: see [`crate::known_parameters`].
 #[derive(Debug)]
 pub(crate) struct QueryParams<T>(pub(crate) T);
 
@@ -37,7 +37,7 @@ fn parameters<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     let uri: Uri =
         format!("/?{}", parts.join("&")).parse().map_err(|_| wrong("the query is malformed".to_owned()))?;
     let read = Query::try_from_uri(&uri);
-    // The outer error only says that the query is invalid.
+    // The outer error only states that the query is invalid.
     let Query(read) =
         read.map_err(|error| wrong(error.source().map_or_else(|| error.body_text(), ToString::to_string)))?;
     Ok(read)
@@ -89,7 +89,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// A JSON body whose content is refused like that of a document (422) if it is JSON, but not of this type.
+/// A JSON body whose content is refused like that of a document (422) if it is valid JSON, but not of this type.
 #[derive(Debug)]
 pub(crate) struct JsonContent<T>(pub(crate) T);
 
@@ -122,7 +122,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalJ
     }
 }
 
-/// Parses a JSON body. Errors have the JSON pointer of their place.
+/// Parses a JSON body. Errors contain the JSON pointer of their position.
 pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let mut octets = serde_json::Deserializer::from_slice(body);
     let read = serde_path_to_error::deserialize(&mut octets);
@@ -135,7 +135,7 @@ pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     })
 }
 
-/// Parses again with integral floats such as 7.0 as integers: to JSON, and to some clients, 7.0 is 7.
+/// Parses again with integral floats such as 7.0 as integers: in JSON, and for some clients, 7.0 equals 7.
 fn parse_with_integral_floats<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
     /// Above this, floats do not represent every integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -157,7 +157,7 @@ fn parse_with_integral_floats<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
     if whole(&mut value) { T::deserialize(value).ok() } else { None }
 }
 
-/// The JSON pointer (RFC 6901) of the place where parsing stopped.
+/// The JSON pointer (RFC 6901) of the position where parsing stopped.
 fn pointer(path: &serde_path_to_error::Path) -> String {
     let segments = path.iter().filter_map(|segment| match segment {
         Segment::Seq { index } => Some(format!("/{index}")),

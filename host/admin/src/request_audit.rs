@@ -1,4 +1,5 @@
-//! The audit records of requests: one durable line for each audited operation, written before the caller gets the answer.
+//! The audit records of requests: one durable record for each audited operation, written before the caller gets the
+//! answer.
 
 mod refusal_limiter;
 
@@ -15,7 +16,7 @@ use refusal_limiter::AuditLine;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The `detail` of an audit record: an extension of a response. It never holds a secret or a message text.
+/// The `detail` of an audit record, as an extension of a response. It never contains a secret or a message text.
 #[derive(Debug, Clone)]
 pub(crate) struct AuditDetail(pub(crate) String);
 
@@ -31,7 +32,7 @@ pub(crate) fn with_audit_detail<T>(
     Ok((axum::Extension(AuditDetail(detail)), answer))
 }
 
-/// Appends the caller's reason to a detail; an empty reason is left out.
+/// Appends the caller's reason to a detail; an empty reason is ignored.
 pub(crate) fn append_reason(detail: String, why: Option<&str>) -> String {
     match why {
         Some(why) if !why.is_empty() => format!("{detail}; why: {why}"),
@@ -46,7 +47,8 @@ pub(crate) fn operation_name(method: &Method, path: &str, uri: &Uri) -> String {
     format!("{method} {path}{bodies}")
 }
 
-/// The subject of a record as it is shown. That of an operation on a subscriber is a number, such as `msisdn-4917012345678`.
+/// The subject of a record for display. For an operation on a subscriber, it contains a number, for example
+/// `msisdn-4917012345678`.
 pub(crate) fn shown_subject(record: &AuditRecord, numbers: NumberDisplay) -> String {
     match record.subject.split_once('-') {
         Some((kind, number)) if record.what.contains("/{subscriber}") => {

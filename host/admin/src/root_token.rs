@@ -49,8 +49,8 @@ impl RootToken {
         }
     }
 
-    /// At the first start, logs the path of the token file. If stderr is a terminal, prints the token there too. The token
-    /// never appears in a log: logs are stored and copied.
+    /// At the first start, logs the path of the token file. If stderr is a terminal, also prints the token there. The
+    /// token is never logged, since logs are stored and copied.
     pub fn announce(&self, path: &Path) {
         if !self.is_new {
             return;
@@ -58,7 +58,7 @@ impl RootToken {
         tracing::info!(file = %path.display(), "first start: log in with the token in this file, then create users");
         let mut errors = std::io::stderr();
         if errors.is_terminal() {
-            // If this fails, the file is enough.
+            // If this fails, the token file is sufficient.
             let _ = writeln!(errors, "\n    The token for the first login:  {}\n", self.secret);
         }
     }

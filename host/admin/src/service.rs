@@ -1,4 +1,4 @@
-//! The services behind the operations: each handler takes the one that it needs.
+//! Services as arguments of handlers: each handler takes the service that it needs.
 
 use crate::problem::{Problem, ProblemKind};
 use axum::Json;
@@ -9,7 +9,8 @@ use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A service of the appliance, as an argument of a handler. Its methods may block: [`call`] calls them on a blocking thread.
+/// A service of the appliance, as an argument of a handler. Its methods may block: call them with [`call`], on a
+/// blocking thread.
 pub(crate) struct Service<T: ?Sized>(pub(crate) Arc<T>);
 
 impl<T: ?Sized> Clone for Service<T> {

@@ -79,7 +79,7 @@ pub(crate) fn routes<S: Provides<dyn GsmSubscribers>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(show)).routes(routes!(wake)).routes(routes!(silent_sms))
 }
 
-/// Shows a subscriber of a core network: location, last sign of the handset, reachability, waiting messages.
+/// Shows a subscriber of a core network: location, last activity of the handset, reachability, waiting messages.
 ///
 /// IMSI and number are masked unless the caller may read message texts.
 #[utoipa::path(
@@ -127,8 +127,8 @@ async fn wake(
 
 /// Sends a silent short message (type 0, 3GPP TS 23.040 §9.2.3.9) to a subscriber.
 ///
-/// The handset acknowledges it without showing anything, so the message's trace shows whether the handset is reachable. The
-/// message is valid for ten minutes. It is sent before other messages that have not been attempted, and waits behind a message
+/// The handset acknowledges it without showing anything, so the message's trace shows whether the handset is reachable.
+/// The message is valid for ten minutes. It precedes messages that have not been attempted, and waits for a message
 /// that is in flight or awaits a retry.
 #[utoipa::path(
     post,

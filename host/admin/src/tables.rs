@@ -85,7 +85,7 @@ async fn put_table(
     let (feeder, mut rows) = body_reader(body, MAX_TABLE_OCTETS);
     let filled = call_json(backend, move |backend| backend.put_table(&name, kind, &mut rows));
     let (fed, filled) = tokio::join!(feeder.feed(), filled);
-    // Why the body ended says more than that it did.
+    // An error in the transfer of the body explains an error of the reader.
     fed?;
     let filled = filled?;
     with_audit_detail(filled, |filled| format!("{}, {} rows", kind.name(), filled.rows))

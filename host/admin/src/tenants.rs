@@ -16,17 +16,17 @@ pub trait Tenants: Send + Sync + 'static {
     /// The tree of tenants, with the accounts of each. Does not block.
     fn tree(&self) -> Arc<TenantTree>;
 
-    /// The day quotas of all accounts and tenants that have one, by their names. Blocks until the engine answers.
+    /// The day quotas of accounts and tenants, by name. Blocks until the engine answers.
     ///
     /// # Errors
-    /// If the appliance is shutting down.
+    /// The appliance is shutting down.
     fn day_quotas(&self) -> Result<HashMap<Arc<str>, DayQuotaView>, Problem>;
 
-    /// What the plugins of each tenant cost since its first binding on this node. Does not block.
+    /// Calls of each tenant's plugins since the tenant's first binding on this node. Does not block.
     fn plugin_calls(&self) -> BTreeMap<Arc<str>, CallSumView>;
 }
 
-/// A node without a configuration of tenants: callers who belong to one see nothing.
+/// A node without tenants: callers who belong to a tenant see nothing.
 pub(crate) struct NoTenants;
 
 impl Tenants for NoTenants {
@@ -47,7 +47,7 @@ pub(crate) fn routes<S: Provides<dyn Tenants>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(list_tenants)).routes(routes!(list_accounts))
 }
 
-/// Lists the tenants: those of the caller's branch, or all.
+/// Lists the tenants of the caller's branch; for callers without a tenant, all tenants.
 #[utoipa::path(
     get,
     path = "/v1/tenants",
@@ -73,7 +73,7 @@ async fn list_tenants(
     Ok(Json(shown.map(view).collect()))
 }
 
-/// Lists the accounts: those of the caller's branch, or all.
+/// Lists the accounts of the caller's branch; for callers without a tenant, all accounts.
 #[utoipa::path(
     get,
     path = "/v1/accounts",

@@ -36,7 +36,7 @@ pub(crate) fn routes<S: Provides<dyn Testing>>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(send_test)).routes(routes!(test_peer)).routes(routes!(dial_peer))
 }
 
-/// There is no such account.
+/// The problem that there is no such account.
 #[must_use]
 pub fn unknown_account(name: &str) -> Problem {
     Problem::new(ProblemKind::NotFound, format!("{name:?} is not an account"))
@@ -89,7 +89,7 @@ async fn test_peer(
     Extension(caller): Extension<Caller>,
     PathParams(name): PathParams<String>,
 ) -> Result<Json<PeerTestView>, Problem> {
-    // In its own task: if the client disconnects, the test connection is still closed cleanly.
+    // In a task of its own: if the client disconnects, the test connection is still closed cleanly.
     let tried = tokio::spawn(async move { backend.test_peer(name, caller.name).await }).await;
     tried
         .unwrap_or_else(|_| {

@@ -1,4 +1,4 @@
-//! The API of one message: trace, settling, and explaining how a message would be routed.
+//! The API of one message: trace, settling, and explanations of routing.
 
 use crate::authz::{Scope, is_visible_to};
 use crate::messages::{MessageAction, Messages};
@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 
 /// Traces of messages, and explanations of decisions.
 pub trait Traces: Send + Sync + 'static {
-    /// The trace of a message that the scope has, with its text if `body`. `numbers`: how numbers are shown.
+    /// The trace of a message in the scope; with `body`, including its text. `numbers`: how numbers are shown.
     ///
     /// # Errors
     /// If there is no such message.
@@ -66,7 +66,7 @@ async fn get_message(
     let (body, numbers) = (query.body.unwrap_or_default().0, caller.number_display());
     call_json(backend, move |backend| {
         let trace = backend.message(&id, body, numbers, &scope)?;
-        // A caller with the role account gets the same answer for another account's message as for an unknown one.
+        // For a caller with the role account, another account's message is answered like an unknown one.
         if is_visible_to(&caller, &trace.origin) {
             return Ok(trace);
         }

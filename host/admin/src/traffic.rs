@@ -21,9 +21,9 @@ const MAX_FLOWS: usize = 20_000;
 
 /// The traffic of the last minute.
 pub trait RecentTraffic: Send + Sync + 'static {
-    /// The busiest submitters and flows first; without hooks.
+    /// The traffic, with the busiest submitters and flows first; without hooks.
     fn traffic(&self) -> TrafficView;
-    /// Messages that wait at hooks: in quarantine, or for the answer of a plugin.
+    /// Numbers of messages that wait at hooks: in quarantine, or for the answer of a plugin.
     ///
     /// # Errors
     /// If the daemon is shutting down.
@@ -64,7 +64,7 @@ async fn traffic(
     Ok(Json(traffic))
 }
 
-/// The calls of hooks with the time that they cover, in milliseconds, and the messages that wait at each hook.
+/// Calls by hook, the period that they cover in milliseconds, and the messages that wait at each hook.
 pub(crate) fn hook_traffic(sampler: &MetricsSampler, waiting: &[(Hook, u64)]) -> (u64, Vec<HookTrafficView>) {
     let (window_ms, mut hooks) = sampler.hook_traffic();
     for hook in &mut hooks {

@@ -1,4 +1,4 @@
-//! The map of the traffic of the last minute, in a size that does not depend on the number of accounts and peers.
+//! A map of the traffic of the last minute, with a size that does not depend on the number of accounts and peers.
 
 use crate::attention::{AttentionSources, ProvidesAttention};
 use crate::problem::Problem;
@@ -21,7 +21,7 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The default number of named accounts and of named peers.
+/// Default number of accounts and of peers that are shown by name.
 const DEFAULT_NODES: usize = 9;
 const MAX_NODES: usize = 50;
 /// The default number of flows.
@@ -44,7 +44,8 @@ struct MapQuery {
     flows: Option<usize>,
 }
 
-/// Shows the traffic of the last minute as a map: the accounts and peers with trouble and the busiest ones by name, the others as one,
+/// Shows the traffic of the last minute as a map. Accounts and peers with findings and the busiest ones are shown by
+/// name, all others as one node; with the traffic between them.
 /// and the traffic between them.
 #[utoipa::path(
     get,
@@ -67,12 +68,12 @@ async fn map(
     Ok(Json(traffic_map(&traffic, &queues, &findings, nodes, flows)))
 }
 
-/// The worse of two severities: errors are the least.
+/// The worse of two severities.
 fn worse(one: Option<AttentionSeverity>, other: Option<AttentionSeverity>) -> Option<AttentionSeverity> {
     one.into_iter().chain(other).min()
 }
 
-/// The rank of a severity, the worst first.
+/// The rank of a severity; the worst is lowest.
 fn rank(severity: Option<AttentionSeverity>) -> u8 {
     match severity {
         Some(AttentionSeverity::Error) => 0,
@@ -81,21 +82,21 @@ fn rank(severity: Option<AttentionSeverity>) -> u8 {
     }
 }
 
-/// The nodes of one side, and the place of each name.
+/// The nodes of one side, and the index of each name.
 struct Nodes {
     shown: Vec<TrafficNodeView>,
     places: HashMap<String, usize>,
 }
 
 impl Nodes {
-    /// The place of a name: of its own node, or of the node of all others.
+    /// The index of a name: its own node, or the node of all others.
     fn place(&self, name: &str) -> Option<usize> {
         let others = self.shown.last().filter(|node| node.name.is_none()).map(|_| self.shown.len() - 1);
         self.places.get(name).copied().or(others)
     }
 }
 
-/// Builds the map: at most `nodes` accounts and peers by name, and one node more for the others; at most `flows` flows.
+/// Builds the map: at most `nodes` accounts and peers by name, plus one node for the others; at most `flows` flows.
 #[must_use]
 pub fn traffic_map(
     traffic: &TrafficView,
@@ -166,7 +167,7 @@ fn side(
     }
     for flow in &traffic.flows {
         let mt = flow.direction == Direction::Mt;
-        // Accounts and peers that were removed from the configuration may still have traffic.
+        // Removed accounts and peers may still have traffic.
         let node = nodes.entry(if accounts == mt { &flow.from } else { &flow.to }).or_default();
         if !accounts {
             node.severity = worse(node.severity, flow.counts.severity());
@@ -194,7 +195,7 @@ fn side(
         };
         place(a).cmp(&place(b)).then_with(|| a.name.cmp(&b.name))
     });
-    // A single one more is shown by its name.
+    // If there is only one more, it is shown by its name.
     if shown.len() > limit + 1 {
         let others = fold(&shown.split_off(limit));
         shown.push(others);
@@ -215,7 +216,7 @@ fn queue_node(queue: &QueueView, severity: Option<AttentionSeverity>) -> Traffic
     }
 }
 
-/// The node of those that are not shown by name.
+/// Merges the nodes that are not shown by name into one.
 fn fold(others: &[TrafficNodeView]) -> TrafficNodeView {
     let sum = |of: fn(&TrafficNodeView) -> u64| others.iter().map(of).sum();
     TrafficNodeView {

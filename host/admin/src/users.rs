@@ -24,15 +24,15 @@ pub(crate) fn routes<S: Provides<dyn Tenants>>() -> OpenApiRouter<S> {
     sessions::routes().merge(user::routes()).merge(tokens::routes()).merge(audit::routes())
 }
 
-/// There is no such user or token, or another tenant has it.
+/// The problem that there is no such user or token, or that it belongs to another tenant.
 fn missing(what: &'static str, name: String) -> Problem {
     AccessError::Missing { what, name }.into()
 }
 
-/// Checks the tenant of a user or token, and the account, which belongs to the tenant's branch.
+/// Checks the tenant of a user or token; its account must belong to the tenant's branch.
 ///
 /// # Errors
-/// If the scope has no such tenant, the tenant's branch has no such account, or the name is one of a tenant's user.
+/// The scope has no such tenant, the tenant's branch has no such account, or the name does not fit the tenant.
 fn check_tenant_of(
     tree: &TenantTree,
     scope: &AccountScope,

@@ -1,4 +1,5 @@
-//! Aims: target values of measurements. A debug build on a busy machine misses all of them and still shows that a subcommand
+//! Target values of measurements. A debug build on a busy machine misses all of them, but still shows that a subcommand
+//! works, so `--no-aims` only prints missed aims.
 //! works, so `--no-aims` only prints missed aims.
 
 use anyhow::{Result, bail};
@@ -6,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// From now on a missed aim is printed and is not an error.
+/// From now on, a missed aim is printed and is not an error.
 pub(crate) fn ignore() {
     IGNORED.store(true, Relaxed);
 }

@@ -22,7 +22,7 @@ pub(crate) struct Options {
     /// Total window over four connections.
     #[arg(long, default_value_t = 4000)]
     window: usize,
-    /// Messages waiting for another peer in the last rows.
+    /// Number of messages that wait for another peer in the last rows.
     #[arg(long, default_value_t = 1_000_000)]
     waiting: u64,
     /// Use this daemon instead of building one.
@@ -37,7 +37,7 @@ pub(crate) struct Options {
 enum BenchCommand {
     /// The data pump compared with plain INSERTs into the same database, and queries of a large history.
     Archive(super::archive_bench::Options),
-    /// Two appliances on etcd: rate against one appliance, and how long nobody answers when the leader dies.
+    /// Two appliances on etcd: rate compared to one appliance, and time without answers when the leader dies.
     Cluster(super::cluster_bench::Options),
     /// Every page of the console, in an appliance with many peers, many accounts and a long history.
     Console(super::console_bench::Options),
@@ -54,7 +54,7 @@ enum BenchCommand {
 /// Maximum number of messages of a run; a longer measurement ends early.
 const MAX_MESSAGES: usize = 24_000_000;
 
-/// `99…` waits for a peer that is down, everything else goes upstream.
+/// Numbers `99…` wait for a peer that is down; all others go upstream.
 const POLICY: &str = "[[route]]\nprefix = \"99\"\nlegs = [{ peer = \"elsewhere\" }]\n\
                       [default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"everything upstream\"\n";
 
@@ -66,7 +66,7 @@ struct Row {
     source: SourceReport,
     /// CPU microseconds per message, by group of threads.
     groups: BTreeMap<&'static str, f64>,
-    /// Microseconds per hook call, as the hook counts them.
+    /// Microseconds per hook call, by the hook's own counters.
     hook: Option<f64>,
     /// Accepted messages that had not arrived when sending ended.
     backlog: u64,
@@ -75,7 +75,7 @@ struct Row {
 /// An appliance between a source and a sink.
 struct BenchSetup {
     appliance: TestDaemon,
-    /// The SMSC; `None` if the peer is another one.
+    /// The sink; `None` if the peer is another process.
     sink: Option<Sink>,
     tally: Arc<Tally>,
 }
@@ -97,7 +97,7 @@ impl BenchSetup {
         Ok(Self { sink: Some(sink), ..Self::start_towards(config, tally)? })
     }
 
-    /// The peer `upstream` is in the configuration and runs.
+    /// Starts an appliance whose configuration already has the peer `upstream`, which is running.
     fn start_towards(config: &mut TestDaemonConfig, tally: Arc<Tally>) -> Result<Self> {
         let nobody = SocketAddr::from(([127, 0, 0, 1], free_port()?));
         config.peer("elsewhere", nobody, "");
@@ -120,14 +120,14 @@ impl BenchSetup {
         ask
     }
 
-    /// Runs traffic at this rate for the time in the options.
+    /// Measures traffic at this rate, for the time in the options.
     fn measure(&self, name: &str, options: &Options, rate: Option<f64>) -> Result<Row> {
         let mut ask = self.ask(options);
         ask.rate = rate;
         self.measure_source(name, options, ask)
     }
 
-    /// Runs the traffic of this source for the time in the options.
+    /// Measures the traffic of this source, for the time in the options.
     fn measure_source(&self, name: &str, options: &Options, mut ask: SourceOptions) -> Result<Row> {
         // The first second is the warm-up.
         ask.duration = Some(Duration::from_secs(options.seconds + 1));
@@ -183,12 +183,12 @@ impl BenchSetup {
         Some((count, sum))
     }
 
-    /// Messages that wait for the other peer.
+    /// Number of messages that wait for the other peer.
     fn waiting_count(&self) -> u64 {
         WAITING.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Submits messages for the peer that is down until this many wait.
+    /// Submits messages to the peer that is down until this many wait.
     fn fill_queue(&self, options: &Options, wanted: u64) -> Result<()> {
         let missing = wanted.saturating_sub(self.waiting_count());
         let mut ask = self.ask(options);
@@ -201,7 +201,7 @@ impl BenchSetup {
         Ok(())
     }
 
-    /// Waits until everything that goes upstream has arrived.
+    /// Waits until all messages to the upstream peer have arrived.
     fn drain(&self) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(60);
         let pause = StopFlag::default();
@@ -216,7 +216,7 @@ impl BenchSetup {
         Ok(())
     }
 
-    /// Memory in octets, once it is stable.
+    /// Memory of the appliance in octets, once it is stable.
     fn memory(&self) -> Result<u64> {
         let pause = StopFlag::default();
         let mut before = 0;
@@ -232,7 +232,7 @@ impl BenchSetup {
     }
 }
 
-/// Waiting messages of the current setup; there is one setup at a time.
+/// Number of waiting messages in the current setup; there is only one setup at a time.
 static WAITING: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
 struct ThreadTimes {
@@ -378,7 +378,8 @@ fn measure_table(tool_run: &ToolRun, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The same traffic as flat out, with a gateway of China as the peer. Its answers come in two windows of the peer's size.
+/// The same traffic at the maximum rate, with a Chinese gateway as the peer: two connections with the window of the
+/// SMPP peer.
 fn gateway_row(tool_run: &ToolRun, options: &Options, protocol: GatewayProtocol) -> Result<Row> {
     WAITING.store(0, std::sync::atomic::Ordering::Relaxed);
     let tally = Arc::new(Tally::new(MAX_MESSAGES));
@@ -395,7 +396,7 @@ fn gateway_row(tool_run: &ToolRun, options: &Options, protocol: GatewayProtocol)
     setup.measure(&format!("flat out, to a gateway by {name}"), options, None)
 }
 
-/// One connection that waits for each answer: what a message costs without company.
+/// One connection that waits for each answer: the latency and cost of a single message.
 fn one_at_a_time(setup: &BenchSetup, options: &Options) -> Result<String> {
     let written = || -> Result<(f64, f64)> {
         let metric = |name| setup.appliance.metric(name);

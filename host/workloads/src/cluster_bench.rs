@@ -1,5 +1,6 @@
-//! `cargo xtask bench cluster`: what the second machine costs, and how long nobody answers when the first one dies. All runs on one
-//! machine and its disk: two appliances, three members of etcd, source and sink share its processors.
+//! `cargo xtask bench cluster`: the cost of a second machine, and the time without answers when the first one dies.
+//! Everything runs on one machine and its disk: two appliances, three members of etcd, source and sink share its
+//! processors.
 
 use super::tool_run::{POLICY, ToolRun};
 use crate::aims;
@@ -21,7 +22,7 @@ pub(crate) struct Options {
     /// Total window over four connections.
     #[arg(long, default_value_t = 4000)]
     window: usize,
-    /// Messages that wait for another peer while the leader dies.
+    /// Number of messages that wait for another peer while the leader dies.
     #[arg(long, default_value_t = 100_000)]
     waiting: u64,
 }
@@ -30,10 +31,10 @@ pub(crate) struct Options {
 const MORE: &str = "more";
 const MAX_MESSAGES: usize = 12_000_000;
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Longest time without answers.
+/// Maximum time without answers.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// `99…` waits for a peer that is down.
+/// Numbers `99…` wait for a peer that is down.
 fn policy() -> String {
     format!("[[route]]\nprefix = \"99\"\nlegs = [{{ peer = \"elsewhere\" }}]\n{POLICY}")
 }
@@ -67,7 +68,7 @@ impl<'a> ClusterBench<'a> {
     fn nodes(&self, name: &str, servers: &EtcdServers, compress: bool) -> Result<[TestDaemonConfig; 2]> {
         let node = |node: &str| {
             let mut config = self.config(&format!("{name}-{node}"))?;
-            // On one machine, each needs a port of its own.
+            // On one machine, each node needs a port of its own.
             config.cluster(node, servers, &format!("compress = {compress}\nown-sections = [\"listener\"]"));
             Ok::<_, anyhow::Error>(config)
         };
@@ -92,12 +93,12 @@ impl<'a> ClusterBench<'a> {
         ask
     }
 
-    /// Flat out for the time in the options; `processes` are all that share in the work.
+    /// Measures the maximum rate, for the time in the options. `processes` are all processes that do the work.
     fn measure(&self, name: &str, smpp: SocketAddr, processes: &[u32]) -> Result<f64> {
         self.measure_all(name, &[self.source(smpp)], processes)
     }
 
-    /// Like [`Self::measure`], with several sources at a time. The latencies are those of the first.
+    /// Like [`Self::measure`], with several concurrent sources. The latencies are those of the first one.
     fn measure_all(&self, name: &str, asked: &[SourceOptions], processes: &[u32]) -> Result<f64> {
         let before = self.tally.arrived_count();
         let processor = || processes.iter().filter_map(|id| process_cpu_time(*id)).sum::<Duration>();
@@ -136,7 +137,7 @@ impl<'a> ClusterBench<'a> {
     }
 }
 
-/// Submits to these addresses until one answers; returns the time since `begun`.
+/// Submits to these addresses until one answers. Returns the time since `begun`.
 fn answers(begun: Instant, addresses: &[SocketAddr]) -> Result<Duration> {
     let pause = StopFlag::default();
     loop {
@@ -193,7 +194,7 @@ fn rates(tool_run: &ToolRun, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Two partitions on two nodes: each leads one and follows the other.
+/// Two partitions on two nodes: each node leads one partition and follows the other.
 fn partitions(bench: &ClusterBench<'_>, tool_run: &ToolRun) -> Result<()> {
     let servers = EtcdServers::start(&tool_run.folder.path().join("etcd-partitions"), 3, None)?;
     let node = |name: &str, partition| bench.partition_node(name, partition, &servers);

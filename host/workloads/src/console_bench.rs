@@ -30,7 +30,7 @@ pub(crate) struct Options {
 
 /// Maximum latency of a page.
 const AIM: Duration = Duration::from_millis(100);
-/// Messages that pass through the data pump; the others are copies of them.
+/// Number of messages that pass through the data pump; the others are copies of them.
 const PUMPED: u64 = 40_000;
 /// Number of measured pages of one kind, for example of peers.
 const PAGES_PER_KIND: usize = 2;
@@ -137,7 +137,8 @@ impl ConsoleClient {
         Ok(answer.body_mut().with_config().limit(64 << 20).read_to_string()?)
     }
 
-    /// Every page that is reachable by links from the overview; of pages of one kind (one per peer, for example) the first few.
+    /// All pages that can be reached by links from the overview. Of pages of one kind (for example one per peer), the
+    /// first few.
     fn find_pages(&self) -> Result<Vec<String>> {
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         let mut seen = BTreeSet::from(["/".to_owned()]);
@@ -169,7 +170,7 @@ impl ConsoleClient {
     }
 }
 
-/// The path without the parts that identify one item: first segment, number of segments, names of the query parameters.
+/// The path without the parts that identify an item: first segment, number of segments, names of the query parameters.
 fn kind(link: &str) -> String {
     let (path, query) = link.split_once('?').unwrap_or((link, ""));
     let mut parts = path.split('/').skip(1);

@@ -25,13 +25,13 @@ pub(crate) struct Options {
     /// Show the SGIP platform: a sample business system on one side, a sample gateway on the other.
     #[arg(long)]
     pub(crate) sgip: bool,
-    /// Show the three networks of China: a business system, and gateways by CMPP, SMGP and SGIP.
+    /// Show the three Chinese networks: a business system, and gateways over CMPP, SMGP and SGIP.
     #[arg(long, conflicts_with = "sgip")]
     pub(crate) china: bool,
     /// Show a GSM network: phones that send and receive through the real osmo-hlr.
     #[arg(long, conflicts_with_all = ["sgip", "china"])]
     pub(crate) gsm: bool,
-    /// Show a cluster: two appliances and three members of etcd; the leader is killed while traffic flows.
+    /// Show a cluster of two appliances and three members of etcd; the leader is killed under traffic.
     #[arg(long, conflicts_with_all = ["sgip", "china", "gsm"])]
     pub(crate) cluster: bool,
 }
@@ -45,7 +45,7 @@ const SECOND: &str = "# Premium numbers are refused; the rest goes upstream.\n\
     [[route]]\nprefix = \"900\"\nreject = \"prohibited\"\nnote = \"premium\"\n\n\
     [default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"the second policy: no premium numbers\"\n";
 
-/// What every demo needs: the daemon, the plugins, an empty folder.
+/// Common parts of all demos: the daemon, the plugins, an empty folder.
 pub(super) struct DemoSetup {
     pub(super) binary: PathBuf,
     /// Folder of the built plugins.

@@ -1,5 +1,5 @@
-//! `cargo xtask demo --china`: a business system reaches the subscribers of all three networks of China, each through
-//! a sample gateway of its own protocol.
+//! `cargo xtask demo --china`: a business system reaches the subscribers of all three Chinese networks, each through a
+//! sample gateway with the network's protocol.
 
 use super::demo::{DemoSetup, Options};
 use super::demo_sgip::{TIMEOUT, archived, submit};
@@ -19,7 +19,7 @@ const MOBILE: &str = "13800138000";
 const TELECOM: &str = "13300133000";
 const UNICOM: &str = "13000130000";
 
-/// Replies go to no subscriber, so no route matches them: they are for the gateways' default account.
+/// Replies do not go to a subscriber, so no route matches them: they go to the gateways' default account.
 const POLICY: &str = "[[route]]\nprefix = \"138\"\nlegs = [{ peer = \"mobile\" }]\nnote = \"China Mobile: CMPP\"\n\n\
     [[route]]\nprefix = \"133\"\nlegs = [{ peer = \"telecom\" }]\nnote = \"China Telecom: SMGP\"\n\n\
     [[route]]\nprefix = \"130\"\nlegs = [{ peer = \"unicom\" }]\nnote = \"China Unicom: SGIP\"\n";

@@ -1,5 +1,5 @@
-//! `cargo xtask demo --cluster`: two appliances and three members of etcd on one machine; the leader is killed while traffic
-//! flows.
+//! `cargo xtask demo --cluster`: two appliances and three members of etcd on one machine; the leader is killed under
+//! traffic.
 
 use super::demo::{DemoSetup, Options, wait_for_all};
 use anyhow::{Result, ensure};
@@ -13,7 +13,7 @@ use testkit::test_daemon::{PASSWORD, TestDaemonConfig, free_port};
 
 /// Messages per second of the sample ESME.
 const RATE: f64 = 200.0;
-/// Answers that were on their way when the leader died arrive within this time.
+/// Maximum time for answers that were in flight when the leader died.
 const IN_FLIGHT: Duration = Duration::from_millis(50);
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -24,7 +24,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     println!("demo: three members of etcd are up: {}", servers.endpoints().join(", "));
     let tally = Arc::new(Tally::new(4_000_000));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    // On two machines, a virtual address or a load balancer leads to the leader. Here it is a port that only the leader opens.
+    // With two machines, a virtual address or a load balancer would point to the leader. Here, only the leader opens
+    // the port.
     let smpp = free_port()?;
     let node = |name: &str| -> Result<TestDaemonConfig> {
         let mut config = TestDaemonConfig::new(&binary, &folder.join(name))?;
@@ -86,12 +87,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         sums.accepted, sums.arrived, sums.missing, sums.duplicates, sums.refused
     );
     ensure!(status.success(), "node a stopped with {status}");
-    // A node that hands over refuses with the protocol's temporary error.
+    // A node that hands the lead over refuses with a temporary error of the protocol.
     ensure!(sums.missing == 0, "{sums:?}");
     Ok(())
 }
 
-/// How long from now on nobody answers.
+/// Returns the time from now on until the next answer.
 fn wait_for_answers(tally: &Tally, pause: &StopFlag) -> Result<Duration> {
     let begun = Instant::now();
     pause.pause(IN_FLIGHT);

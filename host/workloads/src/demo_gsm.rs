@@ -1,5 +1,5 @@
-//! `cargo xtask demo --gsm`: phones that send and receive through the real OsmoHLR. The MSC and its phones are simulated: a real
-//! MSC needs a radio side.
+//! `cargo xtask demo --gsm`: phones that send and receive through the real OsmoHLR. The MSC and its phones are
+//! simulated, since a real MSC requires a radio network.
 
 use super::demo::{DemoSetup, Options};
 use anyhow::{Context, Result, ensure};
@@ -13,13 +13,13 @@ use testkit::osmocom::Hlr;
 use testkit::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The number of the service centre, as it is on a SIM.
+/// Number of the service centre, as on a SIM.
 const CENTRE: &str = "19990014444";
 /// The digits after the country code.
 const ALICE: u64 = 5_551_230_001;
 const BOB: u64 = 5_551_230_002;
 
-/// Numbers of this network are home numbers; messages from phones to the account's short number go to the account.
+/// Numbers of this network are routed to the home network; messages to the account's short number go to the account.
 const ROUTES: &str = "[[route]]\nprefix = \"1555123\"\nhome = true\nnote = \"a phone of ours\"\n\n\
                       [[route]]\nprefix = \"10655\"\nlegs = [{ peer = \"demo\" }]\nnote = \"the account's number\"\n\n\
                       [default]\nreject = \"no-route\"\n";

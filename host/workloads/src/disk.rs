@@ -1,4 +1,4 @@
-//! Latency of the disk: no durable answer can be faster.
+//! Latency of the disk: the lower bound of a durable answer.
 
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -41,8 +41,8 @@ pub(crate) fn measure(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The median of a write over old octets with its fdatasync: what a commit costs at least. Depends on what else the
-/// machine does: a processor that sleeps notices the end of a write late.
+/// Median latency of an overwrite with fdatasync: the lower bound of a commit. It depends on the load of the machine: a
+/// sleeping processor notices the end of a write late.
 pub(crate) fn sync_latency(folder: &Path) -> Result<Duration> {
     let path = folder.join("disk");
     let file = File::create(&path).with_context(|| format!("making {}", path.display()))?;

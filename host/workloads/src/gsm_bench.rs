@@ -1,5 +1,5 @@
-//! `cargo xtask bench gsm`: messages to phones, from submission through resolution and delivery to an MSC; and what the proxy
-//! between MSC and HLR costs other signalling.
+//! `cargo xtask bench gsm`: messages to phones, from submission through resolution and delivery to an MSC; and the cost
+//! of the proxy between MSC and HLR for other signalling.
 
 use super::tool_run::ToolRun;
 use anyhow::{Context, Result, ensure};
@@ -19,7 +19,7 @@ pub(crate) struct Options {
     /// Total window over four connections.
     #[arg(long, default_value_t = 4000)]
     window: usize,
-    /// Subscribers that may have a message in flight at a time.
+    /// Maximum number of subscribers with a message in flight.
     #[arg(long, default_value_t = 10_000)]
     subscribers: u32,
     /// Requests through the proxy, and as many on a direct connection.

@@ -1,4 +1,4 @@
-//! `cargo xtask load`: measures the measuring tools.
+//! `cargo xtask load`: measures the measuring tools themselves.
 
 use anyhow::Result;
 use std::sync::Arc;

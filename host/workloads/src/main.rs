@@ -43,7 +43,7 @@ struct Arguments {
 enum Workload {
     /// Run a demo: an appliance, a sample ESME and a sample peer; the router is replaced while traffic flows.
     Demo(demo::Options),
-    /// Run the load generator's source against its sink, without an appliance: measures the measuring tools.
+    /// Run the load generator's source against its sink, without an appliance, to measure the tools themselves.
     Load(load::Options),
     /// Replace the router under full load, and check that traffic is not affected.
     Swap(swap::Options),
@@ -53,7 +53,7 @@ enum Workload {
     Bench(bench::Options),
     /// Kill the appliance repeatedly under full load, and check that nothing is lost.
     Crash(crash::Options),
-    /// Let faults happen to a cluster in network namespaces, and check that nothing is lost, doubled or created.
+    /// Cause faults in a cluster in network namespaces, and check that nothing is lost, duplicated or invented.
     Cluster(cluster_faults::Options),
     /// Make the pictures of the manual: pages of the console over a fake API, in a headless browser.
     Screenshots(screenshots::Options),
@@ -88,7 +88,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints one sentence and the path of the log. `RUST_BACKTRACE=1` adds the whole text and the backtrace.
+/// Prints the error in one sentence, and the path of the log. `RUST_BACKTRACE=1` adds the whole chain and the
+/// backtrace.
 fn report(error: &anyhow::Error) {
     let text = format!("{error:#}");
     let sentence = text.lines().next().unwrap_or_default();

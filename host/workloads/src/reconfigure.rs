@@ -12,7 +12,7 @@ use testkit::test_daemon::{HASH, PASSWORD, TestDaemon};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Number of changes: peers, accounts, opt-out keywords and pools are added, changed and removed.
+    /// Number of changes. They add, change and remove peers, accounts, opt-out keywords and pools.
     #[arg(long, default_value_t = 200)]
     changes: u32,
     /// Messages per second.
@@ -84,7 +84,7 @@ fn reconfigure(tool_run: &ToolRun, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A patch that does not concern the traffic.
+/// A patch that does not affect the traffic.
 fn patch_for(turn: u32, address: &str) -> Value {
     let peer = json!({ "address": address, "system-id": "us", "password": PASSWORD, "links": 1 + turn % 3 });
     match turn % 5 {

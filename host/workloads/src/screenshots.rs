@@ -19,12 +19,12 @@ use testkit::test_daemon::free_port;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The folder of the pictures; default: `docs/images/console`.
+    /// Folder for the pictures; default: `docs/images/console`.
     #[arg(long)]
     folder: Option<PathBuf>,
 }
 
-/// The pages: name of the picture, path, and height of the window in pixels.
+/// The pages: name of the picture, path, height of the window in pixels.
 const PAGES: [(&str, &str, u32); 12] = [
     ("overview", "/", 1_000),
     ("messages", "/messages", 800),
@@ -40,13 +40,13 @@ const PAGES: [(&str, &str, u32); 12] = [
     ("configuration", "/configuration", 900),
 ];
 
-/// The width of the window, in pixels.
+/// Width of the window, in pixels.
 const WIDTH: u32 = 1_200;
-/// The quality of the pictures, of 100.
+/// Quality of the pictures, from 0 to 100.
 const QUALITY: u32 = 60;
-/// The maximum size of a picture, in octets: the manual stays small.
+/// Maximum size of a picture in octets, so that the manual stays small.
 const MAX_OCTETS: usize = 120_000;
-/// How long the browser may take to start, or to load a page.
+/// Maximum time for the browser to start or to load a page.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -65,7 +65,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Serves the console over a fake API until the process ends; everybody is the admin.
+/// Serves the console over a fake API until the process ends. Every visitor is the admin.
 fn serve_console() -> Result<SocketAddr> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
@@ -84,7 +84,7 @@ async fn serve(listener: std::net::TcpListener, console: Router) -> Result<()> {
     Ok(axum::serve(listener, console.into_make_service_with_connect_info::<SocketAddr>()).await?)
 }
 
-/// Names of the fake API with markup, for tests of the console; in a picture they would look like faults.
+/// Names with markup in the fake API, which the console's tests use. In a picture they would look like faults.
 const TEST_MARKUP: [(&str, &str); 6] = [
     ("<b>", ""),
     ("</b>", ""),
@@ -96,7 +96,7 @@ const TEST_MARKUP: [(&str, &str); 6] = [
 
 async fn without_test_markup(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
-    // The fake API has all of it in memory.
+    // The fake API has the whole body in memory.
     let octets = to_bytes(body, usize::MAX).await.unwrap_or_default();
     parts.headers.remove(header::CONTENT_LENGTH);
     let mut text = String::from_utf8_lossy(&octets).into_owned();
@@ -112,7 +112,7 @@ async fn as_admin(mut request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Chromium and its driver, ended with this value.
+/// Chromium and its driver. Both end when this is dropped.
 struct Browser {
     driver: Child,
     /// The URL of the session.
@@ -128,7 +128,7 @@ impl Drop for Browser {
     }
 }
 
-/// Sends a command to the driver; returns its value.
+/// Sends a command to the driver and returns its value.
 fn command(url: &str, body: &Value) -> Result<Value> {
     let mut answer = ureq::post(url)
         .header("content-type", "application/json")
@@ -149,7 +149,7 @@ impl Browser {
             .spawn()
             .context("chromedriver does not start: run cargo xtask setup")?;
         let profile = tempfile::tempdir()?;
-        // As root, the browser has no sandbox; it visits only the fake.
+        // As root, the browser cannot use its sandbox; it visits only the fake API.
         let arguments = json!([
             "--headless=new",
             "--no-sandbox",
@@ -172,7 +172,7 @@ impl Browser {
                     browser.session = format!("{base}/{id}");
                     return Ok(browser);
                 }
-                // The driver has just been started.
+                // The driver may not listen yet.
                 Err(error) if begun.elapsed() > TIMEOUT => return Err(error),
                 Err(_) => {
                     StopFlag::default().pause(Duration::from_millis(100));

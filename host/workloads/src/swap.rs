@@ -18,7 +18,7 @@ pub(crate) struct Options {
     /// Number of rollbacks of the last replacement.
     #[arg(long, default_value_t = 10)]
     rollbacks: u32,
-    /// Messages per second; by default as fast as they are accepted.
+    /// Messages per second; default: as fast as they are accepted.
     #[arg(long)]
     rate: Option<f64>,
     /// Use this daemon instead of building one.
@@ -157,7 +157,7 @@ fn exchange(
 impl SwapOutcome {
     /// Submits a message whose trace is checked later.
     fn ask(&mut self, probe: &mut Probe, versions: Vec<String>) -> Result<()> {
-        // Numbers beyond those of the sources: the sink counts them as unknown.
+        // Numbers beyond those of the source, so the sink counts them as unknown.
         let number = MAX_MESSAGES as u64 + self.probes;
         match probe.submit(number)? {
             Ok(id) => self.traces.push((id, versions)),
@@ -168,7 +168,7 @@ impl SwapOutcome {
     }
 }
 
-/// Waits until everything has arrived, the probes included.
+/// Waits until all messages have arrived, including the probes.
 fn settle(tally: &Tally, probes: u64) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(30);
     let pause = StopFlag::default();

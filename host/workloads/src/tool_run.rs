@@ -6,11 +6,11 @@ use std::time::Duration;
 use testkit::built;
 use testkit::test_daemon::TestDaemonConfig;
 
-/// What a run of a tool needs.
+/// The environment of a run of a tool.
 pub(crate) struct ToolRun {
-    /// On the build disk: on a memory file system a commit would cost nothing.
+    /// On the build disk: on a memory file system, a commit would cost nothing.
     pub(crate) folder: tempfile::TempDir,
-    /// The daemon: the one that was built for this run, unless the caller names another.
+    /// The daemon: by default the one that was built for this run.
     pub(crate) binary: PathBuf,
     /// The default router.
     pub(crate) component: PathBuf,
@@ -20,7 +20,7 @@ pub(crate) struct ToolRun {
 pub(crate) const POLICY: &str =
     "[default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"everything upstream\"\n";
 
-/// The daemon `binary`; by default, the one that was built for this run.
+/// Path of the daemon: `binary`, or by default the one that was built for this run.
 pub(crate) fn daemon(binary: Option<&Path>) -> Result<PathBuf> {
     match binary {
         Some(binary) => binary.canonicalize().with_context(|| format!("{}", binary.display())),
@@ -55,7 +55,7 @@ impl ToolRun {
     }
 }
 
-/// Parent of the tools' folders: on the build disk.
+/// Folder in which the tools create theirs, on the build disk.
 pub(crate) fn runs_dir() -> Result<PathBuf> {
     let above = workspace::target().join("runs");
     std::fs::create_dir_all(&above).with_context(|| format!("creating {}", above.display()))?;
@@ -63,17 +63,17 @@ pub(crate) fn runs_dir() -> Result<PathBuf> {
     Ok(above)
 }
 
-/// Folders of failed and interrupted runs that are kept: the newest. A folder may have a gigabyte.
+/// Number of folders of failed and interrupted runs that are kept. A folder may take a gigabyte.
 const KEPT_RUNS: usize = 4;
 
-/// No run takes this long, so an older folder belongs to none.
+/// Maximum time of a run: an older folder does not belong to a running one.
 const LONGEST_RUN: Duration = Duration::from_secs(6 * 3600);
 
 fn remove_old_runs(above: &Path) -> Result<()> {
     let mut folders = Vec::new();
     for entry in std::fs::read_dir(above)? {
         let entry = entry?;
-        // Another run may remove its folder meanwhile.
+        // Another run may remove its folder at the same time.
         if let Ok(changed) = entry.metadata().and_then(|metadata| metadata.modified()) {
             folders.push((changed, entry.path()));
         }

@@ -1,4 +1,4 @@
-//! Traffic with and without a concurrent operation on the appliance: how the operation affects senders.
+//! Traffic with and without a concurrent operation on the appliance, to measure how the operation affects senders.
 
 use super::aims;
 use anyhow::{Result, bail};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use testkit::load::{Source, SourceOptions, SourceReport, StopFlag, Tally};
 
-/// How much later a message may be answered during the operation.
+/// Maximum additional time to an answer during the operation.
 pub(crate) const MAX_EXTRA_DELAY: Duration = Duration::from_millis(50);
 
 /// Results of one phase.
@@ -31,7 +31,8 @@ impl TrafficPhase {
         );
     }
 
-    /// How much longer the longest answer took than in the other phase; an error if it exceeds [`MAX_EXTRA_DELAY`].
+    /// The difference between the longest times to an answer in the two phases; an error if it exceeds
+    /// [`MAX_EXTRA_DELAY`].
     pub(crate) fn delay_against(&self, other: &Self) -> Result<Duration> {
         let delay = self.source.answers.max().saturating_sub(other.source.answers.max());
         aims::check(delay <= MAX_EXTRA_DELAY, || {
@@ -43,7 +44,7 @@ impl TrafficPhase {
     }
 }
 
-/// Runs traffic while `work` works.
+/// Runs traffic while `work` runs.
 pub(crate) fn run_under_load<T>(
     options: &SourceOptions,
     tally: &Arc<Tally>,
@@ -54,7 +55,7 @@ pub(crate) fn run_under_load<T>(
     let from = (tally.arrived_count(), Instant::now());
     let watcher =
         std::thread::Builder::new().name("watch".to_owned()).spawn(move || longest_gap(&watched, &over))?;
-    // Traffic must flow before the first operation and after the last.
+    // Traffic must flow before the first operation and after the last one.
     let pause = StopFlag::default();
     pause.pause(Duration::from_millis(500));
     let outcome = work();

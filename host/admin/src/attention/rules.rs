@@ -9,10 +9,10 @@ use api::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The input of the rules, at one moment.
+/// The input of the rules: the state of the appliance at one moment.
 #[derive(Debug)]
 pub(super) struct Facts {
-    /// Milliseconds since the epoch.
+    /// Time of the state, in milliseconds since the epoch.
     pub(super) now: u64,
     pub(super) limits: AttentionLimits,
     pub(super) readiness: Readiness,
@@ -89,7 +89,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What one more failure would stop.
+/// Findings about a cluster that has lost redundancy.
 fn cluster(cluster: &ClusterView, found: &mut Vec<AttentionView>) {
     let about = (AttentionSubjectKind::Cluster, None);
     let dead: Vec<&str> =
@@ -147,12 +147,12 @@ fn cluster(cluster: &ClusterView, found: &mut Vec<AttentionView>) {
     }
 }
 
-/// Three quarters of the quota that etcd has by default. The ring needs a tenth.
+/// Three quarters of etcd's default quota. The ring needs a tenth of it.
 const ETCD_FULL: u64 = 1536 << 20;
 
 fn appliance(facts: &Facts, found: &mut Vec<AttentionView>) {
     let about = (AttentionSubjectKind::Appliance, None);
-    // Drain mode and a full disk have their own findings.
+    // Drain mode and a full disk have findings of their own.
     let reasons = facts.readiness.reasons.iter().filter_map(|reason| match reason {
         NotReady::Starting => Some("it is starting"),
         NotReady::Following => Some("another node of the cluster leads"),
@@ -241,7 +241,7 @@ fn links(links: &[LinkView], found: &mut Vec<AttentionView>) {
         let why = peer.error.unwrap_or("it is being dialled");
         let remedy = format!("switchyard peer test {name}");
         let down = if peer.down == peer.all {
-            // The peer is down since its last link went down.
+            // The peer has been down since its last link went down.
             let text = format!("no link to {name} is up: {why}");
             finding(AttentionSeverity::Error, "peer-down", about, text, remedy)
         } else {
@@ -334,7 +334,7 @@ fn queue_blocked(queue: &QueueView, facts: &Facts) -> Option<AttentionView> {
     }
 }
 
-/// The finding of a quarantine that nobody looks at: its messages expire.
+/// The finding of messages that stay in quarantine too long: they may expire there.
 fn quarantine(oldest: &QuarantinedView, facts: &Facts) -> Option<AttentionView> {
     let is_old = facts.now.saturating_sub(oldest.at) >= millis(facts.limits.quarantine_age);
     let text = format!("a message from {} is in quarantine and expires at {}", oldest.origin, oldest.until);

@@ -1,4 +1,4 @@
-//! The scope of a caller: what of the appliance belongs to the caller's tenant.
+//! The scope of a caller: the accounts and peers that the caller may see.
 
 use crate::problem::{Problem, ProblemKind};
 use crate::tenants::Tenants;
@@ -12,8 +12,8 @@ use model::{AccountScope, TenantTree};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The caller's scope, as an argument of a handler. Every handler of an operation that users of tenants may use takes it, and
-/// keeps to it: otherwise its answer to them is not sent.
+/// The caller's scope, as an argument of a handler. Every handler of an operation that is open to users of tenants must
+/// take it and restrict itself to it; otherwise the answer to such a user is withheld.
 pub(crate) struct Scope(pub(crate) AccountScope);
 
 /// The scope of a request, and whether its handler has taken it.
@@ -41,7 +41,7 @@ impl ScopeTicket {
         Self { scope: scope_of(caller, || tenants.tree()), taken: Arc::default() }
     }
 
-    /// The response, if the handler has taken the scope or the caller sees everything; otherwise a problem.
+    /// The response, if the handler has taken the scope or the caller may see everything; otherwise a problem.
     pub(super) fn checked(&self, response: Response) -> Response {
         let is_checked = self.scope == AccountScope::Everything || self.taken.load(Relaxed);
         if is_checked || !response.status().is_success() {
@@ -52,7 +52,7 @@ impl ScopeTicket {
     }
 }
 
-/// The answer to a request comes from another node, which has checked it for the caller's scope.
+/// Marks the scope as taken: the answer comes from another node, which has applied the caller's scope.
 pub(crate) fn scope_is_checked_elsewhere(request: &Extensions) {
     if let Some(ticket) = request.get::<ScopeTicket>() {
         ticket.taken.store(true, Relaxed);

@@ -12,8 +12,8 @@ use std::time::Duration;
 /// Interval of the checks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Makes server-sent events end when the reader's session or token ends, or the reader loses the permission. Other responses
-/// stay as they are.
+/// Ends server-sent events when the reader's session or token ends, or the reader loses the permission. Other responses
+/// are unchanged.
 pub(super) fn while_allowed(
     response: Response,
     authenticator: Arc<Authenticator>,

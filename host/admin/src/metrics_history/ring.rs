@@ -1,17 +1,17 @@
 //! A ring file: the counts of the last intervals of one length.
 //!
-//! On disk, a file has one record for each slot and nothing else. The interval that begins at `at` is in slot
-//! `at / interval % slots`, so a new interval overwrites the oldest one, and no header can be out of date. A record (64 bytes,
+//! On disk, a file has one record per slot and nothing else. The interval that begins at `at` is in slot `at / interval
+//! % slots`, so a new interval overwrites the oldest one, and no header can be outdated. A record (64 bytes,
 //! little-endian):
 //! * 8 bytes: start of the interval, milliseconds since the epoch; 0 in an empty slot
 //! * 8 bytes each: accepted, refused, delivered, failed messages of the interval
-//! * 8 bytes: the most waiting messages
+//! * 8 bytes: maximum number of waiting messages
 //! * 4 bytes: observed milliseconds
-//! * 4 bytes each: mean microseconds of a commit, of a round trip; `u32::MAX` if there is none
+//! * 4 bytes each: mean commit time and mean round trip in microseconds; `u32::MAX` if there is none
 //! * 4 bytes: CRC-32C of the first 60 bytes
 //!
-//! Records are written without fsync: after a power failure, those of the last seconds may be missing. A damaged record counts as
-//! empty.
+//! Records are written without fsync: after a power failure, the records of the last seconds may be missing. A damaged
+//! record counts as empty.
 
 use api::{HistoryRange, HistorySampleView};
 use std::fs::{File, OpenOptions};
@@ -19,7 +19,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// The length of a record, in octets.
+/// Length of a record, in octets.
 const RECORD: usize = 64;
 
 /// The ring of a range.
@@ -27,7 +27,7 @@ const RECORD: usize = 64;
 pub(super) struct Ring {
     range: HistoryRange,
     records: Vec<HistorySampleView>,
-    /// `None`: the history is in memory only.
+    /// The file; `None` if the history is in memory only.
     file: Option<File>,
 }
 
@@ -38,7 +38,7 @@ impl Ring {
         Self { range, records: vec![HistorySampleView::default(); slots], file: None }
     }
 
-    /// Opens the ring's file, and creates it if it does not exist. A file of another length is begun anew.
+    /// Opens the ring's file; creates it if it does not exist. A file with a wrong length is cleared.
     pub(super) fn open(range: HistoryRange, folder: &Path) -> io::Result<Self> {
         let mut ring = Self::in_memory(range);
         let path = folder.join(format!("{}.ring", range.name()));
@@ -60,7 +60,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// The record of the interval with this time; an empty one if it is new.
+    /// The record of the interval that begins at `at`; an empty one if it is new.
     pub(super) fn record(&mut self, at: u64) -> &mut HistorySampleView {
         let begun = at - at % self.range.interval_ms();
         let slot = self.slot(at);
@@ -71,13 +71,13 @@ impl Ring {
         record
     }
 
-    /// Writes the record of the interval with this time.
+    /// Writes the record of the interval that begins at `at`.
     pub(super) fn write(&self, at: u64) -> io::Result<()> {
         let (Some(file), slot) = (&self.file, self.slot(at)) else { return Ok(()) };
         file.write_all_at(&encode(&self.records[slot]), (slot * RECORD) as u64)
     }
 
-    /// The records from a time until another, oldest first.
+    /// The records of a period, oldest first.
     pub(super) fn between(&self, from: u64, until: u64) -> Vec<HistorySampleView> {
         let mut found: Vec<HistorySampleView> = self
             .records

@@ -1,11 +1,11 @@
-//! The starts of the daemon, one JSON document a line. The file is written anew with each start.
+//! The starts of the daemon, one JSON document per line. The file is rewritten at each start.
 
 use api::{HistoryEventKind, HistoryEventView};
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// The number of starts that are kept.
+/// Maximum number of starts that are kept.
 const MAX_STARTS: usize = 200;
 
 /// A start.
@@ -13,7 +13,7 @@ const MAX_STARTS: usize = 200;
 struct Start {
     /// Milliseconds since the epoch.
     at: u64,
-    /// The term, if the node took over the lead of a cluster.
+    /// The term, if the node became the leader of a cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     term: Option<u64>,
 }
@@ -22,12 +22,12 @@ struct Start {
 #[derive(Debug, Default)]
 pub(super) struct Starts {
     starts: Vec<Start>,
-    /// `None`: they are in memory only.
+    /// The file; `None` if the starts are in memory only.
     path: Option<PathBuf>,
 }
 
 impl Starts {
-    /// Reads the file. Lines that cannot be read are left out.
+    /// Reads the file. Malformed lines are ignored.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let text = match std::fs::read_to_string(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
@@ -47,7 +47,7 @@ impl Starts {
         atomic_file::replace_file(path, (lines?.join("\n") + "\n").as_bytes(), atomic_file::PUBLIC)
     }
 
-    /// The starts from a time until another.
+    /// The starts in a period.
     pub(super) fn between(&self, from: u64, until: u64) -> Vec<HistoryEventView> {
         let within = self.starts.iter().filter(|start| start.at >= from && start.at < until);
         let event = |start: &Start| HistoryEventView {

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use utoipa::{IntoParams, ToSchema};
 
-/// Lines of a batch. Other requests wait some milliseconds for a batch.
+/// Lines per batch. Other requests wait some milliseconds for a batch.
 const BATCH_LINES: usize = 2_000;
 /// Maximum octets of a line.
 const MAX_LINE_OCTETS: usize = 512;
@@ -28,7 +28,7 @@ const MAX_LINE_OCTETS: usize = 512;
 const MAX_LINES: u64 = 10_000_000;
 /// Maximum errors listed in the result.
 const MAX_ERRORS: usize = 100;
-/// Numbers of an export that are read at once.
+/// Numbers that an export reads at a time.
 const EXPORT_PAGE: u32 = 5_000;
 
 /// The format of a file.
@@ -251,7 +251,7 @@ pub(super) async fn import(
         result: PoolImportResult::default(),
     };
     let mut pieces = body.into_data_stream();
-    // The current incomplete line, up to the maximum length.
+    // The incomplete current line, up to the maximum length.
     let (mut line, mut is_whole) = (Vec::with_capacity(MAX_LINE_OCTETS), true);
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|error| bad_request(format!("the body ended too early: {error}")))?;

@@ -1,7 +1,7 @@
 //! Watching a pool: its journal as server-sent events.
 //!
-//! All data comes from the journal; the feed only signals new entries. So a slow watcher, or one that reconnects after a
-//! restart, misses nothing.
+//! All data comes from the journal; the feed only signals new entries. So a slow watcher misses nothing, nor does one
+//! that reconnects after a restart.
 
 use super::{Pools, bad_request, name, no_such_pool, summary, views};
 use crate::problem::Problem;
@@ -34,16 +34,16 @@ struct Watcher {
     updates: Receiver<PoolFeedUpdate>,
     /// The id of the next entry to send.
     next: u64,
-    /// The journal contains all entries before this id.
+    /// The journal has all entries before this id.
     journal_end: u64,
     buffer: VecDeque<(u64, JournalEntry)>,
-    /// The opening comment has not been sent.
+    /// Whether the opening comment is still to be sent.
     is_new: bool,
     is_ended: bool,
 }
 
 impl Watcher {
-    /// The event for entries that the journal no longer has: all before `first`.
+    /// The event about entries before `first` that the journal no longer has.
     fn gap_event(&mut self, first: u64) -> Event {
         let data = json!(PoolGapView { from: self.next, to: first - 1 }).to_string();
         self.next = first;
@@ -95,7 +95,7 @@ impl Watcher {
     }
 }
 
-/// The id of the first entry that the watcher asks for.
+/// The id of the entry with which the watcher wants to start.
 fn start_entry(from: Option<u64>, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(last) = headers.get("last-event-id") else { return Ok(from) };
     let last = last.to_str().ok().and_then(|last| last.trim().parse::<u64>().ok());

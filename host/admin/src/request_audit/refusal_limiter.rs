@@ -1,11 +1,11 @@
-//! Limits the audit records of refused requests: a caller gets some records a minute, and one record for all further refusals
-//! of that minute. Each record is an fsync, and a caller without permissions could otherwise fill the disk.
+//! Limits the audit records of refused requests. Per minute, a caller gets a limited number of records, and one record
+//! for all further refusals. Each record is an fsync, and a caller without permissions could otherwise fill the disk.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Maximum refusals of a caller with their own records in a minute.
+/// Maximum number of refusals per caller and minute that get a record each.
 const MAX_LINES: u32 = 20;
 const WINDOW: Duration = Duration::from_secs(60);
 
@@ -14,7 +14,8 @@ const WINDOW: Duration = Duration::from_secs(60);
 pub(crate) enum AuditLine {
     /// In its own record.
     Own,
-    /// Only counted. The first such refusal of a minute returns the rest of the minute; its caller takes the count then.
+    /// Only counted. The first one of a minute contains the remaining time of the minute, after which the caller of
+    /// [`RefusalLimiter::count`] takes the count.
     Suppressed(Option<Duration>),
 }
 
@@ -25,7 +26,7 @@ struct CallerWindow {
     suppressed: u64,
 }
 
-/// Refusals of the current minute, by caller. Callers are authenticated, so there are few.
+/// Refusals in the current minute, by caller. Callers are authenticated, so their number is small.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalLimiter {
     windows: Mutex<HashMap<String, CallerWindow>>,
@@ -38,7 +39,7 @@ impl RefusalLimiter {
         let begin = || CallerWindow { started: now, own_lines: 0, suppressed: 0 };
         let window = windows.entry(caller.to_owned()).or_insert_with(begin);
         let elapsed = now.saturating_duration_since(window.started);
-        // A window with suppressed refusals ends when its count is taken.
+        // A window with suppressed refusals ends when their count is taken.
         if elapsed >= WINDOW && window.suppressed == 0 {
             *window = begin();
         }

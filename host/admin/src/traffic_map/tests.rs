@@ -46,7 +46,7 @@ fn trouble_comes_first_then_the_busiest() {
     assert_eq!((map.flow_count, map.submitted), (3, 1_011));
 }
 
-/// The answer is as large with ten thousand accounts, and no message is lost in it.
+/// The answer has the same size with ten thousand accounts, and all messages are counted in it.
 #[test]
 fn others_are_one_node_and_nothing_is_lost() {
     let accounts: Vec<String> = (0..2_000).map(|index| format!("account-{index:04}")).collect();

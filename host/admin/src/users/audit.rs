@@ -20,7 +20,7 @@ pub(super) fn routes<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
     OpenApiRouter::new().routes(routes!(audit))
 }
 
-/// Maximum records of a page.
+/// Maximum number of records per page.
 const MAX_LINES: usize = 1000;
 
 #[derive(Deserialize, IntoParams)]
@@ -34,14 +34,14 @@ struct AuditLogQuery {
     before: Option<u64>,
     /// Only operations of this caller: a user's name, `token` for the root token, `token:NAME` for a named token.
     by: Option<String>,
-    /// Only records whose `what` contains this text, such as `/v1/users`.
+    /// Only records whose `what` contains this text, for example `/v1/users`.
     what: Option<String>,
     /// Only operations on this subject.
     subject: Option<String>,
 }
 
-/// Lists the audit log, newest first: all changes, refusals, and reads of message texts. Users of a tenant see the records of the
-/// users of their branch.
+/// Lists the audit log, newest first: changes, refusals, and reads of message texts. Users of a tenant see the records
+/// of the users of their branch.
 #[utoipa::path(
     get,
     path = "/v1/audit",

@@ -47,7 +47,7 @@ fn whoami_view(caller: &Caller, csrf: Option<String>, until: Option<u64>) -> Who
 
 /// Opens a session and sets the cookie `switchyard-session`.
 ///
-/// Limits of failed attempts: ten in five minutes for a name from one address, and a hundred in one minute from one address.
+/// Limits of failed attempts: ten in five minutes per name and address, and a hundred in one minute per address.
 #[utoipa::path(
     post,
     path = "/v1/sessions",
@@ -149,7 +149,7 @@ fn set_cookie(response: &mut Response, cookie: &str) {
 async fn log_out(
     Extension(authenticator): Extension<Arc<Authenticator>>,
     Extension(identity): Extension<Arc<Identity>>,
-    // The session is the caller's own.
+    // The session is the caller's own, so the scope does not matter.
     _: Scope,
 ) -> Result<Response, Problem> {
     let Some((secret, _)) = &identity.session else {
@@ -166,7 +166,7 @@ async fn log_out(
 #[utoipa::path(get, path = "/v1/whoami", responses((status = 200, description = "The caller.", body = WhoamiView)))]
 async fn whoami(
     Extension(identity): Extension<Arc<Identity>>,
-    // The answer is about the caller only.
+    // The answer is only about the caller, so the scope does not matter.
     _: Scope,
 ) -> Json<WhoamiView> {
     let csrf = identity.session.as_ref().map(|(_, csrf)| csrf.clone());
@@ -188,7 +188,7 @@ async fn whoami(
 async fn password(
     Extension(authenticator): Extension<Arc<Authenticator>>,
     Extension(identity): Extension<Arc<Identity>>,
-    // The password is the caller's own.
+    // The password is the caller's own, so the scope does not matter.
     _: Scope,
     request: Request,
 ) -> Result<Response, Problem> {

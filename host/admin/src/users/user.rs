@@ -113,7 +113,7 @@ fn describe_user(user: &User) -> String {
     text
 }
 
-/// The user of this name, if the scope has it.
+/// The user of this name; an error if the scope does not contain the user.
 fn user_of_scope(authenticator: &Authenticator, name: &str, scope: &AccountScope) -> Result<User, Problem> {
     let user = authenticator.access().user(name)?;
     if scope.has_tenant(user.tenant.as_deref()) { Ok(user) } else { Err(missing("user", name.to_owned())) }
@@ -137,7 +137,7 @@ async fn get_user(
 
 /// Changes a user.
 ///
-/// The last admin stays admin.
+/// The last admin keeps the role admin.
 #[utoipa::path(
     patch,
     path = "/v1/users/{name}",

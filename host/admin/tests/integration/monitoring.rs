@@ -1,4 +1,4 @@
-//! Tests of the shipped dashboard and alert rules: they use existing metrics, and the rules fire as intended.
+//! The shipped dashboard and alert rules: they use existing metrics, and the rules fire as intended.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

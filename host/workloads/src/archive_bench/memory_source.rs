@@ -1,4 +1,4 @@
-//! Finished messages in memory, typical for a busy day: texts of a hundred octets, one submission, one delivery receipt.
+//! Finished messages in memory, as on a typical busy day: texts of a hundred octets, one submission, one DLR.
 
 use archive::{FinishedSource, PeerDirectory, SourceError};
 use bytes::Bytes;
@@ -19,7 +19,7 @@ pub(crate) const SUBSCRIBERS: u64 = 200_000;
 
 const NAMES: [&str; 6] = ["acme", "bank", "clinic", "daily", "north", "south"];
 
-/// The number of a subscriber; consecutive messages are not adjacent in the index.
+/// The number of a subscriber. Consecutive messages are not adjacent in the index.
 pub(crate) fn number(n: u64) -> String {
     format!("4917{:08}", n.wrapping_mul(48_271) % SUBSCRIBERS)
 }

@@ -40,13 +40,13 @@ const BATCH: usize = 2000;
 /// A database that exists for one measurement.
 enum BenchDatabase {
     File(tempfile::TempDir),
-    /// The server is dropped before its folder.
+    /// The server is declared first, so that it is dropped before its folder.
     Server(Database, #[allow(dead_code, reason = "removed when dropped")] tempfile::TempDir),
 }
 
 impl BenchDatabase {
     fn start(name: &str, above: &Path) -> Result<Self> {
-        // On the build disk: on a memory file system a commit would cost nothing.
+        // On the build disk: on a memory file system, a commit would cost nothing.
         let folder = tempfile::Builder::new().prefix("bench-archive-").tempdir_in(above)?;
         Ok(match name {
             "sqlite" => Self::File(folder),
@@ -80,7 +80,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let database = BenchDatabase::start(name, &above).with_context(|| format!("starting {name}"))?;
         let line = std::thread::scope(|scope| {
             let measuring = scope.spawn(|| {
-                // The pump runs at low priority; the baseline must do so too. The server does.
+                // The pump runs at low priority, so the baseline must, too; the server does not.
                 rustix::process::setpriority_process(None, 10).context("lowering the priority")?;
                 let runtime =
                     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -109,11 +109,11 @@ fn measure(
     runtime: &tokio::runtime::Runtime,
 ) -> Result<String> {
     let (pumped, plainly) = (database.url("pumped")?, database.url("plainly")?);
-    // Without the pauses that the pump makes for the benefit of traffic.
+    // Without the pauses that the pump makes in favour of traffic.
     let settings = archive::ArchiveOptions { batch: BATCH, share: 1.0, ..archive::ArchiveOptions::default() };
     let archive = Archive::open(&pumped, settings)?;
     runtime.block_on(archive.prepare())?;
-    // The same tables and indexes, made by the same statements.
+    // The same tables and indexes, created by the same statements.
     runtime.block_on(Archive::open(&plainly, settings)?.prepare())?;
     let source = Arc::new(MemorySource::default());
     let pump = archive.pump(source.clone()).start()?;

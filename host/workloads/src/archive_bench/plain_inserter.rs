@@ -1,4 +1,4 @@
-//! The baseline: prepared multi-row INSERTs of rows that are in memory already.
+//! The baseline: prepared multi-row INSERTs of rows that are already in memory.
 
 use anyhow::{Context, Result};
 use archive::{Archive, ArchiveFilter, Record, RecordFields};
@@ -36,7 +36,7 @@ const COLUMNS: [&str; 24] = [
     "trace",
 ];
 
-/// Rows as the pump has written them, read back.
+/// Rows that the pump has written, read back.
 pub(crate) async fn rows(archive: &Archive, most: u64) -> Result<Vec<Record>> {
     let (mut rows, mut after) = (Vec::new(), None);
     while (rows.len() as u64) < most {

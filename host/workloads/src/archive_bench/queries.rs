@@ -88,7 +88,8 @@ pub(crate) async fn fill(url: &str, wanted: u64) -> Result<u64> {
         .await?;
         have = offset + (upper - first);
     }
-    // Maintenance that a server does by itself within minutes after many inserts; the queries are not measured against it.
+    // Maintenance that a server does by itself within minutes after many inserts. It must not overlap the measured
+    // queries.
     let settle = match url.split(':').next() {
         Some("sqlite") => "PRAGMA wal_checkpoint(TRUNCATE)",
         Some("postgres") => "VACUUM (ANALYZE) messages",

@@ -1,4 +1,4 @@
-//! What happens to the machines.
+//! Faults of the machines of a cluster.
 
 use super::lab::{Lab, MACHINES};
 use anyhow::{Context as _, Result};
@@ -8,10 +8,10 @@ use rustix::process::Signal;
 use std::time::Duration;
 use testkit::load::StopFlag;
 
-/// What the watermark leaves free: submissions are refused below it.
+/// Free octets on the disk that leave it below the watermark, so that submissions are refused.
 const WATERMARK: u64 = 60 << 20;
 
-/// A fault. Appliances are numbers of machines.
+/// A fault. Appliances are numbered by their machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fault {
     KillLeader,
@@ -70,7 +70,7 @@ impl Fault {
         Self::HandOver,
     ];
 
-    /// What it is, for people.
+    /// A description for people.
     pub(super) const fn describe(self) -> &'static str {
         match self {
             Self::KillLeader => "leader killed (SIGKILL)",
@@ -101,7 +101,7 @@ impl Fault {
         }
     }
 
-    /// Lets it happen, and ends it.
+    /// Causes the fault, and ends it.
     pub(super) fn happen(self, lab: &mut Lab, random: &mut Random) -> Result<()> {
         let pause = StopFlag::default();
         let mut last = |from, to| pause.pause(Duration::from_millis(random.between(from, to)));
@@ -119,7 +119,7 @@ impl Fault {
             Self::PauseLeader | Self::PauseFollower => {
                 let one = if self == Self::PauseLeader { leader } else { follower };
                 lab.signal(one, Signal::STOP)?;
-                // Longer and shorter than a leader may write without an append.
+                // Shorter and longer than the time for which a leader may write without an append.
                 last(300, 6_000);
                 lab.signal(one, Signal::CONT)?;
             }
@@ -222,7 +222,7 @@ impl Fault {
     }
 }
 
-/// Which member leads etcd, as the leader of the cluster sees it.
+/// The member that leads etcd, as seen by the leader of the cluster.
 fn etcd_leader(lab: &Lab, leader: usize) -> Result<usize> {
     let daemon = lab.daemon(leader).context("the leader is dead")?;
     let view = daemon.read_until::<ClusterView>(Duration::from_secs(60), "/v1/cluster", |view| {

@@ -1,4 +1,4 @@
-//! Three machines in network namespaces: two appliances and three members of etcd, with a load balancer before them.
+//! Three machines in network namespaces: two appliances and three members of etcd, behind a load balancer.
 
 use anyhow::{Context as _, Result, ensure};
 use api::ClusterView;
@@ -16,19 +16,19 @@ use testkit::namespace::ip;
 use testkit::program::Program;
 use testkit::test_daemon::{TestDaemon, TestDaemonConfig};
 
-/// Set in the process that has namespaces of its own.
+/// Environment variable of the process that runs inside the namespaces.
 const INSIDE: &str = "SWITCHYARD_CLUSTER_LAB";
-/// This process, on the network of the machines.
+/// Address of this process in the machines' network.
 pub(super) const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 1));
-/// The machines. The first two have an appliance, all have a member of etcd.
+/// The machines. The first two run an appliance; all three run a member of etcd.
 pub(super) const MACHINES: [&str; 3] = ["a", "b", "w"];
 /// Ports, the same on each machine.
 pub(super) const SMPP: u16 = 2775;
 pub(super) const REDIS: u16 = 6379;
 const HTTP: u16 = 8080;
-/// The size of each appliance's disk.
+/// Size of each appliance's disk.
 const DISK: u64 = 1 << 30;
-/// The longest time until a cluster works again after a fault has ended.
+/// Maximum time until a cluster works again after a fault has ended.
 const RECOVERY: Duration = Duration::from_secs(180);
 
 /// The address of a machine.
@@ -36,10 +36,10 @@ pub(super) fn address(machine: usize) -> IpAddr {
     IpAddr::from([10, 77, 0, 11 + machine as u8])
 }
 
-/// Makes namespaces for this process, by starting it again inside them. Returns in the new process.
+/// Creates namespaces for this process by starting it again inside them. Returns in the new process.
 ///
 /// # Errors
-/// If the machine has none.
+/// The system does not permit it.
 pub(super) fn enter() -> Result<()> {
     if std::env::var_os(INSIDE).is_some() {
         return Ok(());
@@ -78,7 +78,7 @@ struct Appliance {
     config: TestDaemonConfig,
     running: Option<TestDaemon>,
     clock: PathBuf,
-    /// Ends in a row soon after a start.
+    /// Number of consecutive ends soon after a start.
     failures: u32,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Lab {
     appliances: Vec<Appliance>,
     _balancer: Program,
     folder: PathBuf,
-    /// How often each thing was done to bring a machine back.
+    /// Number of repairs by kind.
     pub(super) repairs: BTreeMap<&'static str, u64>,
 }
 
@@ -131,7 +131,7 @@ impl Lab {
             config.environment("FAKETIME_TIMESTAMP_FILE", clock.as_os_str());
             config.environment("FAKETIME_NO_CACHE", "1");
             config.environment("FAKETIME_DONT_FAKE_MONOTONIC", "1").environment("DONT_FAKE_MONOTONIC", "1");
-            // The nearest first.
+            // The nearest member comes first.
             let mut endpoints = servers.endpoints();
             endpoints.rotate_left(number);
             config.cluster_at(machine, &endpoints, "own-sections = [\"listener\", \"redis\"]");
@@ -145,17 +145,17 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Where ESMEs connect: the load balancer.
+    /// The address to which ESMEs connect: the load balancer.
     pub(super) fn smpp() -> SocketAddr {
         SocketAddr::new(HERE, SMPP)
     }
 
-    /// Where pool clients connect: the load balancer.
+    /// The address to which pool clients connect: the load balancer.
     pub(super) fn redis() -> SocketAddr {
         SocketAddr::new(HERE, REDIS)
     }
 
-    /// The number of the appliance that leads, as far as one says so.
+    /// Index of the appliance that leads, as far as an appliance reports it.
     pub(super) fn leader(&self) -> Option<usize> {
         (0..self.appliances.len()).find(|number| {
             self.daemon(*number).is_some_and(|daemon| {
@@ -173,13 +173,13 @@ impl Lab {
         Ok(Pid::from_raw(i32::try_from(daemon.id())?))
     }
 
-    /// What a service manager does: starts what has ended. An appliance whose start fails again and again has lost its disk,
-    /// and begins with an empty one; so does a member of etcd.
+    /// Acts as the service manager: restarts ended processes. If the start of an appliance or a member of etcd fails
+    /// repeatedly, its disk is taken for lost, and it begins with an empty one.
     pub(super) fn supervise(&mut self) -> Result<()> {
         for appliance in &mut self.appliances {
             if let Some(daemon) = &mut appliance.running {
                 let Some(status) = daemon.ended()? else { continue };
-                // Fenced, or told to hand over: nothing is wrong with it.
+                // It was fenced, or it handed the lead over: that is no failure.
                 let is_expected = status.success() || status.code() == Some(5);
                 appliance.failures = if is_expected { 0 } else { appliance.failures + 1 };
                 appliance.running = None;
@@ -206,7 +206,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Supervises until one appliance leads and the other follows and has all.
+    /// Supervises until one appliance leads, and the other follows and has all records.
     pub(super) fn wait_until_whole(&mut self) -> Result<()> {
         let (begun, pause) = (Instant::now(), StopFlag::default());
         loop {
@@ -237,7 +237,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Starts an appliance that was killed.
+    /// Starts an appliance after it was killed.
     pub(super) fn launch(&mut self, appliance: usize) -> Result<()> {
         let one = self.appliances.get_mut(appliance).context("no such appliance")?;
         one.running = Some(one.config.launch()?);
@@ -251,25 +251,25 @@ impl Lab {
         }
     }
 
-    /// Cuts a machine off from all others, or connects it again.
+    /// Disconnects a machine from all others, or connects it again.
     pub(super) fn cut(machine: usize, cut: bool) -> Result<()> {
         let state = if cut { "down" } else { "up" };
         ip(None, &format!("link set to-{} {state}", MACHINES[machine]))
     }
 
-    /// Drops what one machine sends to another one, or no longer.
+    /// Drops all packets from one machine to another, or stops dropping them.
     pub(super) fn drop_packets(from: usize, to: usize, drop: bool) -> Result<()> {
         let what = if drop { "add" } else { "del" };
         ip(Some(MACHINES[from]), &format!("route {what} blackhole {}/32", address(to)))
     }
 
-    /// Sets the wall clock of an appliance: a difference such as `-3600`.
+    /// Shifts the wall clock of an appliance by a difference, for example `-3600`.
     pub(super) fn set_clock(&self, appliance: usize, difference: &str) -> Result<()> {
         let one = self.appliances.get(appliance).context("no such appliance")?;
         Ok(std::fs::write(&one.clock, difference)?)
     }
 
-    /// Fills the disk of an appliance, to the last octet or to what the watermark leaves; or empties it.
+    /// Fills the disk of an appliance, completely or except for `left` octets.
     pub(super) fn fill_disk(&self, appliance: usize, left: Option<u64>) -> Result<()> {
         let one = self.appliances.get(appliance).context("no such appliance")?;
         let path = one.config.data().join("filler");
@@ -283,12 +283,12 @@ impl Lab {
         let free = free.f_bavail * free.f_frsize;
         let file = std::fs::File::create(path)?;
         let octets = free.saturating_sub(left);
-        // What other threads take meanwhile may make it fail: full is full.
+        // Other threads may write in the meantime and make this fail: then the disk is full.
         let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, octets.max(1));
         Ok(())
     }
 
-    /// Flips one octet of a dead appliance's tables.
+    /// Flips one octet in the tables of a dead appliance.
     pub(super) fn damage_tables(&self, appliance: usize, random: &mut Random) -> Result<()> {
         let one = self.appliances.get(appliance).context("no such appliance")?;
         flip(&one.config.data().join("switchyard.redb"), random)
@@ -299,12 +299,12 @@ impl Lab {
         clear(&self.appliances.get(appliance).context("no such appliance")?.config.data())
     }
 
-    /// Flips one octet of a dead member of etcd.
+    /// Flips one octet in the data of a dead member of etcd.
     pub(super) fn damage_member(&self, member: usize, random: &mut Random) -> Result<()> {
         flip(&self.servers.data(member).join("member/snap/db"), random)
     }
 
-    /// Stops both appliances in order: the one that follows first.
+    /// Stops both appliances in order, the follower first.
     pub(super) fn stop(mut self) -> Result<()> {
         let leader = self.leader();
         let mut order: Vec<usize> = (0..self.appliances.len()).collect();
@@ -317,7 +317,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Which nodes have led in which terms, by their logs.
+    /// The nodes that have led in each term, from their logs.
     pub(super) fn terms(&self) -> Result<BTreeMap<u64, Vec<String>>> {
         let mut terms: BTreeMap<u64, Vec<String>> = BTreeMap::new();
         for machine in MACHINES.iter().take(self.appliances.len()) {
@@ -332,7 +332,7 @@ impl Lab {
     }
 }
 
-/// Removes what is in a folder that is a mount point.
+/// Empties a folder that is a mount point.
 fn clear(folder: &Path) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -351,7 +351,7 @@ fn flip(path: &Path, random: &mut Random) -> Result<()> {
     Ok(file.write_all_at(&octet, at)?)
 }
 
-/// HAProxy before the appliances, as in the manual.
+/// HAProxy in front of the appliances, configured as in the manual.
 fn balancer(folder: &Path) -> Result<Program> {
     let mut text = "defaults\n    mode tcp\n    retries 2\n    option redispatch 1\n    timeout connect 2s\n    timeout client 10m\n    timeout server 10m\n    timeout check 1s\n"
         .to_owned();

@@ -1,5 +1,5 @@
-//! `cargo xtask cluster`: two appliances and three members of etcd on three machines of one machine's network namespaces; faults, and
-//! a check that nothing was lost, doubled or created.
+//! `cargo xtask cluster`: two appliances and three members of etcd on three simulated machines (network namespaces);
+//! faults, and a check that nothing was lost, duplicated or invented.
 
 mod fault;
 mod lab;
@@ -27,7 +27,7 @@ pub(crate) struct Options {
     /// Seed that repeats the faults of an earlier run.
     #[arg(long)]
     seed: Option<u64>,
-    /// Only this fault, by a part of its name.
+    /// Cause only faults whose name contains this text.
     #[arg(long)]
     only: Option<String>,
     /// Messages per second from the source.
@@ -39,13 +39,13 @@ pub(crate) struct Options {
 }
 
 const MAX_MESSAGES: usize = 8_000_000;
-/// What the account has at the beginning, in millionths.
+/// Initial balance of the account, in millionths.
 const FUNDS: i64 = 1_000_000_000_000;
-/// The price of a message by the shipped price list, in millionths.
+/// Price of a message in the shipped price list, in millionths.
 const PRICE: i64 = 50_000;
-/// The longest time until all that waits has ended.
+/// Maximum time until all waiting messages have ended.
 const SETTLING: Duration = Duration::from_secs(300);
-/// The least traffic between two faults.
+/// Minimum number of messages between two faults.
 const TRAFFIC: u64 = 300;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -69,10 +69,10 @@ fn try_faults(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let tally = Arc::new(Tally::new(MAX_MESSAGES));
     let configs = MACHINES.iter().take(2).map(|machine| tool_run.config(machine));
     let configs = configs.collect::<Result<Vec<_>>>()?;
-    // Its port is known when the network is there.
+    // Its address can be bound only when the network exists.
     let sink_address = SocketAddr::new(HERE, 2776);
     let mut lab = Lab::start(tool_run.folder.path(), configs, |config| {
-        // A message whose hand-over is in doubt waits for its receipt: none may arrive twice.
+        // A message with an uncertain submission waits for its DLR, so that no message arrives twice.
         let peer = "links = 2\nwindow = 500\ndlrs = true\nuncertain = \"await-dlr\"";
         config.archive("none").peer("upstream", sink_address, peer);
         config.router(&tool_run.component, POLICY)?;
@@ -150,7 +150,7 @@ fn charge(leader: &TestDaemon, tool_run: &ToolRun) -> Result<()> {
     let component = tool_run.component.with_file_name("prepaid.wasm");
     let uploaded = leader.ask("PUT", "/v1/plugins/prepaid", &std::fs::read(&component)?)?;
     let policy = std::fs::read_to_string(workspace::root().join("policies/prices.toml"))?;
-    // An account is opened by its first credit limit.
+    // The first credit limit opens an account.
     for (key, operation) in [("open", json!({ "credit": 0 })), ("fund", json!({ "fund": FUNDS }))] {
         let mut operation = operation;
         (operation["actor"], operation["reason"]) = ("run".into(), "a test".into());
@@ -203,7 +203,7 @@ impl SilenceWatch {
     }
 }
 
-/// Waits until nothing waits but what is in doubt. Returns the number of these messages.
+/// Waits until only uncertain messages wait. Returns their number.
 fn settle(lab: &Lab, tally: &Tally) -> Result<u64> {
     let (begun, pause) = (Instant::now(), StopFlag::default());
     loop {
@@ -214,7 +214,7 @@ fn settle(lab: &Lab, tally: &Tally) -> Result<u64> {
             .sum();
         let uncertain = queues.iter().map(|queue| queue.uncertain).sum::<u64>();
         if waiting == 0 && tally.summary().missing <= uncertain {
-            // What is on its way to the sink a second time would arrive now.
+            // A message that is being sent to the sink a second time would arrive now.
             pause.pause(Duration::from_secs(2));
             return Ok(uncertain);
         }
@@ -277,14 +277,16 @@ fn check(tally: &Tally, doubtful: u64, money: &Value, terms: &BTreeMap<u64, Vec<
     );
     ensure!(balance + reserved + captured == FUNDS, "money was made or lost: {money}");
     ensure!(reserved == doubtful as i64 * PRICE, "{reserved} are reserved, and {doubtful} messages in doubt");
-    // A message that arrived was accepted, though its answer may have been lost. One that was handed over when the leader died, and
-    // whose validity ended before its receipt came, has an unknown fate and is paid; it was never answered.
+    // A message that arrived was accepted, though its answer may have been lost. If a message was submitted when the
+    // leader died, and its validity ended before its DLR came, its fate is unknown; it is paid for, and was never
+    // answered.
     let paid_only = captured / PRICE - sums.arrived as i64;
     println!(
         "messages that were paid and did not arrive (fate unknown, never answered): {}",
         paid_only.max(0)
     );
-    // The price of a message in doubt stays reserved, whether it arrived or not: the appliance cannot know, an admin decides.
+    // The price of an uncertain message stays reserved, whether or not it arrived: the appliance cannot know; an admin
+    // decides.
     ensure!(
         captured + reserved >= sums.accepted as i64 * PRICE && paid_only <= sums.unanswered as i64,
         "{} messages were paid, the price of {} is reserved, {} were accepted and {} arrived",

@@ -1,4 +1,4 @@
-//! What the archive has at the end of the run.
+//! Check of the archive at the end of the run.
 
 use anyhow::{Context as _, Result, ensure};
 use sqlx::ConnectOptions as _;
@@ -12,10 +12,10 @@ pub(super) fn url(folder: &Path) -> String {
     format!("sqlite:{}", folder.join("archive.db").display())
 }
 
-/// Checks that the archive has every positively answered message, and none twice. Returns the number of its messages.
+/// Checks that the archive has every positively answered message exactly once. Returns the number of its messages.
 ///
 /// # Errors
-/// If not, or if the archive cannot be read.
+/// A message is missing or duplicated, or the archive cannot be read.
 pub(super) fn check(url: &str, tally: &Tally) -> Result<u64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let numbers = runtime.block_on(numbers(url))?;
@@ -35,7 +35,7 @@ pub(super) fn check(url: &str, tally: &Tally) -> Result<u64> {
     Ok(archived)
 }
 
-/// The numbers of all archived messages from the source: the last digits of their destinations.
+/// Message numbers of all archived messages from the source: the last digits of their destinations.
 async fn numbers(url: &str) -> Result<Vec<u64>> {
     let mut connection: SqliteConnection = SqliteConnectOptions::from_str(url)?.connect().await?;
     let sql = "SELECT destination FROM messages WHERE destination LIKE '861%'";

@@ -13,28 +13,28 @@ use testkit::test_daemon::PASSWORD;
 
 /// Numbers in the pool.
 const NUMBERS: usize = 2_000;
-/// The number of leases around which the client stays.
+/// The number of leases that the client approximately holds.
 const USUAL: usize = 500;
 /// The pool's key.
 const POOL: &str = "{crash}";
-/// The SHA-1 by which the appliance knows the script of the number pools.
+/// The SHA-1 by which the appliance recognises the pool script.
 pub(crate) const SCRIPT: &str = "6f05c87dd30ac0882ecd4a2516eb8cbc575be07d";
 
-/// Leases and releases numbers, one request at a time, and keeps account of the answers.
+/// Leases and releases numbers, one request at a time, and records the answers.
 pub(crate) struct Lessee {
     server: Server,
     stop: Arc<StopFlag>,
     random: Random,
-    /// Numbers whose lease was answered and whose release was not asked for.
+    /// Numbers with a confirmed lease and no release request.
     held: BTreeSet<String>,
-    /// Numbers whose release was asked for and not answered.
+    /// Numbers whose release was requested and not confirmed.
     doubtful: BTreeSet<String>,
-    /// Leases that were asked for and not answered.
+    /// Number of leases that were requested and not confirmed.
     unanswered: usize,
     answered: u64,
 }
 
-/// What the client knows at the end.
+/// Final counts of the client.
 pub(crate) struct LesseeReport {
     /// Answered requests.
     pub(crate) answered: u64,
@@ -42,7 +42,7 @@ pub(crate) struct LesseeReport {
     pub(crate) unanswered: usize,
 }
 
-/// Where the pool is.
+/// Access to the pool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
@@ -92,7 +92,7 @@ impl Lessee {
 
     fn run(mut self) -> Result<LesseeReport> {
         while !self.stop.is_set() {
-            // Refused connections are those of the time between a kill and the next start.
+            // Between a kill and the next start, connections are refused.
             if let Ok(mut client) = self.server.connect() {
                 while !self.stop.is_set() && self.step(&mut client)? {}
             } else {
@@ -102,7 +102,7 @@ impl Lessee {
         self.settle()
     }
 
-    /// One request. Returns whether the connection lives.
+    /// Makes one request. Returns whether the connection still works.
     fn step(&mut self, client: &mut RedisClient) -> Result<bool> {
         let lease =
             self.held.is_empty() || self.random.between(0, 2 * USUAL as u64) >= self.held.len() as u64;
@@ -129,7 +129,7 @@ impl Lessee {
         Ok(true)
     }
 
-    /// Releases everything: each acknowledged lease must exist, and no more than those without an answer beside them.
+    /// Releases everything: each confirmed lease must exist, and in addition at most the unconfirmed ones.
     fn settle(mut self) -> Result<LesseeReport> {
         let mut client = self.server.connect()?;
         for number in std::mem::take(&mut self.held) {

@@ -1,4 +1,4 @@
-//! `cargo xtask crash`: SIGKILL under full load, repeatedly; no message may be lost.
+//! `cargo xtask crash`: repeated SIGKILL under full load; no message may be lost.
 
 mod archived;
 pub(crate) mod lessee;
@@ -22,10 +22,10 @@ pub(crate) struct Options {
     /// Seed that repeats the kill times of an earlier run.
     #[arg(long)]
     seed: Option<u64>,
-    /// What the appliance does with uncertain messages.
+    /// The treatment of uncertain messages.
     #[arg(long, value_enum, default_value_t = Uncertain::SendAgain)]
     uncertain: Uncertain,
-    /// What takes part beside the messages; several are separated by commas.
+    /// Additional participants, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',')]
     with: Vec<Participant>,
     /// Messages per second from the source; by default, as many as possible, and 20,000 with `--with`.
@@ -38,20 +38,20 @@ pub(crate) struct Options {
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Uncertain {
-    /// Nothing may be missing; duplicates are counted.
+    /// No message may be missing; duplicates are counted.
     SendAgain,
-    /// Nothing may arrive twice; the appliance must list every missing message as uncertain.
+    /// No message may arrive twice; the appliance must list every missing message as uncertain.
     AwaitDlr,
 }
 
-/// What can take part in a run.
+/// A participant of a run.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Participant {
-    /// A SQLite archive: at the end it has every accepted message once.
+    /// A SQLite archive: at the end, it has every accepted message exactly once.
     Archive,
-    /// DLRs from the peer to the source: at the end every accepted message has one.
+    /// DLRs from the peer to the source: at the end, every accepted message has one.
     Dlrs,
-    /// A client of a number pool: no answered lease is lost, no number has two holders.
+    /// A client of a number pool: no confirmed lease is lost, and no number has two holders.
     Pools,
 }
 
@@ -59,7 +59,7 @@ enum Participant {
 const MAX_MESSAGES: usize = 48_000_000;
 /// Messages per second that all participants can keep up with.
 const RATE_WITH_PARTICIPANTS: f64 = 20_000.0;
-/// Accepted messages that have not arrived, or have no DLR yet, above which no kill happens.
+/// Maximum number of messages that have not arrived, or have no DLR, at which the daemon is killed.
 const MAX_BACKLOG: u64 = 200_000;
 /// Maximum time for the archive to catch up, and for the backlog to shrink.
 const CATCH_UP: Duration = Duration::from_secs(600);
@@ -98,7 +98,7 @@ fn crash(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let mut ask = SourceOptions::new(appliance.smpp(), "load", PASSWORD);
     ask.reconnect = true;
     ask.track_receipts = dlrs;
-    // A destination of its own for each message: the archive is checked by it.
+    // Each message has a destination of its own, by which the archive is checked.
     ask.destinations = Some(u64::MAX);
     ask.rate = options.rate.or_else(|| (!options.with.is_empty()).then_some(RATE_WITH_PARTICIPANTS));
     let lessee_stop = Arc::new(StopFlag::default());
@@ -113,11 +113,11 @@ fn crash(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let source = Source::start(&ask, &tally)?;
     let pause = StopFlag::default();
     for kill in 1..=options.kills {
-        // Sometimes during recovery.
+        // Sometimes the daemon is killed during its recovery.
         let early = kill > 1 && random.between(0, 5) == 0;
         let moment = if early { random.between(0, 60) } else { random.between(100, 1500) };
         pause.pause(Duration::from_millis(moment));
-        // Otherwise recoveries take ever longer, and the run becomes one of recoveries.
+        // Otherwise recoveries would take ever longer, and dominate the run.
         let waited_since = Instant::now();
         while tally.backlog(dlrs) > MAX_BACKLOG && waited_since.elapsed() < CATCH_UP {
             pause.pause(Duration::from_millis(20));
@@ -135,7 +135,7 @@ fn crash(tool_run: &ToolRun, options: &Options) -> Result<()> {
     }
     pause.pause(Duration::from_millis(500));
     source.stop();
-    // The client of the pool releases everything; DLRs reach the source while its connections stay.
+    // The pool client releases everything; the source gets its DLRs while it stays connected.
     lessee_stop.set();
     let lessee = match lessee.map(std::thread::JoinHandle::join) {
         Some(Ok(report)) => Some(report?),
@@ -213,7 +213,7 @@ fn crash(tool_run: &ToolRun, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Waits until no message waits and the archive has all finished ones.
+/// Waits until no message waits, and the archive has all finished ones.
 fn wait_for_archive(appliance: &TestDaemon) -> Result<()> {
     let waiting = |queue: &QueueView| {
         queue.queued + queue.deferred + queue.in_flight + queue.uncertain + queue.awaiting_dlr > 0
@@ -224,8 +224,8 @@ fn wait_for_archive(appliance: &TestDaemon) -> Result<()> {
     appliance.read_until(CATCH_UP, "/v1/archive", caught_up).map(drop)
 }
 
-/// Waits until every positively answered message has arrived, with its DLR if `dlrs`, or nothing has arrived for a while;
-/// then until the sink is idle, so that duplicates are counted too.
+/// Waits until every positively answered message has arrived (and has its DLR, if `dlrs`), or nothing has arrived for a
+/// while. Then waits until the sink is idle, so that duplicates are counted, too.
 fn settle(tally: &Tally, sink: &Sink, dlrs: bool) -> Duration {
     let pause = StopFlag::default();
     let begun = Instant::now();

@@ -12,12 +12,12 @@ const ROUTES: &str = "[[route]]\nprefix = \"86\"\nlegs = [{ peer = \"south\" }]\
                       [[route]]\nprefix = \"8613\"\nlegs = [{ peer = \"north\" }]\nnote = \"prefix 8613\"\n\
                       [[route]]\nprefix = \"900\"\nreject = \"prohibited\"\nnote = \"prefix 900 is refused\"\n";
 
-/// The policy of `firewall`: it looks for words and links in each text.
+/// The policy of `firewall`, which searches each text for words and links.
 const RULES: &str = "[[rule]]\nname = \"shorteners\"\ndomains = [\"bit.ly\", \"t.ly\"]\nthen = \"reject\"\n\
                      [[rule]]\nname = \"fraud\"\nwords = [\"you have won\", \"claim your prize\", \"lottery winner\"]\n\
                      then = \"quarantine\"\n";
 
-/// The policy of `number-portability`: a table of 100,000 numbers tells the network.
+/// The policy of `number-portability`: a table of 100,000 numbers returns the network.
 const NETWORKS: &str = "[[source]]\ntable = \"networks\"\n";
 
 /// Hook, default plugin, its policy.
@@ -30,7 +30,7 @@ const DEFAULTS: [(&str, &str, &str); 6] = [
     ("biller", "prepaid", "prices.toml"),
 ];
 
-/// Messages of a batch.
+/// Messages per batch.
 const BATCH: usize = 64;
 
 const LANGUAGES: [&str; 4] = ["c", "go", "js", "python"];
@@ -78,7 +78,7 @@ pub(super) fn measure(programs: &BenchPrograms, guests: &Guests, options: &Optio
     }
     let task = json!({ "calls": {
         "rounds": options.rounds, "plugins": plugins, "native": guests.example_policy()? } });
-    // Kept between runs: a Python plugin takes a minute to compile.
+    // The folder is kept between runs, since a Python plugin takes a minute to compile.
     let measured = programs.ask(&workspace::target().join("bench-library"), &task)?;
     let (mut cost, mut failed) = (BTreeMap::new(), Vec::new());
     for one in measured.as_array().context("no list")? {

@@ -36,12 +36,12 @@ pub(super) fn measure(
     let folder = tool_run.folder.path();
     calls(programs, folder, &padded, &rust, OCTETS, "router", POLICY_OF_ALL, options.activations)?;
     let policy = guests.example_policy()?;
-    // It takes long to compile, and every version is compiled: fewer activations.
+    // The component compiles slowly, and each activation compiles a new version: so there are fewer activations.
     calls(programs, folder, &real, &javascript, 0, "router", &policy, options.activations.div_ceil(4))?;
     sockets(tool_run, &padded, &rust, options)
 }
 
-/// A policy that routes everything to `north`.
+/// A policy that routes all messages to `north`.
 const POLICY_OF_ALL: &str = "[default]\nlegs = [{ peer = \"north\" }]\nnote = \"everything north\"\n";
 
 /// Router calls in a separate process: the longest call, with and without activations.
@@ -94,7 +94,7 @@ fn calls(
     Ok(())
 }
 
-/// The same through a daemon: latency of submission answers.
+/// The same through a daemon: latency of the answers to submissions.
 fn sockets(tool_run: &ToolRun, what: &str, component: &[u8], options: &Options) -> Result<()> {
     let mut config = tool_run.config("exchange")?;
     config.router(&tool_run.component, POLICY)?;

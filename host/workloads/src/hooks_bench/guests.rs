@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use workspace::plugins;
 
-/// Hooks whose template is built in other languages; routers are among the worked examples.
+/// Hooks whose template is built in other languages; for routers, there are worked examples.
 const WORLDS: [&str; 5] = ["screen", "lookup", "resolver", "delivery-policy", "biller"];
 const LANGUAGES: [(&str, &str); 4] =
     [("c", "plugin.c"), ("go", "plugin.go"), ("js", "plugin.js"), ("python", "plugin.py")];
@@ -18,7 +18,7 @@ pub(super) struct Guests {
 }
 
 impl Guests {
-    /// The default plugins; with `others` those in other languages are built, with `all` also the slow ones.
+    /// Builds the default plugins; with `others`, also those in other languages; with `all`, also the slow ones.
     pub(super) fn build(daemon: &Path, others: bool, all: bool) -> Result<Self> {
         let guests =
             Self { folder: testkit::built::plugins()?, templates: workspace::target().join("bench-guests") };
@@ -33,12 +33,12 @@ impl Guests {
         Ok(guests)
     }
 
-    /// Builds a template as an author would: `plugin new` and `plugin build`.
+    /// Builds a template as an author does: `plugin new` and `plugin build`.
     fn template(&self, daemon: &Path, world: &str, language: &str, source: &str) -> Result<()> {
         let folder = self.templates.join(format!("{world}-{language}"));
         let template = workspace::root().join("host/workbench/templates").join(world).join(source);
         let wanted = std::fs::read(&template).with_context(|| format!("reading {}", template.display()))?;
-        // Made anew when the template has changed.
+        // Created again when the template has changed.
         if std::fs::read(folder.join(source)).map_or(true, |made| made != wanted) {
             if folder.exists() {
                 std::fs::remove_dir_all(&folder)?;

@@ -1,4 +1,4 @@
-//! Messages to an HTTP API by `http-peer`, compared with an SMPP peer, alternating.
+//! Messages to an HTTP API by `http-peer`, compared to an SMPP peer, in alternation.
 
 use super::guests::Guests;
 use super::{Options, median};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use testkit::load::{Sink, SinkOptions, Source, SourceOptions, StopFlag, Tally, process_cpu_time};
 use testkit::test_daemon::{PASSWORD, TestDaemon};
 
-/// Messages that are submitted at a time, to either peer.
+/// Maximum numbers of unanswered messages, for either peer.
 const WINDOWS: [u32; 2] = [8, 64];
 /// Maximum time of a run.
 const LONGEST: Duration = Duration::from_secs(300);
@@ -31,7 +31,7 @@ impl HttpUpstream {
         std::thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let counted = counted.clone();
-                // An error means that the daemon has gone.
+                // An error means that the daemon has ended.
                 std::thread::spawn(move || serve(&connection, &counted));
             }
         });
@@ -132,8 +132,8 @@ impl PeerSetup {
         }
     }
 
-    /// Submits so many messages; messages per second from the first to the last at the peer, and processor time of the daemon for
-    /// each, in microseconds.
+    /// Submits `count` messages. Returns messages per second from the first to the last arrival at the peer, and the
+    /// daemon's processor time per message in microseconds.
     fn run(&self, count: u64) -> Result<(f64, f64)> {
         let used = || process_cpu_time(self.appliance.id()).context("the daemon's CPU time");
         let (before, from) = (used()?, self.arrived());
@@ -158,7 +158,7 @@ impl PeerSetup {
     }
 }
 
-/// Maximum number of messages of a setup.
+/// Maximum number of messages in a setup.
 const CAPACITY: usize = 4_000_000;
 
 pub(super) fn measure(tool_run: &ToolRun, guests: &Guests, options: &Options) -> Result<()> {

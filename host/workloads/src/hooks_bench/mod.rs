@@ -1,5 +1,5 @@
-//! `cargo xtask bench hooks`: the cost of plugins. A call by language, all four default plugins end to end, an activation
-//! under traffic, a replay, a large lookup table, a peer by HTTP, a router for each of many tenants.
+//! `cargo xtask bench hooks`: the cost of plugins. A call by language, all four default plugins end to end, an
+//! activation under traffic, a replay, a large lookup table, a peer over HTTP, a router for each of many tenants.
 
 mod calls;
 mod exchange;
@@ -26,7 +26,8 @@ pub(crate) struct Options {
     /// Measurements per call; the median counts.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Also measure Python for hooks other than the router: each of these plugins takes a minute to compile, the first time.
+    /// Also measure Python for hooks other than the router. Each of these plugins takes a minute to compile for the
+    /// first time.
     #[arg(long)]
     all: bool,
     /// Pairs of end-to-end measurements: without plugins, with them.
@@ -41,13 +42,13 @@ pub(crate) struct Options {
     /// Messages in the replayed archive.
     #[arg(long, default_value_t = 300_000)]
     messages: u64,
-    /// Rows of the lookup table: 10000000 are the numbers of a country.
+    /// Rows of the lookup table; 10000000 correspond to the numbers of a country.
     #[arg(long, default_value_t = 500_000)]
     rows: u64,
     /// Messages in each run to a peer, over HTTP and over SMPP.
     #[arg(long, default_value_t = 10_000)]
     submissions: u64,
-    /// Tenants with a router each.
+    /// Number of tenants, each with its own router.
     #[arg(long, default_value_t = 1_000)]
     tenants: usize,
     /// Calls of the routers of tenants in each round.

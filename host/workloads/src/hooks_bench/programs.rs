@@ -12,7 +12,7 @@ pub(super) struct BenchPrograms {
 }
 
 impl BenchPrograms {
-    /// Uses this daemon and `examples/measure_hooks` beside it, where cargo puts both.
+    /// Uses this daemon, and `examples/measure_hooks` in the folder where cargo puts both.
     pub(super) fn beside(daemon: &Path) -> Result<Self> {
         let daemon = daemon.canonicalize().with_context(|| format!("{}", daemon.display()))?;
         let program = daemon.with_file_name("examples").join("measure_hooks");
@@ -33,7 +33,7 @@ impl BenchPrograms {
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("starting {}", self.program.display()))?;
-        // Closes the pipe: the end of the task.
+        // Closing the pipe marks the end of the task.
         process.stdin.take().context("no standard input")?.write_all(task.to_string().as_bytes())?;
         let output = process.wait_with_output()?;
         ensure!(output.status.success(), "{} ended with {}", self.program.display(), output.status);

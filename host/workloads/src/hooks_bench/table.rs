@@ -16,18 +16,18 @@ use testkit::test_daemon::free_port;
 const TABLE: &str = "ported";
 const POLICY: &str =
     "[[source]]\ntable = \"ported\"\n[[network]]\nname = \"north\"\nmcc = \"262\"\nmnc = \"01\"\n";
-/// Numbers that are looked up by turns, scattered over the table: more than the processor's caches hold.
+/// Numbers that are looked up in rotation, scattered over the table: more than the processor's caches hold.
 const SAMPLE: u64 = 100_000;
 /// The numbers of the table: a prefix, and this many digits.
 const DIGITS: u64 = 10_000_000_000;
-/// Has no common factor with their count, so that it scatters them and repeats none.
+/// Coprime to the count of numbers, so that it scatters them without repetition.
 const STRIDE: u64 = 7_368_787;
 
 fn number(n: u64) -> String {
     format!("49{:010}", n.wrapping_mul(STRIDE) % DIGITS)
 }
 
-/// One of six values, as a portability database has them.
+/// One of six values, as in a portability database.
 fn value(n: u64) -> &'static str {
     ["262-01", "262-02", "262-03", "north", "\"262-03,mobile\"", "\"north,not-ported,mobile\""]
         [(n % 6) as usize]
@@ -41,7 +41,7 @@ fn csv(rows: u64) -> Result<String> {
     Ok(csv)
 }
 
-/// The most memory that a process has had, in octets.
+/// Peak memory of a process, in octets.
 fn peak_memory(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

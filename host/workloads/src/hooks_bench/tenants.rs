@@ -1,4 +1,4 @@
-//! A router for each of many tenants, compared with one router for all, by turns.
+//! A router for each of many tenants, compared to one router for all, in alternation.
 
 use super::guests::Guests;
 use super::programs::BenchPrograms;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::load::SourceReport;
 
-/// A policy that sends everything to `north`.
+/// A policy that routes all messages to `north`.
 const POLICY: &str = "[default]\nlegs = [{ peer = \"north\" }]\nnote = \"everything north\"\n";
 
 pub(super) fn measure(
@@ -54,10 +54,10 @@ pub(super) fn measure(
     measure_answers(tool_run, guests, options)
 }
 
-/// Messages a second of all accounts together.
+/// Messages per second of all accounts together.
 const RATE: f64 = 10_000.0;
 
-/// Answers to an account of each tenant at a steady rate: one router for all, and a router each.
+/// Latency of answers to an account of each tenant at a steady rate: with one router for all, and with a router each.
 fn measure_answers(tool_run: &ToolRun, guests: &Guests, options: &Options) -> Result<()> {
     println!(
         "  Answers to {} accounts, {RATE} messages a second over all ({} s each), p50 and p99 in ms",
@@ -68,7 +68,7 @@ fn measure_answers(tool_run: &ToolRun, guests: &Guests, options: &Options) -> Re
     bind_tenants(&each, guests, options.tenants)?;
     let time = Duration::from_secs_f64(options.seconds);
     let run = |setup: &TrafficSetup| setup.run_accounts(options.tenants, RATE, time);
-    // An uncounted run: instances are made, files and heaps reach their size.
+    // An uncounted run, in which instances are created, and files and heaps reach their size.
     run(&one)?;
     run(&each)?;
     let share = |report: &SourceReport, share: f64| report.answers.quantile(share).as_secs_f64() * 1e3;
@@ -97,12 +97,12 @@ fn measure_answers(tool_run: &ToolRun, guests: &Guests, options: &Options) -> Re
     Ok(())
 }
 
-/// An appliance with a tenant and an account for each, and one router.
+/// Starts an appliance with `tenants` tenants, an account for each, and one router.
 fn start(tool_run: &ToolRun, folder: &str, tenants: usize) -> Result<TrafficSetup> {
     let mut config = tool_run.config(folder)?;
     config.router(&tool_run.component, UPSTREAM)?;
     config.listener("connections = 100000\nconnections-per-address = 100000\nunbound-connections = 100000");
-    // Half of the instances may be idle ones of tenants.
+    // Up to half of the instances may be idle ones of tenants.
     config.tables(&format!("[plugins]\ninstances = {}", (tenants * 2 + 64).min(4096)));
     for n in 0..tenants {
         config.tables(&format!("[[tenant]]\nname = \"tenant{n}\""));

@@ -1,4 +1,4 @@
-//! All four default plugins compared with none, end to end: a source, the daemon, a sink.
+//! All four default plugins compared to none, end to end: a source, the daemon, a sink.
 
 use super::guests::Guests;
 use super::{Options, median};
@@ -15,9 +15,9 @@ use testkit::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
 /// Maximum number of messages of a run.
 const MAX_MESSAGES: usize = 12_000_000;
 
-/// One of this many messages goes to one of our subscribers; number of subscribers.
+/// One of this many messages goes to a subscriber of the home network; number of these subscribers.
 const HOME: (u64, u64) = (50, 10_000);
-/// Prefix of their numbers; ten digits follow.
+/// Prefix of the home network's numbers; ten digits follow.
 const OURS: &str = "8617";
 
 const ROUTES: &str = "[[route]]\nprefix = \"8617\"\nhome = true\nnote = \"at home\"\n\
@@ -39,7 +39,8 @@ struct TrafficRates {
     rate: f64,
     /// CPU time of the daemon per message, in microseconds.
     cost: f64,
-    /// CPU time of its link threads, which call routers and billers, and of its engine threads.
+    /// CPU time of its link threads, which call routers and billers, and of its engine threads, per message in
+    /// microseconds.
     links: f64,
     engine: f64,
     answer: f64,
@@ -66,7 +67,7 @@ impl TrafficSetup {
         ask
     }
 
-    /// Runs traffic at a steady rate while `work` works.
+    /// Runs traffic at a steady rate while `work` runs.
     pub(super) fn run_steady(&self, work: impl FnOnce(&TestDaemon) -> Result<()>) -> Result<SourceReport> {
         let mut ask = SourceOptions::new(self.appliance.smpp(), "load", PASSWORD);
         ask.rate = Some(super::exchange::RATE);
@@ -82,7 +83,7 @@ impl TrafficSetup {
         Ok(report)
     }
 
-    /// Runs traffic at a steady rate, from so many accounts `shop0`, `shop1` … with a connection each.
+    /// Runs traffic at a steady rate from `accounts` accounts `shop0`, `shop1` …, with one connection each.
     pub(super) fn run_accounts(&self, accounts: usize, rate: f64, time: Duration) -> Result<SourceReport> {
         let mut ask = SourceOptions::new(self.appliance.smpp(), "shop", PASSWORD);
         (ask.accounts, ask.connections, ask.window) = (true, accounts, 20);
@@ -93,7 +94,7 @@ impl TrafficSetup {
         Ok(report)
     }
 
-    /// Runs as much traffic as the daemon takes.
+    /// Runs traffic at the maximum rate that the daemon accepts.
     fn run_flat_out(&self, seconds: f64) -> Result<TrafficRates> {
         const WARM: Duration = Duration::from_millis(400);
         let mut ask = self.ask();
@@ -126,7 +127,7 @@ impl TrafficSetup {
         })
     }
 
-    /// Waits until everything has arrived.
+    /// Waits until all messages have arrived.
     fn drain(&self) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(60);
         let pause = StopFlag::default();
@@ -138,7 +139,7 @@ impl TrafficSetup {
         Ok(())
     }
 
-    /// Makes a plugin live.
+    /// Activates a plugin.
     fn bind(&self, hook: &str, plugin: &str, guests: &Guests, policy: &str, grants: Grants) -> Result<()> {
         let octets = std::fs::read(guests.default(&plugin.replace('-', "_")))?;
         let uploaded: PluginVersionView =
@@ -213,11 +214,11 @@ pub(super) fn measure(tool_run: &ToolRun, guests: &Guests, options: &Options) ->
     println!("                              all     links    engine       p50, ms");
     let (off, on) = (without_plugins(tool_run)?, with_all_plugins(tool_run, guests)?);
     let (mut rates, mut costs) = (Vec::new(), Vec::new());
-    // One uncounted run: files, caches and heaps reach their size.
+    // One uncounted run, in which files, caches and heaps reach their size.
     off.run_flat_out(0.5)?;
     on.run_flat_out(0.5)?;
     for turn in 0..options.pairs {
-        // The order alternates too.
+        // The order alternates, too.
         let (without, with);
         if turn % 2 == 0 {
             without = off.run_flat_out(options.seconds)?;

@@ -90,7 +90,7 @@ pub(crate) fn run(options: &Options, binary: Option<&Path>) -> Result<()> {
     ensure!(options.seconds > 0.0 && options.rounds > 0, "--seconds and --rounds must be greater than zero");
     workspace::packages::install(|name| name == "redis-server")?;
     let kinds = options.kinds();
-    // On the build disk: on a memory file system a commit would cost nothing.
+    // On the build disk: on a memory file system, a commit would cost nothing.
     let folder = tempfile::Builder::new().prefix("bench-pool-").tempdir_in(runs_dir()?)?;
     println!(
         "bench pool: {} processors, shared by the server and the callers ({} thread)",

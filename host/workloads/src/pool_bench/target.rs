@@ -12,7 +12,7 @@ use testkit::load::{cpu_time_by_thread, process_cpu_time, resident_memory};
 use testkit::redis::Redis;
 use testkit::test_daemon::{TestDaemon, free_port};
 
-/// The script that Redis runs. The appliance knows it by its SHA-1.
+/// The script that Redis runs. The appliance recognises it by its SHA-1.
 const SCRIPT: &str = include_str!("script.lua");
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -57,7 +57,7 @@ pub(super) struct Pool {
 /// One measurement.
 pub(super) struct CallRates {
     pub(super) report: CallerReport,
-    /// CPU microseconds of the server per pair of call and hangup.
+    /// CPU microseconds of the server per call and hangup.
     pub(super) cost: f64,
     /// The same, by thread.
     pub(super) threads: BTreeMap<String, f64>,
@@ -120,7 +120,7 @@ impl Target {
         resident_memory(self.id())
     }
 
-    /// Creates a pool of this many numbers, idle and up.
+    /// Creates a pool with this many numbers, all idle and up.
     pub(super) fn pool(&self, name: &str, numbers: usize) -> Result<Pool> {
         let pool = Pool { key: format!("{{{name}}}"), holders: Arc::new(Holders::new(numbers)) };
         let load = ClientLoad { connections: 1, batch: 1, threads: 1 };
@@ -143,7 +143,7 @@ impl Target {
         }
     }
 
-    /// Calls and hangs up for this time. Every call must get a free number, and all numbers must be free at the end.
+    /// Calls and hangs up for this time. Every call must get a free number, and at the end all numbers must be free.
     pub(super) fn measure(&self, pool: &Pool, load: ClientLoad, time: Duration) -> Result<CallRates> {
         let most = load.connections * load.batch;
         ensure!(
