@@ -1,4 +1,4 @@
-//! What the PDUs are to a session, and to the messages of both protocols.
+//! The protocol for sessions: the roles of the PDUs, and their meanings.
 
 use crate::pdu::command;
 use crate::{
@@ -12,11 +12,11 @@ use sp_session::{
 };
 use std::ops::RangeInclusive;
 
-/// CMPP.
+/// The protocol CMPP.
 #[derive(Debug, PartialEq)]
 pub struct Cmpp;
 
-/// One CMPP connection.
+/// A CMPP connection.
 pub type Session = sp_session::Session<Cmpp>;
 
 /// The highest version that we speak.
@@ -102,7 +102,7 @@ impl SpProtocol for Cmpp {
         }
     }
 
-    /// A gateway that answers with a higher version than the offered one says what it could speak.
+    /// A gateway that answers with a higher version than offered announces its own highest version.
     fn accepted_version(answer: &CmppPdu, offered: u8) -> u8 {
         match answer {
             CmppPdu::ConnectAnswer(answer) if answer.version != 0 => answer.version.min(offered),

@@ -111,8 +111,8 @@ pub(crate) struct MtTransactions {
     /// Number of flushes to the connections.
     flush_round: u64,
     in_flight: FxHashMap<GsupImsi, InFlightMt>,
-    /// Messages behind those in flight. The engine sends one per subscriber at a time, but two numbers may resolve to
-    /// the same IMSI.
+    /// Messages that wait for the message in flight. The engine sends one per subscriber at a time, but two numbers may
+    /// resolve to the same IMSI.
     waiting: FxHashMap<GsupImsi, VecDeque<Mt>>,
     /// Timed-out requests that may still be answered.
     unanswered: FxHashMap<GsupImsi, UnansweredMt>,
@@ -166,7 +166,7 @@ impl MtTransactions {
         self.in_flight.contains_key(imsi)
     }
 
-    /// Queues a message behind the one in flight.
+    /// Queues a message after the one in flight.
     pub(crate) fn enqueue_behind(&mut self, mt: Mt) {
         self.waiting.entry(mt.imsi).or_default().push_back(mt);
     }
@@ -307,7 +307,7 @@ impl MtTransactions {
 
     fn remove_expired(&mut self, now: Instant) {
         self.delivered_late.retain(|_, until| *until > now);
-        // The queue has entries with two different lifetimes; an entry behind a longer-lived one is removed late.
+        // The queue has entries with two different lifetimes; an entry that follows a longer-lived one is removed late.
         while self.cleanup_queue.front().is_some_and(|(at, _)| *at <= now)
             && let Some((_, imsi)) = self.cleanup_queue.pop_front()
         {

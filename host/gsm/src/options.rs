@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tpdu::Language;
 
-/// A GSM core network: one HLR and the MSCs behind it.
+/// `[[gsm]]`: a GSM core network with one HLR and its MSCs.
 #[derive(Debug, Clone, Keys)]
 #[keys(check = Self::check)]
 pub struct GsmOptions {
@@ -82,7 +82,7 @@ pub struct GsmOptions {
     /// Maximum time to connect to the HLR, and for an MSC to identify itself.
     #[key(default = "5s")]
     pub connect_timeout: Duration,
-    /// How long MSCs stay connected while the HLR is unreachable (proxy only). Meanwhile messages between known
+    /// How long MSCs stay connected while the HLR is unreachable (proxy only). During that time, messages between known
     /// subscribers are delivered.
     #[key(default = "1h")]
     pub hlr_outage: Duration,
@@ -158,7 +158,7 @@ impl KeyFormat<Address> for ServiceCentre {
     }
 }
 
-/// An offset such as `+02:00`, in quarters of an hour east of Greenwich.
+/// An offset, for example `+02:00`, in quarters of an hour east of Greenwich.
 struct UtcOffset;
 
 impl KeyFormat<i8> for UtcOffset {

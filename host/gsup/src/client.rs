@@ -38,7 +38,7 @@ pub enum Event {
     Lost(ConnectionLoss),
 }
 
-/// Why a connection is unusable.
+/// Reason why a connection is unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionLoss {
     /// The HLR did not request the identity.
@@ -52,7 +52,7 @@ pub enum ConnectionLoss {
     Frame(FrameError),
 }
 
-/// Why a message was not sent.
+/// Reason why a message was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// The connection is not ready, or is lost.
@@ -137,7 +137,7 @@ impl GsupClient {
                 Ok(message) => Event::Message(message),
                 Err(error) => Event::Undecodable(error),
             }),
-            // Protocols that a service centre does not use, such as OAP.
+            // Protocols that a service centre does not use, for example OAP.
             IpaFrame::Ctrl(_) | IpaFrame::Other { .. } => {}
         }
     }

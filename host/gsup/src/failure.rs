@@ -20,7 +20,7 @@ pub enum Failure {
     Configuration,
     /// The peer could not decode the request. The message fails; this is an error of the appliance.
     LocalError,
-    /// MSC and HLR have no connection to each other. This says nothing about message or subscriber.
+    /// MSC and HLR have no connection to each other. The failure does not concern message or subscriber.
     Link,
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn reject(stream: &UnixStream, fault: &ShellFault) {
     let _ = stream.try_write(&response_line(None, ShellReply::Error(fault.clone())));
 }
 
-/// Why no request was read.
+/// Reason why no request was read.
 enum ReadEnd {
     /// The caller has disconnected, or the appliance shuts down.
     End,

@@ -1,5 +1,5 @@
-//! The inbox link: accepts messages for inboxes. An inbox stores nothing; a delivered message ends, and its final
-//! record in the store or the archive is what the subscriber reads.
+//! The inbox link: accepts messages for inboxes. An inbox stores nothing: a delivered message ends, and the subscriber
+//! reads its final record in the store or the archive.
 
 use crate::{ShellOptions, SubscriberNumber};
 use engine::Event;

@@ -121,7 +121,7 @@ pub enum ShellPrincipal {
 /// The numbers that a user may act as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedNumbers {
-    /// Any number: for a user that acts for others, such as an ssh server with forced commands.
+    /// Any number, for a user that acts for others, for example an ssh server with forced commands.
     Any,
     /// These numbers.
     These(BTreeSet<SubscriberNumber>),

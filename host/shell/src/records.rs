@@ -207,7 +207,7 @@ impl RecordReader {
     /// Reads a page without joining segments.
     fn raw_page(&self, query: &ListQuery) -> Result<RawPage, ShellFault> {
         let wanted_count = query.limit + 1;
-        // Read the store first: a message that leaves it meanwhile is already in the archive.
+        // Read the store first: a message that leaves the store in the meantime is in the archive already.
         let mut all: BTreeMap<MessageId, ShellRecord> = BTreeMap::new();
         for record in self.load_from_store(query, wanted_count)? {
             all.insert(record.id, record);

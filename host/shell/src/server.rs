@@ -162,7 +162,7 @@ impl ShellServer {
     }
 
     /// Shuts down: accepts no new connections; open ones end with their next answer, or after `within`. The engine must
-    /// keep running meanwhile.
+    /// keep running until then.
     pub async fn shutdown(&self, within: Duration) {
         // Remove the path first, so that new callers fail at once.
         let _ = std::fs::remove_file(&self.path);

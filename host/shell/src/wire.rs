@@ -121,7 +121,7 @@ pub enum ShellReply {
     Event(ShellEvent),
 }
 
-/// Why a request failed.
+/// Reason why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{detail}")]
 pub struct ShellFault {
@@ -205,7 +205,7 @@ pub struct ShellMessage {
     pub text: Option<String>,
     /// Octets of content.
     pub length: usize,
-    /// For an operator: the segment of a longer text, such as `2/3`.
+    /// For an operator: the segment of a longer text, for example `2/3`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// For a subscriber: the known segments of a text in several segments.
@@ -251,7 +251,7 @@ pub struct ShellPage {
     /// Pass this id as `before` to continue; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// Why older messages may be missing.
+    /// Reason why older messages may be missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
 }

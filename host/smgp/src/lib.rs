@@ -1,8 +1,8 @@
-//! SMGP 3.0 and 3.1, China Telecom's protocol between SPs and gateways (SMGW), without I/O. The layout of 1.3 is read
-//! and written too.
+//! SMGP 3.0 and 3.1, China Telecom's protocol between SPs and gateways (SMGW), without I/O. The layout of version 1.3
+//! is supported, too.
 //!
-//! [`SmgpPdu`] is the codec; [`Smgp`] tells [`sp_session::Session`] what the PDUs are; [`SmgpTlvs`] are the optional fields,
-//! [`ReportText`] the text of a status report, [`status_text`] and [`class`] the statuses.
+//! [`SmgpPdu`] is the codec. [`Smgp`] implements the protocol for [`sp_session::Session`]. [`SmgpTlvs`] are the
+//! optional fields, [`ReportText`] is the text of a status report; [`status_text`] and [`class`] describe statuses.
 //!
 //! Sources are cited as "SMGP 3.0.3 §x" (China Telecom, August 2008).
 #![forbid(unsafe_code)]

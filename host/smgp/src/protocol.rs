@@ -1,4 +1,4 @@
-//! What the PDUs are to a session, and to the messages of both protocols.
+//! The protocol for sessions: the roles of the PDUs, and their meanings.
 
 use crate::pdu::command;
 use crate::{
@@ -12,11 +12,11 @@ use sp_session::{
 };
 use std::ops::RangeInclusive;
 
-/// SMGP.
+/// The protocol SMGP.
 #[derive(Debug, PartialEq)]
 pub struct Smgp;
 
-/// One SMGP connection.
+/// An SMGP connection.
 pub type Session = sp_session::Session<Smgp>;
 
 /// The highest version that we speak.
@@ -97,7 +97,7 @@ impl SpProtocol for Smgp {
         }
     }
 
-    /// Only 1.3 has another layout; a gateway that speaks it says so.
+    /// Only 1.3 has another layout; a gateway that uses it announces that version.
     fn accepted_version(answer: &SmgpPdu, offered: u8) -> u8 {
         match answer {
             SmgpPdu::LoginAnswer(answer) if answer.version != 0 => answer.version.min(offered),

@@ -1,10 +1,10 @@
-//! The text of a status report (SMGP 3.0.3 §6.2.63): fields at fixed places, with labels that gateways spell in
-//! several ways.
+//! The text of a status report (SMGP 3.0.3 §6.2.63): fields at fixed offsets, with labels that gateways spell
+//! differently.
 
 use crate::SmgpMsgId;
 use bytes::{Bytes, BytesMut};
 
-/// What the text of a status report says.
+/// The fields of a status report's text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ReportText {
     /// The id in the Submit's answer.
@@ -61,8 +61,8 @@ impl ReportText {
         out.freeze()
     }
 
-    /// Reads the text: by the places of its fields, and where these hold no state by its labels. `None` if it is no
-    /// report.
+    /// Parses the text: by the offsets of its fields; if they do not contain a state, by the labels. `None` if it is
+    /// not a report.
     #[must_use]
     pub fn read(content: &[u8]) -> Option<Self> {
         if content.len() < SHORTEST || !content.get(..3)?.eq_ignore_ascii_case(b"id:") {
@@ -75,7 +75,7 @@ impl ReportText {
             None => (SmgpMsgId::of(content.get(3..13)?), content.get(13..)?),
         };
         let placed = |at: usize, width: usize| rest.get(at..at + width).map(Bytes::copy_from_slice);
-        // Places behind the id.
+        // Offsets after the id.
         let (submitted, done, word, error) =
             (placed(31, 10)?, placed(52, 10)?, placed(68, 7)?, placed(80, 3));
         let is_word = word.iter().all(u8::is_ascii_graphic) && has_label(rest, 68);
@@ -101,8 +101,8 @@ fn has_label(rest: &[u8], at: usize) -> bool {
     rest.get(start..at).is_some_and(|label| label.eq_ignore_ascii_case(b"stat:"))
 }
 
-/// The value behind a label, without regard to case, spaces and underscores in the label. A value ends at the next
-/// space, at the latest after `width` octets.
+/// The value after a label. Case, spaces and underscores in the label are ignored. A value ends at the next space, or
+/// after `width` octets.
 fn labelled(rest: &[u8], label: &str, width: usize) -> Option<Bytes> {
     let mut at = 0;
     while let Some(colon) = rest.get(at..)?.iter().position(|octet| *octet == b':') {
@@ -172,7 +172,7 @@ mod tests {
             spelt = replace(&spelt, from, to);
         }
         is_read(&spelt, id);
-        // A space behind the label: 123 octets.
+        // A space after the label: 123 octets.
         is_read(&replace(&written, b"done date:", b"done date: "), id);
         is_read(&written[..102], id);
         // An id that looks like labels, and one of digits.

@@ -1,9 +1,9 @@
-//! The optional fields behind a body: tag, length of the value, value (SMGP 3.0.3 §6.3).
+//! The optional fields after a body: tag, length of the value, value (SMGP 3.0.3 §6.3).
 
 use bytes::{BufMut, Bytes, BytesMut};
 use sp_session::{DecodeError, PduReader};
 
-/// The tags.
+/// Tags of optional fields.
 #[expect(missing_docs, reason = "the names of the specification")]
 pub mod tag {
     pub const TP_PID: u16 = 0x0001;
@@ -16,7 +16,7 @@ pub mod tag {
     pub const M_SERVICE_ID: u16 = 0x0012;
 }
 
-/// The optional fields of a PDU, in their order, with those that we do not know.
+/// The optional fields of a PDU, in order, including unknown ones.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SmgpTlvs(pub Vec<(u16, Bytes)>);
 

@@ -114,9 +114,9 @@ pub fn parse_text(text: &[u8]) -> DeliveryReceipt {
     fields
 }
 
-/// Reads the DLR of a deliver_sm or data_sm. TLVs take precedence over the text. The second value tells that text and
-/// TLV name different states. The text is read as ASCII. If `data_coding` is UCS2 and the octets hold no receipt, it
-/// is read as UCS2: some SMSCs set the data coding of the message that the receipt is for.
+/// Reads the DLR of a deliver_sm or data_sm. TLVs take precedence over the text. The second value is true if text and
+/// TLV contain different states. The text is read as ASCII. If `data_coding` is UCS2 and the octets contain no receipt,
+/// it is read as UCS2: some SMSCs set the data coding of the original message.
 #[must_use]
 pub fn read(
     esm_class: u8,

@@ -1,9 +1,9 @@
 //! SMPP 3.4 and 5.0 without I/O: bytes in, events out.
 //!
-//! The crate is deterministic and holds no socket, no clock and no task. [`Session`] is one connection seen from our
-//! side, in either role. Its owner passes bytes and the time to it, takes [`Event`]s from it, and writes
-//! [`Session::output`]. Each action that depends on time is one [`Timer`]; [`Session::deadline`] tells when the next
-//! is due. So a test runs a day of a link in a millisecond, and a fault is a list of inputs.
+//! The crate is deterministic and has no sockets, clocks or tasks. [`Session`] is one connection seen from our side, in
+//! either role. Its owner passes bytes and the time to it, takes [`Event`]s from it, and writes [`Session::output`].
+//! Each action that depends on time is one [`Timer`]; [`Session::deadline`] returns the time of the next one. So a test
+//! runs a day of a link in a millisecond, and a fault is a list of inputs.
 //!
 //! Below the session are the codec ([`PduFrame`], [`Request`], [`Response`], [`Tlvs`], [`CommandStatus`]) and the
 //! field formats: [`time`]s, delivery receipts ([`delivery_receipt`]), the GSM alphabet ([`text`]), concatenated

@@ -2,7 +2,7 @@
 
 use model::PeerMessageId;
 
-/// How the message ids of a peer are brought into one form before they are compared.
+/// Normalisation of a peer's message ids before they are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MessageIdForm {
     /// The same characters in responses and receipts.
@@ -18,7 +18,8 @@ pub enum MessageIdForm {
     FoldCase,
 }
 
-/// The longest id that is stored, in octets: four times what SMPP allows (65 with the NUL, 34 §5.2.23), since some
+/// Maximum length of a stored id, in octets: four times the limit of SMPP (65 with the NUL, 34 §5.2.23), since some
+/// peers use longer ones.
 /// peers use longer ones.
 const MAX_ID_OCTETS: usize = 255;
 

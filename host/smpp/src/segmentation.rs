@@ -99,7 +99,7 @@ pub fn octets_per_segment(data_coding: u8) -> usize {
     octets_beside_header(data_coding, 6)
 }
 
-/// Octets of text beside a UDH of `header` octets: 140 octets on the air are 160 septets.
+/// Octets of text in a segment with a UDH of `header` octets: 140 octets on the air are 160 septets.
 fn octets_beside_header(data_coding: u8, header: usize) -> usize {
     let octets = 140_usize.saturating_sub(header);
     match alphabet(data_coding) {

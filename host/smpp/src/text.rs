@@ -66,8 +66,8 @@ fn same_as_ascii(octets: &[u8]) -> usize {
     chunked + octets.iter().skip(chunked).take_while(|octet| is_same(octet)).count()
 }
 
-/// Decodes UCS2 (in practice UTF-16), big-endian unless a byte order mark says otherwise. Lone surrogates and an odd
-/// last octet become replacement characters.
+/// Decodes UCS2 (in practice UTF-16), big-endian unless a byte order mark specifies the order. Lone surrogates and an
+/// odd last octet become replacement characters.
 #[must_use]
 pub fn decode_ucs2(octets: &[u8]) -> String {
     let (octets, little) = match octets {

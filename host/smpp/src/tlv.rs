@@ -30,8 +30,8 @@ pub mod tag {
     }
 }
 
-/// The allowed lengths of a known tag; `None` for unknown tags and for those that peers are known to write with other
-/// lengths.
+/// The permitted lengths of a known tag; `None` for unknown tags, and for tags that some peers are known to write with
+/// other lengths.
 fn lengths(tag: u16) -> Option<std::ops::RangeInclusive<usize>> {
     use tag::*;
     Some(match tag {
@@ -230,7 +230,7 @@ impl Tlvs {
         Ok(())
     }
 
-    /// The TLVs without those for which `drop` returns true.
+    /// The TLVs for which `drop` returns false.
     #[must_use]
     pub fn without(&self, drop: impl Fn(u16) -> bool) -> Self {
         if !self.tlv_ranges().any(|(tag, _)| drop(tag)) {

@@ -4,7 +4,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 /// Octets in a PDU header: length, command id, status, sequence number (34 §3.2).
 pub const HEADER_LENGTH: usize = 16;
 
-/// A body that cannot be decoded or encoded, with the status that tells a peer.
+/// A body that cannot be decoded or encoded, with the status for the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} ({status})")]
 pub struct BodyError {

@@ -1,15 +1,15 @@
-//! The proof of a secret at a login, and the time that it contains (CMPP 3.0 §8.4.1, SMGP 3.0.3 §6.2).
+//! Proofs of the password in a login and in its answer, and the time in them (CMPP 3.0 §8.4.1, SMGP 3.0.3 §6.2).
 
 use md5::{Digest as _, Md5};
 use model::Timestamp;
 
-/// China has one time, without summer time: UTC+8.
+/// China has one time zone without summer time: UTC+8.
 const OFFSET_MS: u64 = 8 * 3_600_000;
 
-/// What an SP proves its secret with: MD5 over its name, zeros, the secret and the time of the login.
+/// The proof in an SP's login: MD5 over its name, zeros, the password and the time of the login.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClientAuthenticator {
-    /// Octets of the field of the name: 6 in CMPP, 8 in SMGP. Name and zeros are 15 octets together.
+    /// Length of the name's field in octets: 6 in CMPP, 8 in SMGP. Name and zeros are 15 octets together.
     pub name_width: usize,
 }
 
@@ -21,14 +21,13 @@ impl ClientAuthenticator {
         self.hash(name, padding, secret, timestamp)
     }
 
-    /// The authenticator with the name as it is; some clients and gateways compute this form.
+    /// The proof with the unpadded name; some clients and gateways compute this form.
     #[must_use]
     pub fn unpadded(self, name: &[u8], secret: &[u8], timestamp: u32) -> [u8; 16] {
         self.hash(name, 0, secret, timestamp)
     }
 
-    /// Whether an authenticator proves the secret, in either form. The time of the comparison does not depend on where
-    /// the octets differ.
+    /// Whether a proof is valid for this password, in either form. The comparison takes constant time.
     #[must_use]
     pub fn verify(self, authenticator: [u8; 16], name: &[u8], secret: &[u8], timestamp: u32) -> bool {
         let is_equal = |other: [u8; 16]| {
@@ -48,8 +47,7 @@ impl ClientAuthenticator {
     }
 }
 
-/// What a gateway proves its secret with: MD5 over the status of its answer, as wide as on the wire, the client's
-/// authenticator and the secret.
+/// The proof in a gateway's answer: MD5 over the status (as wide as on the wire), the client's proof and the password.
 #[must_use]
 pub fn server_authenticator(status: &[u8], client: [u8; 16], secret: &[u8]) -> [u8; 16] {
     let mut hash = Md5::new();

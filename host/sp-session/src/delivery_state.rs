@@ -1,12 +1,12 @@
-//! The words of status reports (`Stat`) and the delivery states that they stand for.
+//! The states in status reports (`Stat`), and the delivery states that they mean.
 //!
-//! SMPP's seven words are used by both protocols. Gateways add their own: two letters and a colon, the first for the
-//! network element that answers, the second for what it says, and four characters for the code (CMPP 3.0 §8.4.5,
-//! table of `Stat`). Any word that is not known means that the message was not delivered.
+//! Both protocols use SMPP's seven words. Gateways add words of their own: two letters and a colon (first the network
+//! element that answers, then its reason), then a code of four characters (CMPP 3.0 §8.4.5, table of `Stat`). An
+//! unknown word means that the message was not delivered.
 
 use model::DlrState;
 
-/// The words that SMPP has too.
+/// The words that SMPP also has.
 const WORDS: [(&[u8], DlrState); 7] = [
     (b"DELIVRD", DlrState::Delivered),
     (b"EXPIRED", DlrState::Expired),
@@ -19,7 +19,7 @@ const WORDS: [(&[u8], DlrState); 7] = [
 
 /// The two letters of gateways' own words.
 const PREFIXES: [(&[u8], DlrState); 21] = [
-    // No report came, or the message centre says what SMPP's words say.
+    // No report arrived, or the message centre reports one of SMPP's states.
     (b"MI:", DlrState::Expired),
     (b"MC:", DlrState::Expired),
     (b"IC:", DlrState::Expired),

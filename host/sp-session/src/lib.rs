@@ -1,13 +1,13 @@
-//! What CMPP and SMGP share, without I/O: an SP (service provider) connects to a gateway, logs in, and both exchange
-//! requests over this one connection.
+//! The common parts of CMPP and SMGP, without I/O: an SP (service provider) connects to a gateway and logs in, and both
+//! exchange requests over this one connection.
 //!
-//! [`Session`] is one such connection, seen from either end. It holds no socket and no clock. [`SpProtocol`] is what
-//! the crates `cmpp` and `smgp` say of their PDUs: how they are encoded, what they are to a session, and how they stand
-//! for [`Submission`], [`Delivery`] and [`SpStatusReport`], which are the same in both.
+//! [`Session`] is such a connection, seen from either end. It has no socket and no clock. The crates `cmpp` and `smgp`
+//! implement [`SpProtocol`]: the encoding of their PDUs, the role of each PDU in a session, and the conversion to and
+//! from [`Submission`], [`Delivery`] and [`SpStatusReport`], which both protocols share.
 //!
-//! * **Decoding is confined and lenient**: no length is trusted before its octets have arrived; a text field ends with
-//!   its first NUL, and spaces before it are no part of it.
-//! * **Encoding is strict**: a text that is longer than its field is an error and never cut.
+//! * **Decoding is confined and lenient**: no length is trusted before its octets have arrived; a text field ends at
+//!   its first NUL, and spaces before it are not part of it.
+//! * **Encoding is strict**: a text that is longer than its field is an error, and is never cut.
 //! * **A PDU that cannot be cut out of the stream closes the connection, without an answer**; one whose counts are
 //!   wrong is answered with a status, and the connection stays.
 //!

@@ -1,4 +1,4 @@
-//! What PDUs of both protocols say about a message, in one form.
+//! Messages and status reports in the form that both protocols share.
 
 use crate::SpFields;
 use bytes::Bytes;
@@ -12,16 +12,16 @@ pub struct Content {
     pub octets: Bytes,
     /// Whether they begin with a user data header.
     pub udhi: bool,
-    /// The part of a long text that this is, as the PDU itself says.
+    /// The segment number, if the PDU has one; `None` for a text in one PDU.
     pub part: Option<PartOf>,
 }
 
-/// A part of a long text.
+/// The segment of a long text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PartOf {
-    /// The number of parts, from 2.
+    /// Number of segments, from 2.
     pub total: u8,
-    /// This part, from 1.
+    /// This segment, from 1.
     pub number: u8,
 }
 
@@ -34,17 +34,17 @@ pub struct Submission {
     pub destinations: Vec<Bytes>,
     /// The text.
     pub content: Content,
-    /// Whether the SP wants a status report. `None`: a billing record that no handset gets.
+    /// Whether the SP wants a status report. `None`: a billing record that no handset receives.
     pub wants_report: Option<bool>,
     /// The priority, from 0 (low) to 3.
     pub priority: u8,
     /// TP-PID.
     pub protocol_id: u8,
-    /// Until when it may be delivered: `YYMMDDhhmmsstnnp`, or empty.
+    /// End of the validity: `YYMMDDhhmmsstnnp`, or empty.
     pub valid_until: Bytes,
-    /// Not to be delivered before: `YYMMDDhhmmsstnnp`, or empty.
+    /// Earliest time of delivery: `YYMMDDhhmmsstnnp`, or empty.
     pub deliver_at: Bytes,
-    /// What no other protocol has.
+    /// Fields that no other protocol has.
     pub fields: SpFields,
 }
 
@@ -61,9 +61,9 @@ pub struct Delivery {
     pub content: Content,
     /// TP-PID.
     pub protocol_id: u8,
-    /// What no other protocol has: service and `LinkID`.
+    /// Fields that no other protocol has: service and `LinkID`.
     pub fields: SpFields,
-    /// When the gateway received it, `YYYYMMDDhhmmss`; only SMGP tells it.
+    /// Time when the gateway received it, `YYYYMMDDhhmmss`; only in SMGP.
     pub received: Bytes,
 }
 
@@ -72,7 +72,7 @@ pub struct Delivery {
 pub struct SpStatusReport {
     /// The gateway's id of this PDU.
     pub id: Bytes,
-    /// The id of the submission, as its answer gave it: as text where it is read, as octets where it is written.
+    /// The id of the submission from its answer: as text in received reports, as octets in sent ones.
     pub submission: Bytes,
     /// The subscriber's number.
     pub subscriber: Bytes,
@@ -84,8 +84,8 @@ pub struct SpStatusReport {
     pub word: Bytes,
     /// The network's code, 0 to 999; only SMGP has a field for it.
     pub error: u16,
-    /// When the submission came, `YYMMDDhhmm` in China.
+    /// Time of the submission in China, `YYMMDDhhmm`.
     pub submitted: Bytes,
-    /// When the state was reached, `YYMMDDhhmm` in China.
+    /// Time of the state in China, `YYMMDDhhmm`.
     pub done: Bytes,
 }

@@ -1,4 +1,4 @@
-//! What a protocol says of its PDUs.
+//! The interface of a protocol between SPs and gateways.
 
 use crate::{ClientAuthenticator, DecodeError, Delivery, FieldError, Header, SpStatusReport, Submission};
 use bytes::{Bytes, BytesMut};
@@ -6,16 +6,16 @@ use model::{ErrorClass, Refusal};
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
 
-/// What a PDU is to a session.
+/// Role of a PDU in a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PduRole {
     /// The SP logs in.
     Login,
     /// The gateway answers a login, with this status.
     LoginAnswer(u32),
-    /// Either side asks for a sign of life.
+    /// Either side sends a link test.
     LinkTest,
-    /// The sign of life.
+    /// The answer to a link test.
     LinkTestAnswer,
     /// Either side ends the session.
     Logout,
@@ -44,12 +44,12 @@ pub struct OfferedLogin {
     pub receives: bool,
 }
 
-/// What our own login says.
+/// The contents of our own login.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OwnLogin<'a> {
     /// Our name at the gateway.
     pub name: &'a [u8],
-    /// The secret.
+    /// The password.
     pub secret: &'a [u8],
     /// The time in China, `MMDDHHMMSS`; see [`crate::china_time`].
     pub timestamp: u32,
@@ -59,7 +59,7 @@ pub struct OwnLogin<'a> {
     pub unpadded: bool,
 }
 
-/// What a PDU says.
+/// Meaning of a PDU.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Meaning {
     /// An SP logs in.
@@ -72,7 +72,7 @@ pub enum Meaning {
     Report(SpStatusReport),
     /// A Submit is answered; the id is `None` if the gateway gives none.
     SubmitAnswer {
-        /// The message's id at the gateway, as text of people: hexadecimal.
+        /// The message's id at the gateway, in hexadecimal.
         id: Option<Bytes>,
         /// The status.
         status: u32,
@@ -95,7 +95,7 @@ pub struct Statuses {
     pub command: u32,
     /// The sequence id belongs to another request.
     pub sequence: u32,
-    /// Too much at a time.
+    /// Too many requests at a time.
     pub throttled: u32,
     /// The text is too long.
     pub length: u32,
@@ -105,11 +105,11 @@ pub struct Statuses {
     pub destination: u32,
     /// A time cannot be read.
     pub time: u32,
-    /// The login names nobody.
+    /// The login name is unknown.
     pub login_name: u32,
-    /// The login proves no secret.
+    /// The proof of the password is wrong.
     pub login_secret: u32,
-    /// The login offers a version that is not served.
+    /// The login offers an unsupported version.
     pub login_version: u32,
     /// The login cannot be served now.
     pub login_busy: u32,
@@ -124,15 +124,15 @@ pub trait SpProtocol: Debug + Send + Sized + 'static {
     /// A PDU, in either direction.
     type Pdu: Clone + Debug + PartialEq + Send;
 
-    /// The proof of a secret.
+    /// The form of the password proof.
     const AUTHENTICATOR: ClientAuthenticator;
     /// The statuses.
     const STATUS: Statuses;
-    /// Octets of the longest PDU that is accepted by default.
+    /// Maximum length of a PDU that is accepted by default, in octets.
     const MAX_LENGTH: u32;
-    /// Octets of a message's id on the wire.
+    /// Length of a message id on the wire, in octets.
     const ID_LENGTH: usize;
-    /// The statuses of vendors' own, whose meaning nobody else knows.
+    /// Vendor-specific statuses, whose meaning is unknown.
     const VENDOR_STATUSES: RangeInclusive<u32>;
 
     /// Decodes the body of a PDU, in the layout of a version.
@@ -140,14 +140,14 @@ pub trait SpProtocol: Debug + Send + Sized + 'static {
     /// # Errors
     /// If it cannot be decoded.
     fn decode(version: u8, header: Header, body: &[u8]) -> Result<Self::Pdu, DecodeError>;
-    /// Encodes a PDU, in the layout of a version, behind what `out` holds.
+    /// Appends a PDU to `out`, in the layout of a version.
     ///
     /// # Errors
     /// If a field does not fit; `out` is then unchanged.
     fn encode(pdu: &Self::Pdu, version: u8, sequence: u32, out: &mut BytesMut) -> Result<(), FieldError>;
-    /// What a PDU is to a session.
+    /// The role of a PDU in a session.
     fn role(pdu: &Self::Pdu) -> PduRole;
-    /// What a PDU says.
+    /// The meaning of a PDU.
     fn meaning(pdu: &Self::Pdu) -> Meaning;
     /// The version of the session after a login that offered `offered` was answered with `answer`.
     fn accepted_version(answer: &Self::Pdu, offered: u8) -> u8;

@@ -1,10 +1,10 @@
-//! The fields of CMPP and SMGP that other protocols have no place for. They travel with the message, beside its TLVs and in
-//! their form, so that they survive between an SP's Submit and a gateway's.
+//! Fields of CMPP and SMGP that other protocols do not have. They are stored with the message as additional TLVs, so
+//! that they survive between an SP's Submit and a gateway's.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use std::ops::RangeInclusive;
 
-/// The tags; SGIP's fields have others.
+/// Tags of these fields; SGIP's fields use others.
 pub const TAGS: RangeInclusive<u16> = 0x1520..=0x152F;
 
 /// The fields, each as on the wire; empty if not set.
@@ -14,7 +14,7 @@ pub struct SpFields {
     pub submission: Bytes,
     /// The business code: at most 10 characters.
     pub service: Bytes,
-    /// Who pays: one octet, 0 the destination, 1 the source, 2 the SP, 3 the number of `payer`.
+    /// The payer: one octet, 0 the destination, 1 the source, 2 the SP, 3 the number in `payer`.
     pub payer_type: Bytes,
     /// The number that pays.
     pub payer: Bytes,
@@ -80,7 +80,7 @@ impl SpFields {
         fields
     }
 
-    /// These fields, with those of `defaults` where they are not set.
+    /// These fields; fields that are not set are taken from `defaults`.
     #[must_use]
     pub fn or(mut self, defaults: &Self) -> Self {
         let mut defaults = defaults.clone();

@@ -59,7 +59,7 @@ pub enum FieldError {
         /// Octets of the field.
         width: usize,
     },
-    /// More numbers, or more octets of text, than their count can tell.
+    /// More numbers, or more octets of text, than the count field can express.
     #[error("{field}: more than {limit}")]
     TooMany {
         /// The field.
@@ -94,7 +94,7 @@ impl<'a> PduReader<'a> {
         self.rest.len()
     }
 
-    /// Reads so many octets.
+    /// Reads `count` octets.
     ///
     /// # Errors
     /// If the body ends before.
@@ -167,7 +167,7 @@ pub struct PduWriter<'a> {
 }
 
 impl<'a> PduWriter<'a> {
-    /// Starts a PDU behind what `out` holds.
+    /// Starts a PDU at the end of `out`.
     pub fn new(out: &'a mut BytesMut, command: u32, sequence: u32) -> Self {
         let start = out.len();
         let mut writer = Self { out, start, error: None };
@@ -196,7 +196,7 @@ impl<'a> PduWriter<'a> {
         self
     }
 
-    /// Writes a text, with NULs at its right. One that does not fit makes the PDU fail.
+    /// Writes a text, padded with NULs on the right. If it does not fit, [`finish`](Self::finish) fails.
     pub fn text(&mut self, text: &[u8], width: usize, field: &'static str) -> &mut Self {
         if text.len() > width {
             self.fail(FieldError::TooLong { field, octets: text.len(), width });
@@ -222,7 +222,7 @@ impl<'a> PduWriter<'a> {
         self.error.get_or_insert(error);
     }
 
-    /// Ends the PDU: writes its length.
+    /// Ends the PDU by writing its length.
     ///
     /// # Errors
     /// If a field did not fit; `out` then holds what it held before.

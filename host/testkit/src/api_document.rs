@@ -17,11 +17,11 @@ pub fn document() -> &'static Value {
     &DOCUMENT
 }
 
-/// A prepared answer of the admin's API, for a test. `path` is the path of a request, such as `/v1/messages?limit=5`; `body` is null
-/// for an answer without a body. Returns the body.
+/// A prepared answer of the admin API, for a test. `path` is the path of a request, for example `/v1/messages?limit=5`;
+/// `body` is null for an answer without a body. Returns the body.
 ///
 /// # Panics
-/// If the daemon could not answer this; see [`check_answer`].
+/// The daemon could not give this answer; see [`check_answer`].
 #[must_use]
 #[track_caller]
 #[allow(clippy::panic, reason = "a wrong fixture is a wrong test")]
@@ -42,7 +42,7 @@ pub fn check_answer(method: &str, path: &str, status: u16, body: Option<&Value>)
     check_answer_of(document(), method, path, status, body)
 }
 
-/// As [`check_answer`], for the API that another document describes.
+/// As [`check_answer`], for the API in another document.
 ///
 /// # Errors
 /// The first difference, with its position.
@@ -97,7 +97,7 @@ fn is_problem(body: &Value) -> bool {
 fn described_response<'a>(document: &'a Value, method: &str, path: &str, status: u16) -> Result<&'a Value> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let Some(operation) = operation(document, method, path) else {
-        // As the daemon answers a path or a method that it does not know.
+        // As the daemon answers an unknown path or method.
         ensure!([404, 405].contains(&status), "there is no such operation");
         return document.pointer("/components/responses/Problem").context("no response Problem");
     };
@@ -178,7 +178,7 @@ pub fn check(document: &Value, schema: &Value, value: &Value, at: &str) -> Resul
     Ok(())
 }
 
-/// As [`check`], but the object may have other members: they may belong to another part of the schema.
+/// As [`check`], but the object may have other members, which may belong to another part of the schema.
 fn conform(document: &Value, schema: &Value, value: &Value, at: &str) -> Result<()> {
     let Some(schema) = schema.as_object() else {
         ensure!(schema == &Value::Bool(true), "{at}: {schema} allows nothing");
@@ -238,7 +238,7 @@ fn conform(document: &Value, schema: &Value, value: &Value, at: &str) -> Result<
     Ok(())
 }
 
-/// Checks the members that a schema describes itself, without those of its parts.
+/// Checks the members that a schema itself describes, without the members of its parts.
 fn check_members(document: &Value, schema: &Map<String, Value>, value: &Value, at: &str) -> Result<()> {
     let known = schema.get("properties");
     for (name, value) in value.as_object().into_iter().flatten() {

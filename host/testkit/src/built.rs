@@ -1,5 +1,5 @@
-//! The programs under test. `cargo xtask` builds them once a run, and passes their paths in environment variables: a test that built
-//! them itself would wait for cargo, and one that took what it finds might test an old daemon.
+//! The programs under test. `cargo xtask` builds them once per run, and passes their paths in environment variables. A
+//! test that built them itself would wait for cargo; one that used an existing file might test an old daemon.
 
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;

@@ -171,7 +171,7 @@ impl Database {
         }
     }
 
-    /// Stops it in an orderly way: open transactions are rolled back, committed data are written out.
+    /// Stops the server in an orderly way: open transactions are rolled back, and committed data is written out.
     ///
     /// # Errors
     /// If it has not ended after a minute; it keeps running then.
@@ -362,7 +362,7 @@ fn identity(user: &str) -> Result<(u32, u32)> {
     Ok((number("-u")?, number("-g")?))
 }
 
-/// Gives another user access through the folders above this one, as far as they are temporary and ours.
+/// Gives another user access to the folders above this one, as far as they are temporary and belong to us.
 fn allow_traversal(folder: &Path) -> Result<()> {
     let temporary = std::env::temp_dir().canonicalize()?;
     for above in folder.ancestors().skip(1) {

@@ -14,7 +14,7 @@ pub const REGISTRY_PASSWORD: &str = "hush-hush";
 /// The line of htpasswd with both: bcrypt, the only form that the registry accepts, with its least cost.
 const HTPASSWD: &str = "publisher:$2b$04$yA3KLkQ5OrTQU5oBQm.yB.YNqJJdvxkC1AkJirPUMN4iGY/9BLrlC\n";
 
-/// What a registry demands of its clients.
+/// Authentication that a registry requires.
 #[derive(Debug, Clone)]
 pub enum RegistryAccess {
     /// Nothing.
@@ -81,7 +81,7 @@ impl DockerRegistry {
         self.address
     }
 
-    /// The file in which it keeps a blob or manifest, `sha256:DIGITS`.
+    /// The file in which the registry stores a blob or manifest, `sha256:DIGITS`.
     ///
     /// # Errors
     /// If the digest has another form.

@@ -28,7 +28,7 @@ pub struct EtcdServers {
     members: Vec<EtcdServer>,
 }
 
-/// Where a member runs.
+/// The namespace and address of a member.
 #[derive(Debug, Clone)]
 pub struct EtcdPlace {
     /// Its network namespace.
@@ -54,7 +54,7 @@ struct EtcdServer {
 }
 
 impl EtcdServers {
-    /// Starts so many members, empty.
+    /// Starts `members` empty members.
     ///
     /// # Errors
     /// If etcd is not installed or does not start; the error contains the end of its log.
@@ -77,7 +77,8 @@ impl EtcdServers {
         Ok(servers)
     }
 
-    /// Starts a member at each of these places, empty, with the usual ports. Members compare their data when they start.
+    /// Starts an empty member at each of these places, with the default ports. The members compare their data when they
+    /// start.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -93,7 +94,7 @@ impl EtcdServers {
                 program: None,
             });
         }
-        // Members that compare their data wait for the others.
+        // Members that compare their data wait for each other.
         let numbers = 0..places.len();
         for number in numbers.clone() {
             servers.launch(number)?;
@@ -117,10 +118,10 @@ impl EtcdServers {
         self.folder.join(name(number)).join(format!("data{number}"))
     }
 
-    /// Replaces a member that is dead by an empty one in its place.
+    /// Replaces a dead member by an empty one at the same place.
     ///
     /// # Errors
-    /// If the others do not agree, or the new one does not start.
+    /// The other members do not agree, or the new one does not start.
     pub fn replace(&mut self, number: usize) -> Result<()> {
         self.kill(number);
         let peer = format!("http://{}", self.members.get(number).context("no such member")?.peer);
@@ -207,13 +208,13 @@ impl EtcdServers {
         }
     }
 
-    /// Stops a member with SIGSTOP, or lets it go on.
+    /// Pauses a member with SIGSTOP, or resumes it.
     pub fn pause(&self, number: usize, pause: bool) -> Result<()> {
         let member = self.members.get(number).context("no such member")?;
         member.program.as_ref().context("it is dead")?.pause(pause)
     }
 
-    /// Runs `etcdctl` until it succeeds: the others may be electing a leader.
+    /// Runs `etcdctl` until it succeeds: the members may be electing a leader.
     fn control_until_done(&self, arguments: &[&str]) -> Result<String> {
         let (pause, deadline) = (StopFlag::default(), Instant::now() + crate::osmocom::TIMEOUT);
         loop {

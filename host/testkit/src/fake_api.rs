@@ -1,7 +1,7 @@
-//! A fake of the admin's API, for tests of its clients.
+//! A fake of the admin API, for tests of its clients.
 //!
-//! It answers with prepared responses, and, if it is the fake of an appliance, with the content of that appliance. All answers are
-//! built from the types of the API and are checked against the API document.
+//! It answers with prepared responses; as a fake appliance, also with that appliance's contents. All answers are built
+//! from the types of the API and are checked against the API document.
 
 mod appliance;
 pub mod fixtures;
@@ -169,7 +169,7 @@ fn method_and_path(request_line: &str) -> (&str, &str) {
     request_line.split_once(' ').expect("a request line is `METHOD PATH`")
 }
 
-/// Records a request, and answers it if there is a prepared answer.
+/// Records a request and returns its prepared answer, if there is one.
 async fn answer_prepared(State(api): State<Arc<FakeApiState>>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, MAX_BODY).await else { return StatusCode::BAD_REQUEST.into_response() };
@@ -205,7 +205,7 @@ impl IntoResponse for PreparedAnswer {
             Some(cut) => {
                 let begun = self.body.slice(..cut.min(length));
                 let begun = stream::iter([Ok::<_, io::Error>(begun)]);
-                // The server sends what it has before the connection breaks.
+                // The server sends the octets up to here, then the connection breaks.
                 let broken = stream::once(async {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     Err(io::ErrorKind::ConnectionAborted.into())

@@ -1,4 +1,5 @@
-//! A broker of Kafka from Debian's package `kcat`: the one of librdkafka for tests, in memory, with a consumer of the same process.
+//! A Kafka broker from Debian's package `kcat`: librdkafka's in-memory test broker, with a consumer in the same
+//! process.
 
 use crate::program::Program;
 use anyhow::{Context, Result};
@@ -6,7 +7,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The broker, and what its consumer has read. Killed when dropped.
+/// The broker, and the records that its consumer has read. Killed when dropped.
 #[derive(Debug)]
 pub struct KafkaBroker {
     records: PathBuf,
@@ -52,10 +53,10 @@ impl KafkaBroker {
         format!("kafka://{}", self.address)
     }
 
-    /// Stops it, or lets it go on.
+    /// Pauses or resumes the broker.
     ///
     /// # Errors
-    /// If the process has ended.
+    /// The process has ended.
     pub fn pause(&self, pause: bool) -> Result<()> {
         self.program.pause(pause)
     }
@@ -65,10 +66,10 @@ impl KafkaBroker {
         self.program.log()
     }
 
-    /// All records that the consumer has read, those of a partition in order.
+    /// All records that the consumer has read; the records of a partition are in order.
     ///
     /// # Errors
-    /// If its output cannot be read.
+    /// The output of the consumer cannot be read.
     pub fn records(&self) -> Result<Vec<KafkaRecord>> {
         let text = String::from_utf8_lossy(&std::fs::read(&self.records)?).into_owned();
         // The last line may be incomplete.

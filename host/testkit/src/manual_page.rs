@@ -1,7 +1,7 @@
 //! Parser for pages of the manual.
 //!
-//! Commands are in blocks marked `sh`; a second word tells how they are run. A `text` block after one is the expected output:
-//! these lines in this order, possibly with others between them; `…` matches anything.
+//! Commands are in blocks marked `sh`; a second word selects how they are run. A `text` block that follows is the
+//! expected output: these lines in this order, possibly with others in between; `…` matches any text.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -81,8 +81,8 @@ impl ManualPage {
             .map(|line| line.split(" #").next().unwrap_or(line).trim())
     }
 
-    /// Our commands that the page mentions but does not run, each alternative of `one|other` as its own command, and those for another
-    /// machine. `COMMAND` stands for any of them.
+    /// Commands of ours that the page mentions but does not run, including commands for another machine. Each
+    /// alternative of `one|other` is a separate command. `COMMAND` stands for any command.
     pub fn named_commands(&self) -> Vec<String> {
         let mut named: Vec<String> = self.commands_not_run().map(str::to_owned).collect();
         let machine = self.blocks.iter().filter(|block| matches!(&*block.mark, "sh machine" | "sh cluster"));

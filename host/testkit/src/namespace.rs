@@ -11,7 +11,7 @@ pub fn command(namespace: &str, program: &Path) -> Command {
     command
 }
 
-/// Runs `ip` with these words, in a network namespace if there is one.
+/// Runs `ip` with these arguments, in a network namespace if one is given.
 ///
 /// # Errors
 /// If it fails.

@@ -53,7 +53,7 @@ impl NatsServer {
         self.program = None;
     }
 
-    /// Starts it again with its streams.
+    /// Restarts the server with its streams.
     ///
     /// # Errors
     /// As [`start`](Self::start).

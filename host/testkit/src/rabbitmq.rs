@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// The server without Debian's wrapper, which changes the user.
 const SERVER: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
-/// The node registers itself with the user's own port mapper, which would outlive it; this one is private.
+/// The node registers with the user's own port mapper, which would outlive it; this port mapper is private.
 const PORT_MAPPER: &str = "epmd";
 
 /// A start takes ten seconds on a processor of its own.
@@ -50,7 +50,7 @@ pub struct RabbitMqServer {
 pub struct QueuedMessage {
     /// Its routing key.
     pub routing_key: String,
-    /// Its properties, such as `message_id` and `delivery_mode`.
+    /// Its properties, for example `message_id` and `delivery_mode`.
     pub properties: Value,
     /// Its payload.
     pub payload: Value,
@@ -110,7 +110,7 @@ impl RabbitMqServer {
         self.program = None;
     }
 
-    /// Starts it again with its durable queues.
+    /// Restarts the broker with its durable queues.
     ///
     /// # Errors
     /// As [`start`](Self::start).

@@ -36,7 +36,7 @@ fn compare_or_write(root: &Path, path: &str, wanted: &str, update: bool) -> Resu
     let file = root.join(path);
     let found = std::fs::read_to_string(&file);
     if update {
-        // A file that is written again, even with the same text, makes cargo compile the crates that include it.
+        // Writing a file, even with the same text, makes cargo compile the crates that include it.
         if found.is_ok_and(|found| found == wanted) {
             return Ok(());
         }

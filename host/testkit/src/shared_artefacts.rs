@@ -1,7 +1,9 @@
-//! Compiled plugins that the daemons of a test run share. Compiling one takes seconds of a processor in a debug build, and the run starts
-//! hundreds of daemons with the same few plugins; on a busy machine, those that bind a large plugin did not start in time.
+//! Compiled plugins that the daemons of a test run share. Compiling one takes seconds in a debug build, and a run
+//! starts hundreds of daemons with the same few plugins. Without this, daemons with a large plugin did not start in
+//! time on a busy machine.
 //!
-//! A daemon verifies an artefact by the digests of its octets and of its component, so a wrong or damaged one is compiled anew.
+//! A daemon verifies an artefact by the digests of its octets and of its component, so a wrong or damaged one is
+//! compiled again.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, DirEntry};
@@ -11,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use workspace::ARTEFACTS_VARIABLE;
 
-/// Artefacts of plugins that were built earlier are removed.
+/// Maximum age of artefacts; older ones are removed.
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The folder of the artefacts in the data folder of a daemon.
@@ -47,7 +49,7 @@ pub(crate) fn lend(data: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies what an ended daemon has compiled to the shared folder.
+/// Copies the artefacts that an ended daemon has compiled to the shared folder.
 pub(crate) fn collect(data: &Path) -> io::Result<()> {
     let Some(shared) = shared() else { return Ok(()) };
     for artefact in artefacts(&folder_in(data)) {

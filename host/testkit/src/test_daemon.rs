@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 /// Password of every account that [`TestDaemonConfig::account`] adds.
 pub const PASSWORD: &str = "secret";
 
-/// Its argon2id hash with the cheapest parameters: these accounts protect nothing.
+/// The argon2id hash of the password with the cheapest parameters, since these accounts protect nothing.
 pub const HASH: &str =
     "$argon2id$v=19$m=64,t=1,p=1$85hrG3wk8kcb2sJTCOk1yg$vVqmsA3TKLPeDWcMpGJjcULw5ivDKUITdjoQhpY8L8c";
 
-/// Prepended to a file that is to be read at each start, not only at the first.
+/// Prepended to a configuration file that is read at each start, not only at the first.
 const FILE_MODE: &str = "[configuration]\nmode = \"file\"\n\n";
 
 /// Number of log lines that are kept in memory.
@@ -53,8 +53,8 @@ pub fn free_port() -> Result<u16> {
     }
 }
 
-/// Ports that belong to this process. A port that a test leaves closed on purpose, or whose daemon is killed and started again, must not be
-/// taken by another process meanwhile.
+/// Ports that are reserved for this process. No other process may take a port that a test leaves closed on purpose, or
+/// whose daemon is restarted.
 #[derive(Debug)]
 struct PortBlock {
     /// Listens on the first port: the block is taken.
@@ -136,7 +136,7 @@ impl TestDaemonConfig {
         })
     }
 
-    /// Runs it in this network namespace, where it has this address.
+    /// Runs the daemon in this network namespace, at this address.
     pub fn in_namespace(&mut self, namespace: &str, host: IpAddr) -> &mut Self {
         (self.namespace, self.host) = (Some(namespace.to_owned()), host);
         self.http_keys("unencrypted = true")
@@ -213,7 +213,8 @@ impl TestDaemonConfig {
         self
     }
 
-    /// Adds the listener for business systems and an account with calls; `keys` are those of `[account.business]`.
+    /// Adds the listener for business systems, and an account that may use it; `keys` are those of
+    /// `[account.business]`.
     pub fn business_account(&mut self, name: &str, keys: &str, business: &str) -> &mut Self {
         let section = format!("[business]\nlisten = \"{}\"\n", self.business());
         if !self.parts.contains(&section) {
@@ -247,7 +248,7 @@ impl TestDaemonConfig {
         Ok(self)
     }
 
-    /// How long a message is held after its router failed; call it after [`TestDaemonConfig::router`].
+    /// Sets how long a message is held after its router failed. Call it after [`TestDaemonConfig::router`].
     pub fn hold(&mut self, time: &str) -> &mut Self {
         self.router.push_str(&format!("hold = {time:?}\n"));
         self
@@ -330,7 +331,7 @@ impl TestDaemonConfig {
         let is_complete = |view: &ClusterView| {
             view.nodes.iter().any(|one| one.name == view.node && one.alive && one.lacks.is_none())
         };
-        // Its listener is closed for a moment when it takes over a configuration.
+        // A node closes its listener for a moment when it applies a configuration.
         while !node.read::<ClusterView>("/v1/cluster").is_ok_and(|view| is_complete(&view)) {
             ensure!(Instant::now() < deadline, "the node is not complete:\n{}", node.log(20));
             pause.pause(Duration::from_millis(20));
@@ -493,7 +494,7 @@ impl TestDaemon {
         Ok(())
     }
 
-    /// The first number after `key=` in the newest line that contains `words`, such as `messages=17`.
+    /// The first number after `key=` in the newest log line that contains `words`: for example 17 for `messages=17`.
     pub fn logged(&self, words: &str, key: &str) -> Option<u64> {
         let lines = self.log.lines.lock();
         let line = lines.recent.iter().rev().find(|line| line.contains(words))?;
@@ -639,7 +640,7 @@ impl TestDaemon {
         }
     }
 
-    /// Waits until the leader sees so many nodes that live and lack nothing.
+    /// Waits until the leader sees `nodes` live and complete nodes.
     pub fn wait_for_nodes(&self, nodes: usize) -> Result<ClusterView> {
         self.read_until(TIMEOUT, "/v1/cluster", |view: &ClusterView| {
             view.nodes.iter().filter(|node| node.alive && node.lacks.is_none()).count() == nodes
@@ -680,7 +681,7 @@ impl Drop for TestDaemon {
         // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
-        // Its test may have removed the folder. What is not collected is compiled again.
+        // The test may have removed the folder. Artefacts that are not collected are compiled again.
         let _ = shared_artefacts::collect(&self.config.data());
     }
 }

@@ -5,14 +5,14 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 use std::sync::atomic::AtomicBool;
 
-/// The key of an account and a period.
+/// The key of an account for one period.
 ///
-/// It encrypts with AES-256-GCM under a nonce that is computed from what is encrypted (HMAC-SHA-256 of message, part and
-/// octets, cut to 96 bits): a text that is written again, after a crash, by a retry or into another table, gives the same octets,
-/// and another text of the same message another nonce. No count of writes has to survive crashes and restored backups.
-/// Two of 2^32 texts have the same nonce with a probability of 2^-33.
+/// It encrypts with AES-256-GCM. The nonce is computed from the plaintext (HMAC-SHA-256 of message, part and octets,
+/// cut to 96 bits). If a text is written again, after a crash, by a retry or into another table, the octets are the
+/// same; another text of the same message has another nonce. So no counter has to survive crashes and restored backups.
+/// Among 2^32 texts, two have the same nonce with a probability of 2^-33.
 pub(crate) struct TextKey {
-    /// The number by which records name it.
+    /// Number of the key, by which records refer to it.
     pub(crate) number: u64,
     encryption: LessSafeKey,
     nonces: hmac::Key,
@@ -26,7 +26,7 @@ impl std::fmt::Debug for TextKey {
     }
 }
 
-/// What is encrypted: the message, and the part of it.
+/// The encrypted text: a message and one of its parts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) message: u64,
@@ -78,7 +78,7 @@ impl TextKey {
         Some(sealed)
     }
 
-    /// What [`TextKey::seal`] encrypted at the same place; `None` for anything else.
+    /// Decrypts the result of [`TextKey::seal`] for the same place; `None` for any other octets.
     pub(crate) fn open(&self, place: Place, sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, encrypted) = sealed.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;

@@ -1,7 +1,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why keys of texts cannot be used.
+/// Reasons why text keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TextKeyError {
     /// The root key cannot be read.
@@ -15,12 +15,12 @@ pub enum TextKeyError {
         /// The cause.
         source: io::Error,
     },
-    /// The file has another length than that of a root key.
+    /// The root key file does not have the length of a root key.
     #[error(
         "the root key {0} must have exactly 32 octets: make one with `switchyard privacy new-root-key FILE`"
     )]
     NotARootKey(PathBuf),
-    /// Others than the owner can read the root key.
+    /// Users other than the owner can read the root key.
     #[error("the root key {0} can be read by others: chmod 600 it")]
     RootKeyExposed(PathBuf),
     /// The file of a new root key exists.
@@ -32,20 +32,20 @@ pub enum TextKeyError {
          these keys protect, move {0} away"
     )]
     WrongRootKey(PathBuf),
-    /// The file of keys is not one, or is damaged.
+    /// The key file has another format, or is damaged.
     #[error(
         "{path} is damaged at octet {offset}: put a copy of the file there; to give up all texts that its keys protect, move it away"
     )]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where the damage was found.
+        /// Offset of the damage.
         offset: usize,
     },
     /// A newer version wrote the file of keys.
     #[error("{0} was written by a newer switchyard: start that version")]
     TooNew(PathBuf),
-    /// The file of keys was put there after the start, so that its keys are unknown.
+    /// The key file was created after the start, so its keys are unknown.
     #[error("{0} appeared after the start, and its keys have not been read: restart the daemon")]
     NotRead(PathBuf),
     /// The file of keys cannot be read or written.
@@ -55,7 +55,7 @@ pub enum TextKeyError {
     File {
         /// The file.
         path: PathBuf,
-        /// What failed: `read`, `written`.
+        /// The failed operation: `read`, `written`.
         doing: &'static str,
         /// The cause.
         source: io::Error,

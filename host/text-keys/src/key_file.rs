@@ -1,16 +1,18 @@
-//! The file of keys.
+//! The key file.
 //!
-//! All numbers are little-endian.
-//! * header, 56 octets: `SWTEXTK`, 1 format (1), 16 random, 32 HMAC-SHA-256 of these with a key derived from the root key
-//! * entries, each 2 length of what follows, 1 kind:
-//!   * 1, a key: 8 number, 8 begin and 8 end of its period (ms since the epoch), 1 length and name of the account, 12 nonce, 32 key and 16
-//!     tag: AES-256-GCM under a key that is derived from the root key and the random octets; the fields before are its
-//!     associated data
-//!   * 2, a key that was destroyed: 8 number, 8 when, 16 HMAC-SHA-256, cut, over kind and fields
+//! Format; all numbers are little-endian:
+//! * header, 56 octets: `SWTEXTK`, 1 format (1), 16 random, 32 HMAC-SHA-256 of these with a key derived from the root
+//!   key
+//! * entries, each: 2 length of the rest, 1 kind, fields of the kind:
+//!   * 1, a key: 8 number, 8 start and 8 end of its period (ms since the epoch), 1 length and name of the account,
+//!     12 nonce, 32 key and 16 tag: AES-256-GCM with a key derived from the root key and the header's random octets; the
+//!     kind and the fields before the nonce are its associated data
+//!   * 2, a destroyed key: 8 number, 8 time of the destruction, 16 HMAC-SHA-256 (cut) of kind and fields
 //!
-//! A key is appended and synced. An entry that a crash cut off is removed by the next opening: nothing was encrypted with it. To
-//! destroy keys, the whole file is written anew under another name, which replaces it; then the octets of the old one are
-//! overwritten, and it is removed. `NAME.old` is the old one until then: a crash in between is made up for by the next opening.
+//! A new key is appended and synced. If a crash cut off the last entry, the next opening removes it: nothing was
+//! encrypted with that key. To destroy keys, the file is rewritten under another name and renamed; then the octets of the
+//! old file are overwritten, and it is removed. Until then, the old file also has the name `NAME.old`; after a crash, the
+//! next opening completes the destruction.
 
 use crate::TextKeyError;
 use crate::cipher::encryption_key;
@@ -56,14 +58,14 @@ pub(crate) struct DestroyedKey {
     pub(crate) at: u64,
 }
 
-/// What the file has.
+/// Contents of the key file.
 #[derive(Default)]
 pub(crate) struct Contents {
     pub(crate) keys: Vec<StoredKey>,
     pub(crate) destroyed: Vec<DestroyedKey>,
 }
 
-/// The file, open for appending. It is created with its first key.
+/// The key file, open for appending. It is created with its first key.
 pub(crate) struct KeyFile {
     path: PathBuf,
     root: RootKey,
@@ -72,7 +74,7 @@ pub(crate) struct KeyFile {
 
 struct OpenFile {
     file: File,
-    /// Where the next entry begins.
+    /// Offset of the next entry.
     end: u64,
     protection: Protection,
 }
@@ -116,7 +118,7 @@ impl Protection {
         let mut wrapped = key.secret;
         let bound = Aad::from(&entry);
         let nonce_for = Nonce::assume_unique_for_key(nonce);
-        // It fails for more octets than a key has.
+        // It fails only for more octets than a key has.
         if let Ok(tag) = self.wrap.seal_in_place_separate_tag(nonce_for, bound, &mut wrapped) {
             entry.extend_from_slice(&nonce);
             entry.extend_from_slice(&wrapped);
@@ -224,7 +226,7 @@ impl KeyFile {
             }
             let Some((entry, after)) = after.split_at_checked(length) else { break };
             if protection.read_entry(entry, &mut contents).is_none() {
-                // A crash may have left the end of an append without its octets, but not an entry behind it.
+                // A crash may have left the end of an append without its octets, but no entry after it.
                 if entry.iter().chain(after).all(|octet| *octet == 0) || after.is_empty() {
                     break;
                 }
@@ -251,11 +253,11 @@ impl KeyFile {
             return self.write_anew(&contents);
         };
         let mut octets = Vec::new();
-        // One after the other: a crash cuts off the last entry only.
+        // One after the other, so that a crash cuts off only the last entry.
         for key in keys {
             octets.clear();
             open.protection.put_key(&mut octets, key)?;
-            // After a failure, the next append overwrites what this one has written.
+            // After a failure, the next append overwrites these octets.
             let written = open
                 .file
                 .seek(SeekFrom::Start(open.end))
@@ -292,7 +294,7 @@ impl KeyFile {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         file.write_all(octets)?;
         file.sync_all()?;
-        // The old file keeps a name, so that a crash does not leave its octets without one.
+        // The old file keeps a name until it is overwritten, so that a crash cannot leave its octets on the disk.
         ignore_missing(std::fs::hard_link(&self.path, beside(&self.path, "old")))?;
         sync_folder_of(&self.path)?;
         std::fs::rename(&new, &self.path)?;
@@ -448,12 +450,13 @@ mod tests {
         let (mut file, _) = KeyFile::open(&path, root()).unwrap();
         file.append(&[key(1), key(2)]).unwrap();
         let before = std::fs::read(&path).unwrap();
-        // Before the new file took the place: the old one has two names.
+        // Before the new file has replaced the old one: the old one has two names.
         std::fs::hard_link(&path, beside(&path, "old")).unwrap();
         std::fs::write(beside(&path, "new"), b"half").unwrap();
         assert_eq!(numbers(&path), [1, 2]);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        // After it, and before the old one was overwritten. A name of the test shows what became of its octets.
+        // After that, and before the old one is overwritten. The test has a name of its own for the old file, to see
+        // its octets.
         file.write_anew(&Contents { keys: vec![key(1)], destroyed: Vec::new() }).unwrap();
         std::fs::write(beside(&path, "old"), &before).unwrap();
         let watched = folder.path().join("watched");

@@ -1,8 +1,8 @@
-//! The keys that encrypt the texts of messages: one for each account and period, such as a day.
+//! The keys that encrypt the texts of messages: one for each account and period, for example a day.
 //!
-//! [`TextKeys`] is the [`codec::ContentCipher`] of the daemon. Its keys are in a file of their own, encrypted with the root key,
-//! which no backup and no journal has. A key is durable before the first record that needs it, and destroying it makes
-//! unreadable what it encrypted, wherever that was copied to.
+//! [`TextKeys`] is the [`codec::ContentCipher`] of the daemon. The keys are in a file of their own, encrypted with the
+//! root key; neither backups nor the journal contain that file. A key is durable before the first record that needs it.
+//! Destroying a key makes all copies of the texts that it encrypted unreadable.
 #![forbid(unsafe_code)]
 
 mod cipher;

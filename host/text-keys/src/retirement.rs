@@ -1,4 +1,4 @@
-//! The destruction of keys.
+//! Destruction of keys.
 
 use crate::text_keys::{TextKeys, describe, without};
 use crate::{KeyDescription, TextKeyError};
@@ -6,10 +6,10 @@ use model::Timestamp;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Messages of a period may be committed so long after its end.
+/// Time after the end of a period within which its messages may still be committed.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// So long the file knows when a key was destroyed.
+/// Time for which the file records the destruction of a key.
 const REMEMBERED: Duration = Duration::from_secs(400 * 86_400);
 
 fn millis(length: Duration) -> u64 {
@@ -17,8 +17,8 @@ fn millis(length: Duration) -> u64 {
 }
 
 impl TextKeys {
-    /// Keys whose messages are all older than the time for which their accounts keep texts. `retention` tells that time by the
-    /// name of the account; `None`: for ever.
+    /// Keys whose messages are all older than the text retention of their account. `retention` returns it by the name
+    /// of the account; `None`: for ever.
     pub fn expired(
         &self,
         now: Timestamp,
@@ -32,11 +32,12 @@ impl TextKeys {
         stored.contents.keys.iter().map(describe).filter(is_expired).collect()
     }
 
-    /// Destroys keys by their numbers: what they encrypted is unreadable from now on, wherever it is. The file is written anew, and
-    /// the old one is overwritten. Unknown numbers are ignored. Returns the number of destroyed keys.
+    /// Destroys keys by number: all texts that they encrypted, and all copies of them, are unreadable from now on. The
+    /// file is rewritten, and the old one is overwritten. Unknown numbers are ignored. Returns the number of destroyed
+    /// keys.
     ///
     /// # Errors
-    /// The file cannot be written. The keys may be destroyed then.
+    /// The file cannot be written. The keys may or may not be destroyed.
     pub fn destroy(&self, numbers: &BTreeSet<u64>, now: Timestamp) -> Result<usize, TextKeyError> {
         let mut stored = self.stored.lock();
         let known = stored.contents.keys.iter().map(|key| key.number);
@@ -144,7 +145,7 @@ mod tests {
         keys.prepare_next(Timestamp(5)).unwrap();
         let from: Vec<u64> = keys.list().iter().map(|key| key.from.0).collect();
         assert_eq!(from, [0, DAY]);
-        // A shorter period begins where the last key ends.
+        // A shorter period begins at the end of the last key's period.
         let keys = TextKeys::open(&path, RootKey::new(&[9; 32]), Duration::from_secs(7)).unwrap();
         keys.set_accounts([(PeerId(1), "acme".into(), true)], false);
         seal(&keys, "acme", 2 * DAY + 1);

@@ -1,4 +1,4 @@
-//! The root key: it encrypts the file of keys.
+//! The root key, which encrypts the key file.
 
 use crate::TextKeyError;
 use ring::hmac;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// Octets of a key.
 pub(crate) const KEY_OCTETS: usize = 32;
 
-/// The key that encrypts all others. It is nowhere but in its file.
+/// The key that encrypts all other keys. It is stored only in its own file.
 pub struct RootKey(hmac::Key);
 
 impl std::fmt::Debug for RootKey {
@@ -23,7 +23,7 @@ impl RootKey {
     /// Reads a file of 32 octets that only its owner can read.
     ///
     /// # Errors
-    /// It cannot be read, has another length, or others can read it.
+    /// The file cannot be read, has another length, or can be read by other users.
     pub fn read(path: &Path) -> Result<Self, TextKeyError> {
         let missing = |source| TextKeyError::RootKeyMissing { path: path.to_owned(), source };
         let file = File::open(path).map_err(missing)?;

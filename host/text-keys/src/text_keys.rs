@@ -1,4 +1,4 @@
-//! The keys in memory, and which of them encrypts a message.
+//! The keys in memory, and the selection of the key for a message.
 
 use crate::cipher::{Place, TextKey};
 use crate::key_file::{Contents, DestroyedKey, KeyFile, StoredKey};
@@ -15,14 +15,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The keys of texts: the cipher of the daemon.
+/// The text keys: the content cipher of the daemon.
 pub struct TextKeys {
     /// The length of a period, in milliseconds; at least 1.
     period: u64,
     /// Whether the file was missing or empty when it was opened.
     was_empty: bool,
     pub(crate) keys: RwLock<Keys>,
-    /// Locked before `keys` by those who change both.
+    /// Locked before `keys` where both are changed.
     pub(crate) stored: Mutex<Stored>,
 }
 
@@ -32,45 +32,45 @@ impl std::fmt::Debug for TextKeys {
     }
 }
 
-/// The file, and what it has.
+/// The file and its contents.
 pub(crate) struct Stored {
     pub(crate) file: KeyFile,
     pub(crate) contents: Contents,
-    /// Why the last write failed.
+    /// Error of the last write, if it failed.
     failure: Option<String>,
 }
 
-/// The name for the keys of messages that belong to no account, which no account has.
+/// Account name for the keys of messages that belong to no account.
 pub const NO_ACCOUNT: &str = "";
 
-/// The keys of an account by the begin of their periods, with the ends.
+/// The keys of an account by the start of their periods, with the ends.
 type Periods = BTreeMap<u64, (u64, Arc<TextKey>)>;
 
-/// The keys by what they are searched for.
+/// The keys, indexed for lookups.
 #[derive(Default)]
 pub(crate) struct Keys {
     by_number: FxHashMap<u64, Arc<TextKey>>,
     destroyed: FxHashMap<u64, u64>,
     /// By account.
     by_account: FxHashMap<Arc<str>, Periods>,
-    /// All accounts; with the name of those whose messages are encrypted.
+    /// All accounts, with the name if their messages are encrypted.
     accounts: FxHashMap<PeerId, Option<Arc<str>>>,
     /// The names of all accounts, and whether their messages are encrypted.
     account_names: FxHashMap<Arc<str>, bool>,
-    /// The name under which messages of no account are encrypted, if they are.
+    /// Name for encrypting messages of no account; `None` if they are not encrypted.
     others: Option<Arc<str>>,
 }
 
 /// A key, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyDescription {
-    /// The number by which records name it.
+    /// Number of the key, by which records refer to it.
     pub number: u64,
     /// The account.
     pub account: Box<str>,
-    /// It encrypts messages that were accepted from this time on.
+    /// Start of the key's period: the first acceptance time of its messages.
     pub from: Timestamp,
-    /// It encrypts messages that were accepted before this time.
+    /// End of the key's period, exclusive.
     pub until: Timestamp,
 }
 
@@ -97,7 +97,7 @@ impl Keys {
 }
 
 impl TextKeys {
-    /// Opens the file of keys. If it does not exist, the first key creates it. New keys serve for `period`.
+    /// Opens the key file. If it does not exist, it is created with the first key. The period of new keys is `period`.
     ///
     /// # Errors
     /// It was written with another root key, is damaged, or cannot be read.
@@ -113,7 +113,7 @@ impl TextKeys {
         })
     }
 
-    /// Lists the keys of a file, which a daemon may be using, without changing it.
+    /// Lists the keys of a file without changing it, also while a daemon uses it.
     ///
     /// # Errors
     /// As [`TextKeys::open`].
@@ -128,7 +128,8 @@ impl TextKeys {
         self.was_empty
     }
 
-    /// Sets which accounts there are, and whether their messages are encrypted from now on; `others`: whether those of no account are.
+    /// Sets the accounts, and whether their messages are encrypted from now on; `others`: whether messages of no
+    /// account are.
     pub fn set_accounts(&self, accounts: impl IntoIterator<Item = (PeerId, Arc<str>, bool)>, others: bool) {
         let mut keys = self.keys.write();
         let Keys { accounts: by_id, account_names: by_name, .. } = &mut *keys;
@@ -147,17 +148,17 @@ impl TextKeys {
         sorted(&self.stored.lock().contents)
     }
 
-    /// Why the file cannot be written; `None` if the last attempt succeeded.
+    /// Error of the last attempt to write the file; `None` if it succeeded.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         self.stored.lock().failure.clone()
     }
 
-    /// Creates the next period's keys of accounts that use their current ones, so that commits need not wait for them, and a file
-    /// that cannot be written is noticed in time.
+    /// Creates the keys of the next period for accounts that use their current ones. So commits need not wait for the
+    /// file, and a failing disk is noticed in time.
     ///
     /// # Errors
-    /// The file cannot be written. [`failure`](Self::failure) says so until an attempt succeeds.
+    /// The file cannot be written. [`failure`](Self::failure) returns the error until an attempt succeeds.
     pub fn prepare_next(&self, now: Timestamp) -> Result<(), TextKeyError> {
         let next: Vec<(Arc<str>, u64)> = {
             let keys = self.keys.read();
@@ -173,7 +174,7 @@ impl TextKeys {
         next.iter().try_for_each(|(account, at)| self.create(account, *at).map(drop))
     }
 
-    /// The key of an account for a time, created if there is none.
+    /// The key of an account for a time; it is created if it does not exist.
     fn create(&self, account: &str, at: u64) -> Result<Arc<TextKey>, TextKeyError> {
         let mut stored = self.stored.lock();
         if let Some(key) = self.keys.read().find(account, at) {
@@ -236,7 +237,7 @@ impl TextKeys {
         Ok(SealedContent { key: key.number, octets: Bytes::from(octets) })
     }
 
-    /// Writes the file anew with these contents, and takes them over.
+    /// Rewrites the file with these contents, and uses them.
     pub(crate) fn replace(&self, stored: &mut Stored, contents: Contents) -> Result<(), TextKeyError> {
         let written = stored.file.write_anew(&contents);
         stored.failure = written.as_ref().err().map(ToString::to_string);

@@ -14,7 +14,7 @@ pub const TON_ALPHANUMERIC: u8 = 5;
 const DIGITS: &[u8; 15] = b"0123456789*#abc";
 /// Maximum number of semi-octets in an address value.
 const MOST_DIGITS: usize = 20;
-/// Maximum number of septets in an address value: those that fit into 20 semi-octets.
+/// Maximum number of septets in an address value; 20 semi-octets can hold them.
 const MOST_SEPTETS: usize = 11;
 
 /// A TP address, as used on the air interface.

@@ -44,7 +44,7 @@ pub fn split(
 /// A segment holds at least a surrogate pair.
 const LEAST_ROOM: usize = 4;
 
-/// Units of text beside this many octets of elements.
+/// Units of text that fit in a segment with this many octets of elements.
 fn room_beside(alphabet: Alphabet, elements: usize) -> usize {
     let header = if elements == 0 { 0 } else { elements + 1 };
     alphabet.limit().saturating_sub(alphabet.header_units(header))

@@ -35,8 +35,8 @@ fn hex(octets: &[u8]) -> String {
     })
 }
 
-/// Decodes UTF-16, big-endian unless a byte order mark says otherwise. Unpaired surrogates and an odd last octet become
-/// replacement characters.
+/// Decodes UTF-16, big-endian unless a byte order mark specifies the order. Unpaired surrogates and an odd last octet
+/// become replacement characters.
 fn decode_utf16(octets: &[u8]) -> String {
     let (octets, little) = match octets {
         [0xFE, 0xFF, rest @ ..] => (rest, false),

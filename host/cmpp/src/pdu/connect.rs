@@ -53,7 +53,7 @@ impl ConnectAnswer {
         writer.octets(&self.authenticator).u8(self.version);
     }
 
-    /// The width of the status is told by the length, whatever was asked.
+    /// The length of the body determines the width of the status, regardless of the offered version.
     pub(super) fn decode(reader: &mut PduReader<'_>) -> Result<Self, DecodeError> {
         let wide = reader.remaining() >= WIDE;
         Ok(Self {

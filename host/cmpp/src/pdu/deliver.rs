@@ -77,7 +77,7 @@ pub struct ReportContent {
     pub submitted: Bytes,
     /// `YYMMDDhhmm` in China.
     pub done: Bytes,
-    /// The Submit's number; empty if the octets do not tell.
+    /// The destination number of the Submit; empty if the octets do not contain it.
     pub destination: Bytes,
     /// The message centre's own number of the report.
     pub sequence: u32,
@@ -87,8 +87,9 @@ impl ReportContent {
     /// Octets before the number, which every report has.
     const FIXED: usize = 35;
 
-    /// Reads a report. The width of its number is told by the length and not by the version: both widths occur in
-    /// both. A report of another length has its first fields only. `None` if it is too short even for them.
+    /// Reads a report. Its length determines the width of its number; the version does not, since both widths occur
+    /// with both versions. In a report of another length, only the first fields are read. `None` if it is too short for
+    /// them.
     #[must_use]
     pub fn read(content: &[u8]) -> Option<Self> {
         let mut reader = PduReader::new(content);

@@ -47,7 +47,7 @@ fn link_width(wide: bool) -> usize {
     if wide { 20 } else { 8 }
 }
 
-/// More octets than this behind the last field are an error; fewer are a private extension and ignored.
+/// Maximum octets after the last field. Fewer are a private extension and ignored; more are an error.
 const MAX_EXTRA: usize = 64;
 
 /// Result 4: the length of the message is wrong.
@@ -120,7 +120,7 @@ impl CmppPdu {
                 Self::CancelAnswer { result: read_result(reader, wide, "Success_Id")? }
             }
             command::ACTIVE_TEST => Self::ActiveTest,
-            // Its octet "Reserved" is left out by some peers.
+            // Some peers omit its octet "Reserved".
             id if id == command::ACTIVE_TEST | ANSWER => Self::ActiveTestAnswer,
             command::FWD => Self::Forward(Box::new(CmppForward::decode(reader, wide)?)),
             id if id == command::FWD | ANSWER => Self::ForwardAnswer {
@@ -132,7 +132,7 @@ impl CmppPdu {
         })
     }
 
-    /// Encodes a PDU in the layout of a version, behind what `out` holds.
+    /// Appends a PDU to `out`, in the layout of a version.
     ///
     /// # Errors
     /// If a field does not fit; `out` is then unchanged.
@@ -196,7 +196,7 @@ fn read_content(reader: &mut PduReader<'_>) -> Result<bytes::Bytes, DecodeError>
     Ok(bytes::Bytes::copy_from_slice(octets))
 }
 
-/// Checks what follows the last field.
+/// Checks the octets after the last field.
 fn end(reader: &PduReader<'_>) -> Result<(), DecodeError> {
     if reader.remaining() > MAX_EXTRA { Err(DecodeError::Invalid(RESULT_LENGTH)) } else { Ok(()) }
 }

@@ -34,7 +34,7 @@ impl CmppQuery {
 /// `QUERY_RESP` (CMPP 3.0 §8.4.4.2).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CmppQueryAnswer {
-    /// What was asked.
+    /// The query that is answered.
     pub query: CmppQuery,
     /// From SPs: messages, users, sent, waiting, failed; for SPs: delivered, waiting, failed.
     pub counts: [u32; 8],

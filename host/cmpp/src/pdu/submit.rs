@@ -38,7 +38,7 @@ pub struct Submit {
     pub valid_until: Bytes,
     /// `YYMMDDhhmmsstnnp`, or empty.
     pub deliver_at: Bytes,
-    /// `Src_Id`: what the handset shows.
+    /// `Src_Id`: the number that the handset shows.
     pub source: Bytes,
     /// The subscribers' numbers; fewer than 100, and 100 from some peers.
     pub destinations: Vec<Bytes>,

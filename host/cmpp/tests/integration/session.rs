@@ -225,7 +225,7 @@ fn check_39_an_unanswered_request_is_sent_three_times_and_given_up() {
     session.on_timeout(start + T * 3);
     assert_eq!(events(&mut session), [Event::Unanswered { token: 5 }]);
     assert!(session.output().is_empty() && session.deadline().is_none());
-    // A late answer is told as such.
+    // A late answer is reported as late.
     let sequence = Header::peek(&first).unwrap().sequence;
     session.receive(start + T * 4, &encoded(&Cmpp::submit_answer(&[1; 8], 0), sequence, 0x30));
     assert!(matches!(events(&mut session)[..], [Event::Answer { token: 5, late: true, .. }]));
@@ -248,7 +248,7 @@ fn check_41_a_repeated_request_gets_the_same_answer_and_is_handled_once() {
     // Another body with the same sequence id.
     session.receive(now, &encoded(&submit("another"), 42, 0x20));
     assert_eq!(written(&mut session, 0x20), [(42, CmppPdu::SubmitAnswer { id: CmppMsgId(0), result: 3 })]);
-    // An answer that says "not now" is not kept.
+    // A temporary refusal is not remembered.
     session.receive(now, &encoded(&submit("later"), 43, 0x20));
     assert_eq!(events(&mut session).len(), 1);
     session.respond(43, &Cmpp::submit_answer(&[], 8), false);
@@ -337,7 +337,7 @@ fn h4_a_gateway_that_answers_a_lower_version_decides() {
     events(&mut session);
     session.send(now, 1, &submit("x")).unwrap();
     assert_eq!(session.output().len(), 138 + 21 + 1);
-    // A higher one than offered is what the gateway could speak.
+    // A version higher than offered is the gateway's own highest version.
     let mut session = Session::sp(now, SessionOptions::default(), 0x20, &login(0x20));
     session.receive(now, &named(0x30, "3.0 CONNECT_RESP, Status 0"));
     assert_eq!(session.version(), 0x20);

@@ -97,7 +97,7 @@ enum StreamSide {
     Hlr,
 }
 
-/// What to do with a frame.
+/// Treatment of a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FrameAction {
     /// Relay it with the adjacent frames.

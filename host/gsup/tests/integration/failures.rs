@@ -17,7 +17,7 @@ fn memory_full() {
                 Failure::MemoryFull
             );
         }
-        // The RP cause is sufficient, whatever the report says.
+        // The RP cause is sufficient, regardless of the report.
         assert_eq!(classify(reporter, Some(RpCause(22)), None, Some(0xff)), Failure::MemoryFull);
     }
 }

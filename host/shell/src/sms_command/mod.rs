@@ -39,7 +39,7 @@ pub struct SmsCommand {
     /// Path of the appliance's socket.
     #[arg(long, global = true, value_name = "PATH", default_value = DEFAULT_SOCKET)]
     socket: PathBuf,
-    /// The number to act as, such as +16195550123. Optional if you have only one.
+    /// The number to act as, for example +16195550123. Optional if you have only one.
     // Not `number`: a global option would be taken for the list option of the same name.
     #[arg(long = "as", global = true, value_name = "NUMBER")]
     number_as: Option<String>,

@@ -95,7 +95,7 @@ impl SmgpPdu {
         })
     }
 
-    /// Encodes a PDU in the layout of a version, behind what `out` holds.
+    /// Appends a PDU to `out`, in the layout of a version.
     ///
     /// # Errors
     /// If a field does not fit; `out` is then unchanged.

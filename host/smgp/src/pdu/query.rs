@@ -29,7 +29,7 @@ impl SmgpQuery {
 /// `Query_Resp`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SmgpQueryAnswer {
-    /// What was asked.
+    /// The query that is answered.
     pub query: SmgpQuery,
     /// From SPs: messages, users, sent, waiting, failed; for SPs: delivered, waiting, failed.
     pub counts: [u32; 8],

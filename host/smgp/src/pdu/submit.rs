@@ -32,7 +32,7 @@ pub struct Submit {
     pub valid_until: Bytes,
     /// A time in SMPP's form, absolute or relative, or empty.
     pub deliver_at: Bytes,
-    /// What the handset shows.
+    /// The number that the handset shows.
     pub source: Bytes,
     /// The number that pays; empty: the destination.
     pub payer: Bytes,

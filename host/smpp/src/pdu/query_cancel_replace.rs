@@ -53,7 +53,7 @@ pub struct QuerySmResp {
 }
 
 impl QuerySmResp {
-    /// `None` if the body ends before the state: such a response says nothing about the message.
+    /// `None` if the body ends before the state: such a response does not describe the message.
     pub(crate) fn decode(mut reader: Reader) -> Option<Self> {
         Some(Self {
             message_id: reader.lenient_c_string(),

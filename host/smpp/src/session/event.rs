@@ -13,7 +13,7 @@ pub enum Event {
     Bound {
         /// The system_id of the peer.
         system_id: Bytes,
-        /// Its sc_interface_version, if it sent one.
+        /// The peer's sc_interface_version, if it sent one.
         version: Option<InterfaceVersion>,
     },
     /// Client: the bind was refused. [`Event::Closing`] follows.

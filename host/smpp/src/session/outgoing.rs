@@ -97,7 +97,7 @@ impl Session {
         Ok(sequence)
     }
 
-    /// Server: tells an ESME that a subscriber has become available. There is no response.
+    /// Server: notifies an ESME that a subscriber has become available. There is no response.
     ///
     /// # Errors
     /// If the session is not bound to receive.

@@ -1,11 +1,11 @@
-//! The peer's requests: those that wait for our answer, and the answers of those before, for repetitions.
+//! Requests of the peer that wait for our answer, and earlier answers for repeated requests.
 
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::VecDeque;
 use std::hash::Hasher as _;
 
-/// The number of answers that are kept for repeated requests.
+/// Maximum number of answers that are kept for repeated requests.
 const MAX_ANSWERS: usize = 1024;
 
 /// A request that waits for our answer.
@@ -13,7 +13,7 @@ const MAX_ANSWERS: usize = 1024;
 struct WaitingRequest {
     command: u32,
     digest: u64,
-    /// How often it has come; each is answered.
+    /// Number of times that it has arrived; each one is answered.
     copies: u32,
 }
 
@@ -26,11 +26,11 @@ pub(super) struct Answers {
     order: VecDeque<u32>,
 }
 
-/// What a request is to those before it.
+/// Relation of a request to earlier ones.
 pub(super) enum Arrival {
     /// A new request.
     New,
-    /// The repetition of a request that waits; the answer will be given twice.
+    /// A repetition of a request that waits; the answer will be sent again for it.
     Waiting,
     /// The repetition of a request that was answered with these octets.
     Answered(Bytes),
@@ -38,7 +38,7 @@ pub(super) enum Arrival {
     Conflict,
 }
 
-/// A digest of a request's command and body. A collision can only harm the peer that makes it.
+/// Digest of a request's command and body. A collision can only harm the peer that causes it.
 fn digest(command: u32, body: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write_u32(command);
@@ -72,8 +72,8 @@ impl Answers {
         self.waiting.get(&sequence).map(|request| request.command)
     }
 
-    /// Notes an answer. Returns how often it is to be written. One that is not remembered lets the peer try again with
-    /// the same sequence id.
+    /// Records an answer. Returns how many times to send it. If it is not remembered, the peer can repeat the request
+    /// with the same sequence id.
     pub(super) fn answered(&mut self, sequence: u32, octets: &Bytes, remember: bool) -> u32 {
         let Some(request) = self.waiting.remove(&sequence) else { return 0 };
         if remember {

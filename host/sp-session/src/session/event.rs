@@ -19,7 +19,7 @@ pub struct SessionOptions {
     pub window_in: usize,
     /// The time for an answer, before the request is sent again (CMPP 3.0 §7.1: T).
     pub response_timeout: Duration,
-    /// How often a request is sent in all (CMPP 3.0 §7.1: N).
+    /// Maximum number of times that a request is sent (CMPP 3.0 §7.1: N).
     pub tries: u32,
     /// The time for the login and its answer.
     pub login_timeout: Duration,
@@ -57,7 +57,7 @@ pub enum Event<P: SpProtocol> {
     LoginRefused(P::Pdu),
     /// A request to answer with [`crate::Session::respond`].
     Request {
-        /// Its sequence id, which no other unanswered request has.
+        /// The request's sequence id; no other unanswered request has the same.
         sequence: u32,
         /// The request.
         pdu: P::Pdu,
@@ -111,7 +111,7 @@ pub enum SpCloseReason {
 /// The reason why a request cannot be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SpRequestError {
-    /// Nobody is logged in, or one side logs out.
+    /// Not logged in, or one side is logging out.
     #[error("not logged in")]
     NotLoggedIn,
     /// The window is full.

@@ -36,7 +36,7 @@ pub struct Session<P: SpProtocol> {
     window: Window,
     answers: Answers,
     sequence: u32,
-    /// When a PDU of the peer came last.
+    /// Time of the peer's last PDU.
     heard_at: Instant,
     /// The link test that is unanswered: its octets, and how often it was sent.
     test: Option<LinkTest>,
@@ -68,7 +68,7 @@ enum State {
     LoggingOut {
         sequence: u32,
     },
-    /// The peer has logged out; what was sent before is still answered, on both sides.
+    /// The peer has logged out. Earlier requests are still answered, on both sides.
     PeerLoggingOut {
         sequence: u32,
     },
@@ -162,7 +162,7 @@ impl<P: SpProtocol> Session<P> {
         self.answers.waiting()
     }
 
-    /// Changes the options to those of the peer, whom a login makes known.
+    /// Sets the options of the peer, which is known after its login.
     pub fn set_options(&mut self, options: SessionOptions) {
         self.options = options;
     }
@@ -188,7 +188,7 @@ impl<P: SpProtocol> Session<P> {
         }
     }
 
-    /// Sends a request; `token` is the owner's token of it.
+    /// Sends a request. `token` identifies it in later events.
     ///
     /// # Errors
     /// If nobody is logged in, the window is full, or a field does not fit.

@@ -1,4 +1,4 @@
-//! Our unanswered requests, and those given up recently.
+//! Our unanswered requests, and recently given up ones.
 
 use super::{SessionOptions, after};
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// A request of ours that is unanswered.
+/// A request of ours without an answer.
 #[derive(Debug)]
 struct PendingRequest {
     token: u64,
@@ -29,8 +29,8 @@ pub(super) enum Due {
 #[derive(Debug, Default)]
 pub(super) struct Window {
     pending: FxHashMap<u32, PendingRequest>,
-    /// The times at which requests are due. All wait equally long, so the earliest is at the front; a request that is
-    /// answered, or has been sent again, leaves its entry behind.
+    /// Times at which requests time out. All timeouts are equally long, so the earliest is in front. A request that is
+    /// answered or sent again leaves its old entry here.
     due: VecDeque<(Instant, u32, u64, u32)>,
     /// Given up; their answers may still come. Oldest first.
     late: VecDeque<(u32, u64)>,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Command id, status, sequence number, body.
 type Arrived = (u32, u32, u32, Vec<u8>);
 
-/// How long it waits for an answer.
+/// Maximum time for an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An ESME that submits one message and waits for its answer.
@@ -57,7 +57,7 @@ impl Probe {
         self.answer(id)
     }
 
-    /// Takes what arrives, up to the answer to the last request.
+    /// Reads PDUs up to the answer to the last request.
     fn answer(&mut self, id: u32) -> Result<(u32, Vec<u8>)> {
         let deadline = Instant::now() + ANSWER_TIMEOUT;
         loop {

@@ -291,7 +291,7 @@ impl Connection {
     }
 
     fn finished(&self) -> bool {
-        // Who tracks receipts stays bound for them.
+        // A source that tracks receipts stays bound to receive them.
         let waits_for_receipts = self.options.track_receipts && !self.quit.is_set();
         self.sending_is_over() && self.in_flight == 0 && !waits_for_receipts
     }

@@ -175,7 +175,7 @@ impl Tally {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// Positive answers beyond the messages that have arrived; with `receipts`, beyond those that have a delivery receipt.
+    /// Number of positive answers whose messages have not arrived; with `receipts`, whose DLRs have not arrived.
     pub fn backlog(&self, receipts: bool) -> u64 {
         let done = if receipts { self.with_receipt.load(Ordering::Relaxed) } else { self.arrived_count() };
         self.accepted_count().saturating_sub(done)

@@ -12,7 +12,7 @@ pub struct Vty {
 }
 
 impl Vty {
-    /// `program` is the name in its prompt, such as `OsmoHLR`.
+    /// `program` is the name in its prompt, for example `OsmoHLR`.
     pub fn connect(address: SocketAddr, program: &str) -> Result<Self> {
         let socket = TcpStream::connect(address).with_context(|| format!("the VTY at {address}"))?;
         socket.set_read_timeout(Some(super::TIMEOUT))?;

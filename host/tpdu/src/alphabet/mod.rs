@@ -62,7 +62,7 @@ impl Language {
         Self::ALL.into_iter().find(|language| language.number() == number)
     }
 
-    /// The language with this English name in lower case, such as `turkish`.
+    /// The language with this English name in lower case, for example `turkish`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|language| language.name() == name)

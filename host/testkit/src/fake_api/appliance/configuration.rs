@@ -31,7 +31,7 @@ fn document(peers: usize, accounts: usize) -> Value {
     })
 }
 
-/// The schema of those keys of peers, gateways and accounts that their links have.
+/// The schema of the links' keys of peers, gateways and accounts.
 pub(super) fn schema() -> Value {
     let lists = [
         ("peer", PeerOptions::keys()),

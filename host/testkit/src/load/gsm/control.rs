@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 /// Counts of a control interface.
 #[derive(Debug, Clone, Default)]
 pub struct ControlReport {
-    /// Questions about a number, including those that were unknown or unanswered.
+    /// Queries of numbers, including unknown and unanswered ones.
     pub questions: u64,
     /// Questions per number. A question that an old HLR does not know, and that is repeated immediately in another form,
     /// counts once.

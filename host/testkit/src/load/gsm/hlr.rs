@@ -240,7 +240,7 @@ impl SimulatedHlr {
 fn close(listener: &mut GsmListener, runtime: &Runtime) {
     if let Some((sender, task)) = listener.open.take() {
         drop(sender);
-        // The task ends when the sender is gone, and closes the listener.
+        // The task ends when the sender is dropped, and closes the listener.
         let _ = runtime.block_on(task);
     }
 }

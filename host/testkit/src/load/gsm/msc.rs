@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
-/// Why a short message is refused.
+/// Reasons for which a short message is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalCause {
     /// By the phone, with an RP cause.
@@ -22,7 +22,7 @@ pub enum RefusalCause {
     Network(u8),
 }
 
-/// What phones do with a short message.
+/// Behaviour of phones on a short message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum MtBehaviour {
     /// They accept it.

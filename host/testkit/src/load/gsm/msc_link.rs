@@ -321,7 +321,7 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// Decides what a phone does with its message, and how many answers it sends.
+    /// Decides about a phone's reaction to its message, and the number of answers.
     fn decide(
         &mut self,
         imsi: u64,

@@ -52,7 +52,7 @@ pub(crate) fn next<'a>(octets: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     Some((*stream, payload))
 }
 
-/// Appends a frame: a header, and what `fill` writes.
+/// Appends a frame: a header, and the contents that `fill` appends.
 pub(crate) fn frame(out: &mut Vec<u8>, stream: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     let begin = out.len();
     out.extend_from_slice(&[0, 0, stream]);

@@ -199,7 +199,7 @@ impl Caller {
         match self.phase {
             Phase::Calling if !self.indexes.is_empty() => {
                 (self.phase, self.missing) = (Phase::HangingUp, self.indexes.len());
-                // As soon as the pool knows, it may lease them to others.
+                // As soon as the pool has the release, it may lease the numbers to others.
                 self.indexes.iter().for_each(|index| holders.release(*index));
                 self.send(now)
             }

@@ -46,7 +46,7 @@ impl Holders {
         !self.held[index].swap(true, Ordering::AcqRel)
     }
 
-    /// Marks a number as free; must be called before the pool is told.
+    /// Marks a number as free; must be called before the release is sent.
     pub(super) fn release(&self, index: usize) {
         self.held[index].store(false, Ordering::Release);
     }

@@ -5,12 +5,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A pool that is too simple to be wrong, except for the errors that it is configured to make.
+/// A pool that is simple enough to be correct, except for the errors that it is configured to make.
 #[derive(Default)]
 struct Simple {
     idle: VecDeque<String>,
     busy: BTreeSet<String>,
-    /// Every so many calls it leases the number of the previous call once more.
+    /// After this number of calls, it leases the number of the previous call once more.
     double_every: Option<u64>,
     calls: u64,
     last: Option<String>,
