@@ -102,9 +102,9 @@ impl Capture {
         Ok(rows.into_iter().flatten().flatten().collect())
     }
 
-    /// Decodes everything captured so far with tshark. Fails if there is a malformed PDU, an expert error, or no packet that matches
-    /// the display filter `such`. Returns the values of these fields for each matching packet; a packet may contain several
-    /// PDUs, and a field several values.
+    /// Decodes everything captured so far with tshark. Fails if there is a malformed PDU, an expert error, or no packet
+    /// that matches the display filter `such`. Returns the values of these fields for each matching packet; a packet
+    /// may contain several PDUs, and a field several values.
     pub fn decode(&self, folder: &Path, such: &str, fields: &[&str]) -> Result<Vec<Vec<Vec<String>>>> {
         let path = folder.join("capture.pcap");
         std::fs::write(&path, self.packets())?;

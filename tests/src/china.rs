@@ -93,7 +93,7 @@ pub struct ChinaSpFixture {
     /// The configuration.
     pub config: TestDaemonConfig,
     business: SampleBusiness,
-    /// Pushes that nobody has asked for yet.
+    /// Received pushes that no test step has taken yet.
     pushes: Vec<Value>,
 }
 

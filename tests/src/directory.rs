@@ -21,8 +21,8 @@ struct DirectoryState {
     blocked: watch::Receiver<BTreeSet<String>>,
 }
 
-/// A running directory that finds every number. It has several paths, and each of them can be blocked:
-/// requests to a blocked path wait.
+/// A running directory that finds every number. It has several paths, each of which can be blocked: requests to a
+/// blocked path wait.
 #[derive(Debug)]
 pub struct Directory {
     address: SocketAddr,
@@ -51,7 +51,7 @@ impl Directory {
         format!("http://{}/", self.address)
     }
 
-    /// A policy document of `http-resolver` that uses this path, and retries after this time if there is no answer.
+    /// A policy document of `http-resolver` that uses this path, and retries after this time without an answer.
     pub fn policy(&self, way: &str, again: &str) -> String {
         format!("url = \"{}{way}/{{msisdn}}\"\ntry-again = \"{again}\"\n", self.base_url())
     }
@@ -86,7 +86,7 @@ async fn answer(
     Path((way, number)): Path<(String, String)>,
 ) -> Json<Value> {
     state.requests.lock().push((way.clone(), number.clone()));
-    // An error means that the directory or the client has gone.
+    // An error means that the directory or the client has ended.
     let _ = state.blocked.wait_for(|blocked| !blocked.contains(&way)).await;
     let last = number.get(number.len().saturating_sub(10)..).unwrap_or_default();
     Json(json!({ "imsi": format!("00101{last:0>10}") }))

@@ -1,4 +1,4 @@
-//! What a test needs: the built programs, and a folder of its own.
+//! Common environment of a test: the built programs, and a folder of its own.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use testkit::built;
 use testkit::load::SourceOptions;
 use testkit::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
 
-/// A policy that routes everything to the peer `upstream`.
+/// A policy that routes all messages to the peer `upstream`.
 pub const POLICY: &str = "[default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"everything upstream\"\n";
 
 /// The programs under test, and a folder of one test, removed with it.
@@ -47,7 +47,7 @@ impl Fixture {
         command
     }
 
-    /// Path of a built plugin, such as `prefix_router`.
+    /// Path of a built plugin, for example `prefix_router`.
     pub fn guest(&self, name: &str) -> PathBuf {
         self.plugins.join(format!("{name}.wasm"))
     }
@@ -67,7 +67,7 @@ impl Fixture {
     }
 }
 
-/// A policy document of `policies/`, such as `retries`.
+/// A policy document of `policies/`, for example `retries`.
 pub fn shipped(policy: &str) -> Result<String> {
     let path = workspace::root().join("policies").join(format!("{policy}.toml"));
     std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))

@@ -168,7 +168,7 @@ fn listen() -> Result<(u16, Receiver<String>)> {
             let request = lines.next().unwrap_or_default();
             for _ in lines.by_ref().take_while(|line| !line.is_empty()) {}
             let answer = "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n";
-            // The caller may be gone.
+            // The caller may have disconnected.
             let _ = (&socket).write_all(answer.as_bytes());
             let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
             if sender.send(path).is_err() {

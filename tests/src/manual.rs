@@ -1,8 +1,8 @@
 //! Runs the commands of a page of the manual.
 //!
-//! Blocks marked `sh` are run. Other marks: `sh build` was done by the test before, `sh machine` is run
-//! in the appliance image by `cargo xtask image --test`, `sh cluster` on three machines in network namespaces, `sh certificates` before
-//! those of a cluster with TLS, and `sh elsewhere` cannot be run by a test.
+//! Blocks marked `sh` are run. Other marks: `sh build` is done before the test; `sh machine` is run in the appliance
+//! image by `cargo xtask image --test`; `sh cluster` is run on three machines in network namespaces; `sh certificates`
+//! is run before the blocks of a cluster with TLS; `sh elsewhere` cannot be run by a test.
 
 use crate::{Fixture, TIMEOUT};
 use anyhow::{Context, Result, bail};
@@ -76,7 +76,7 @@ impl ManualShell {
         let guests = fixture.guest("prefix_router");
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::iter::once(binary.to_owned()).chain(std::env::split_paths(&path));
-        // Background processes keep the output open, so its end says nothing.
+        // Background processes keep the output open, so the end of the output is no sign.
         let blocks = "while read -r block; do . \"$block\" < /dev/null; done";
         let script = format!("exec 2>&1; trap \"echo; echo '{FAILED}'\" EXIT; set -eu -o pipefail; {blocks}");
         let mut process = Command::new("bash")

@@ -50,7 +50,7 @@ impl Peer {
 
     /// A script for Python that needs only the standard library.
     pub fn plain_python(name: &str, options: &Value) -> Result<Self> {
-        // -B: no compiled files beside the sources.
+        // -B: no compiled files next to the sources.
         Self::start(name, Command::new("python3").arg("-B"), options)
     }
 

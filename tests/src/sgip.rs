@@ -58,7 +58,7 @@ impl SpFixture {
         Ok(Self { fixture, gateway, business, config })
     }
 
-    /// Starts the appliance, and tells the gateway where to log in.
+    /// Starts the appliance, and gives the gateway the address for its login.
     pub fn start(&mut self) -> Result<TestDaemon> {
         let appliance = self.config.start()?;
         let port = self.config.sgip().port();
@@ -137,7 +137,7 @@ impl GatewayFixture {
         Ok(Self { fixture, gateway, sp, config })
     }
 
-    /// Starts the appliance, and tells both peers where to log in.
+    /// Starts the appliance, and gives both peers the address for their login.
     pub fn start(&mut self) -> Result<TestDaemon> {
         let appliance = self.config.start()?;
         let port = self.config.sgip().port();

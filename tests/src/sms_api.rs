@@ -1,4 +1,4 @@
-//! An HTTP API that takes messages, as operators and aggregators have them.
+//! An HTTP API that accepts messages, like those of operators and aggregators.
 
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
@@ -47,7 +47,7 @@ struct ApiState {
     hanging: Vec<TcpStream>,
 }
 
-/// The running API. It accepts every message unless it is told to react otherwise.
+/// The running API. It accepts every message unless another reaction is set.
 #[derive(Debug)]
 pub struct SmsApi {
     address: SocketAddr,
@@ -64,7 +64,7 @@ impl SmsApi {
         std::thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let state = shared.clone();
-                // An error means that the client has gone.
+                // An error means that the client has disconnected.
                 std::thread::spawn(move || serve(&connection, &state));
             }
         });

@@ -47,7 +47,7 @@ fn pieces(points: &[Option<f64>], top: f64) -> Vec<String> {
 
 /// The time axis of charts.
 pub(crate) struct TimeAxis {
-    /// The range in words, such as `10 minutes`.
+    /// The range in words, for example `10 minutes`.
     pub(crate) range: String,
     /// The labels below the chart, evenly apart.
     pub(crate) labels: Vec<Markup>,

@@ -27,7 +27,7 @@ impl Deref for ConfigurationDocument {
 #[derive(Debug, Default)]
 pub(crate) struct ConfigurationCache {
     document: Mutex<Option<Arc<ConfigurationDocument>>>,
-    /// It does not change while the daemon runs.
+    /// The schema; it does not change while the daemon runs.
     schema: OnceCell<Value>,
 }
 

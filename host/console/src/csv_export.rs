@@ -15,7 +15,7 @@ pub(crate) struct ExportPart {
     pub(crate) next: Option<String>,
 }
 
-/// The link to an export of what a page shows.
+/// Link to an export of the contents of a page.
 pub(crate) fn export_link(path: &str, parameters: &[(&str, &str)]) -> Markup {
     let file = path.rsplit('/').next().unwrap_or(path);
     let format = file.rsplit_once('.').map_or("CSV", |(_, end)| if end == "json" { "JSON" } else { "CSV" });

@@ -14,7 +14,7 @@ impl Form {
         Self(fields)
     }
 
-    /// The fields of a query such as `?q=x&state=up`; none of one that is not valid.
+    /// The fields of a query, for example `?q=x&state=up`; none if the query is invalid.
     pub(crate) fn of_query(query: &str) -> Self {
         let uri = format!("/{query}").parse::<Uri>().ok();
         let fields = uri.and_then(|uri| Query::<Vec<(String, String)>>::try_from_uri(&uri).ok());

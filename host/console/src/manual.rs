@@ -170,7 +170,7 @@ static HEADINGS: LazyLock<Vec<ManualHeading>> = LazyLock::new(|| {
     pages.flat_map(headings_of).collect()
 });
 
-/// All headings of the manual, without those of the reference.
+/// All headings of the manual, except for the reference.
 pub(crate) fn headings() -> &'static [ManualHeading] {
     &HEADINGS
 }

@@ -88,7 +88,8 @@ const NAV_GROUPS: &[(&str, &[NavEntry])] = &[
     ),
 ];
 
-/// The pages for users of tenants: all others show the whole appliance, and the API refuses what they need.
+/// The pages for users of tenants. All other pages show the whole appliance and need API operations that are refused to
+/// them.
 const FOR_TENANTS: [NavItem; 7] = [
     NavItem::Messages,
     NavItem::Tenants,

@@ -28,7 +28,7 @@ pub(crate) struct SearchResult {
     pub(crate) label: String,
     pub(crate) path: String,
     pub(crate) note: Markup,
-    /// How well it fits: 0 is the best.
+    /// Rank of the match: 0 is the best.
     rank: u8,
 }
 
@@ -50,8 +50,8 @@ impl ResultGroup {
     }
 }
 
-/// How well a text fits: the same, begins with it, has a word that begins with it, contains it, contains all its words. Not at
-/// all: `None`.
+/// Rank of a match: equal, begins with the query, has a word that begins with it, contains it, contains all its words.
+/// `None` if it does not match.
 fn rank(query: &str, text: &str) -> Option<u8> {
     let (query, text) = (query.to_lowercase(), text.to_lowercase());
     if text == query {
@@ -200,7 +200,7 @@ async fn of_appliance(context: &RequestContext, query: &str) -> Vec<ResultGroup>
     ]
 }
 
-/// Configuration keys by name; those whose meaning has the words come last.
+/// Configuration keys by name; keys with the words only in their description come last.
 fn configuration_results(query: &str) -> Vec<SearchResult> {
     let results = configuration_keys().iter().filter_map(|key| {
         let by_name = rank(query, &key.path).or_else(|| rank(query, key.name)).into_iter();

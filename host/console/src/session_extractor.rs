@@ -1,4 +1,4 @@
-//! Makes the context of a request: asks the API whose session it is, and sends those without one to the login.
+//! Creates the context of a request: asks the API for the session, and redirects requests without one to the login.
 
 use crate::api_caller::{ApiCaller, ApiRequest, with_query};
 use crate::layout::error_page;
@@ -31,7 +31,7 @@ impl FromRequestParts<ConsoleState> for RequestContext {
     }
 }
 
-/// The API caller of a request.
+/// The caller of the API on behalf of a request.
 pub(crate) fn api_caller(parts: &Parts, console: &ConsoleState) -> ApiCaller {
     ApiCaller {
         api: console.api.clone(),

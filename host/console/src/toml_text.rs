@@ -43,7 +43,7 @@ fn quoted_end(rest: &str) -> usize {
     rest.len()
 }
 
-/// The parts of a line. Texts over several lines are not recognised; the configuration's writer makes none.
+/// The parts of a line. Multi-line texts are not recognised; the configuration's writer does not produce them.
 fn parts(line: &str) -> Vec<(PartKind, &str)> {
     let trimmed = line.trim_start();
     let indent = line.len() - trimmed.len();
@@ -59,7 +59,7 @@ fn parts(line: &str) -> Vec<(PartKind, &str)> {
     }
     let mut parts = Vec::new();
     let mut at = 0;
-    // The key: what is before the first equals sign outside quotes.
+    // The key is before the first equals sign outside quotes.
     let mut search = indent;
     while let Some(next) = line.get(search..).and_then(|rest| rest.find(['=', '"', '\'', '#'])) {
         let found = search + next;

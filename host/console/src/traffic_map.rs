@@ -24,7 +24,7 @@ fn severity_class(severity: Option<AttentionSeverity>) -> &'static str {
     }
 }
 
-/// What the map shows.
+/// Input of the map.
 pub(crate) struct MapInput<'a> {
     pub(crate) traffic: &'a TrafficMapView,
     pub(crate) hooks: &'a [HookStateView],

@@ -21,7 +21,7 @@ pub struct NumberPlanError(pub Vec<NumberPlanProblem>);
 pub struct NumberPlanProblem {
     /// The line, from 1.
     pub line: usize,
-    /// The table, such as `plan.nanp.range`; empty for the top level.
+    /// The table, for example `plan.nanp.range`; empty for the top level.
     pub table: String,
     /// The problem and its remedy.
     pub description: String,

@@ -82,8 +82,8 @@ pub struct NormalisedNumber {
 }
 
 impl NormalisedNumber {
-    /// The number as an address. An international number has type 1. A short form has unknown type, so that a handset
-    /// that answers dials what it displays.
+    /// The number as an address. An international number has type 1. A short form has the unknown type, so that a
+    /// handset that replies dials the number that it displays.
     #[must_use]
     pub fn address(&self) -> Address {
         match self.kind {
@@ -93,7 +93,7 @@ impl NormalisedNumber {
     }
 }
 
-/// Why a dialled number is refused. The text contains no digit of it.
+/// Reason why a dialled number is refused. The text contains none of its digits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NumberRefusal {
     /// Not a valid number in the plan: wrong length or form.

@@ -1,4 +1,4 @@
-//! Digit patterns: `NXXXX`, `619555[0-4]XXX`, `49151.`, and ranges such as `6195550100-6195550199`.
+//! Digit patterns: `NXXXX`, `619555[0-4]XXX`, `49151.`, and ranges, for example `6195550100-6195550199`.
 
 /// Maximum digits of a number (ITU-T E.164 §6.1).
 pub(crate) const MAX_DIGITS: usize = 15;

@@ -31,7 +31,8 @@ impl<T: Clone + PartialEq> RangeMap<T> {
     /// Adds a range.
     ///
     /// # Errors
-    /// If a range of the same size with another value overlaps it, with its line; or if there are too many.
+    /// A range of the same size with another value overlaps it (the error contains its line), or there are too many
+    /// ranges.
     pub(crate) fn add(&mut self, pattern_set: PatternSet, value: &T, line: usize) -> Result<(), String> {
         let PatternSet { patterns, size } = pattern_set;
         for pattern in patterns {

@@ -61,7 +61,7 @@ pub(crate) enum PoolAction {
     Manage,
 }
 
-/// Why a request is denied.
+/// Reason why a request is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PermissionDenied {
     /// The account lacks the permission for the command.

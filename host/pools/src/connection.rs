@@ -29,7 +29,7 @@ thread_local! {
     static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_SIZE].into_boxed_slice());
 }
 
-/// Why reading has ended.
+/// Reason why reading has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadEnd {
     /// The client has closed its side.

@@ -151,8 +151,8 @@ fn cluster_node(text: &str) -> Option<ClusterNode> {
 pub struct RedisOptions {
     /// SHA-1 sums of the accepted scripts; `any` accepts every script.
     pub scripts: AcceptedScripts,
-    /// Whether scripts that change a pool return integers and states are words such as `idle+up`. Otherwise both have
-    /// the format of the older system.
+    /// Whether scripts that change a pool return integers, and states are words, for example `idle+up`. Otherwise, both
+    /// have the format of the older system.
     #[key(default = false)]
     pub plain_replies: bool,
     /// The "host:port" announced to Redis Cluster clients as the only node.

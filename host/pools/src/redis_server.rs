@@ -93,7 +93,7 @@ impl RedisServer {
     }
 
     /// Shuts down: stops listening and reading, answers pending requests within the given time, and closes all
-    /// connections. The engine must keep running meanwhile.
+    /// connections. The engine must keep running until then.
     pub async fn shutdown(&self, within: Duration) {
         self.shutdown_signal.send_replace(Some(clock::now() + within));
         let Some((sender, mut all_closed)) = self.liveness.lock().take() else { return };

@@ -30,7 +30,7 @@ pub(crate) struct Shared {
     pub(crate) port: AtomicU16,
 }
 
-/// The options, and what follows from them. A connection keeps those with which it was opened.
+/// The options, and values derived from them. A connection keeps the settings with which it was opened.
 pub(crate) struct RedisSettings {
     pub(crate) options: RedisOptions,
     pub(crate) accounts: Accounts,

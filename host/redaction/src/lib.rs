@@ -1,8 +1,8 @@
-//! Rules for the numbers that leave the appliance: in events, CDR files and the archive.
+//! Redaction rules for numbers in data that leaves the appliance: events, CDR files and the archive.
 //!
-//! A rule keeps a number, replaces it with a keyed hash, cuts its last digits off, or drops it. A hash is the same for the
-//! same number and key, with or without a plus sign, so that messages of one number can still be found together. Numbers are
-//! few, so a hash without a key could be reversed by trying all of them.
+//! A rule keeps a number, replaces it by a keyed hash, cuts off its last digits, or drops it. The hash depends only on
+//! the number and the key; a leading plus sign is ignored. So messages of one number can still be found together. There
+//! are few numbers, so a hash without a key could be reversed by trying all of them.
 #![forbid(unsafe_code)]
 
 mod number_rule;
@@ -22,10 +22,10 @@ const MIN_KEY: usize = 16;
 /// Octets of a hash that are written.
 const HASH_OCTETS: usize = 16;
 
-/// What a hash begins with. A value that begins with it is not hashed again.
+/// Prefix of a hash. A value with this prefix is not hashed again.
 const HASH_PREFIX: &str = "hash:";
 
-/// `[redaction]`: what the rules of all places share.
+/// `[redaction]`: settings that all redaction rules share.
 #[derive(Clone, PartialEq, Keys)]
 #[keys(check = Self::check)]
 pub struct RedactionKeys {
@@ -41,7 +41,7 @@ impl RedactionKeys {
         }
     }
 
-    /// The key of hashes; `None` if there is none.
+    /// The hash key; `None` if it is not configured.
     #[must_use]
     pub fn hash_key(&self) -> Option<HashKey> {
         let key = self.key.trim();
@@ -85,10 +85,10 @@ impl NumberRedaction {
         [self.source, self.destination].into_iter().flatten().any(|rule| rule != NumberRule::Keep)
     }
 
-    /// Sets the key of hashes.
+    /// Sets the hash key.
     ///
     /// # Errors
-    /// A rule needs the key, and there is none: says which key of the configuration is missing.
+    /// A rule needs the key, and there is none: the name of the missing configuration key.
     pub fn set_key(&mut self, key: Option<HashKey>) -> Result<(), &'static str> {
         let is_needed = [self.source, self.destination].contains(&Some(NumberRule::Hash));
         self.key = key;
@@ -110,13 +110,13 @@ impl NumberRedaction {
         self.destination_text(&address.text(), otherwise)
     }
 
-    /// As [`source`](Self::source), of a number that is text already.
+    /// As [`source`](Self::source), for a number in text form.
     #[must_use]
     pub fn source_text(&self, number: &str, otherwise: NumberDisplay) -> String {
         self.source.map_or_else(|| otherwise.text(number), |rule| self.apply(rule, number))
     }
 
-    /// As [`destination`](Self::destination), of a number that is text already.
+    /// As [`destination`](Self::destination), for a number in text form.
     #[must_use]
     pub fn destination_text(&self, number: &str, otherwise: NumberDisplay) -> String {
         self.destination.map_or_else(|| otherwise.text(number), |rule| self.apply(rule, number))

@@ -1,16 +1,16 @@
 use configuration::{KeyValue, Section, Shape};
 use serde_json::json;
 
-/// What happens to a number that leaves the appliance.
+/// Treatment of a number in data that leaves the appliance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberRule {
-    /// It stays.
+    /// The number is kept.
     Keep,
     /// A keyed hash stands in its place.
     Hash,
-    /// Its last characters are cut off: so many, 1 to 20.
+    /// The last characters are cut off: this number of them, 1 to 20.
     Cut(u8),
-    /// It is empty.
+    /// The field is empty.
     Drop,
 }
 

@@ -54,7 +54,7 @@ impl Comparer {
         Self { candidate, examples, verdict_text: String::new(), index: FxHashMap::default() }
     }
 
-    /// Compares all messages of a batch; `None` if `cancelled` was set meanwhile.
+    /// Compares all messages of a batch; `None` if `cancelled` is set before the end.
     pub(crate) fn compare_batch(
         &mut self,
         messages: &mut [ArchivedMessage],

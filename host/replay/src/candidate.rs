@@ -27,12 +27,12 @@ pub struct CandidateDecision {
     pub verdict: CandidateVerdict,
     /// The requested sender of the message.
     pub sender: Option<Box<SenderRequest>>,
-    /// What changes in the message.
+    /// Changes of the message.
     pub changes: Option<Box<MessageChanges>>,
     /// Its note, shown in examples.
     pub note: Option<Box<str>>,
-    /// The reason why the verdict may differ from what the candidate would have decided at the time: a host call that
-    /// was not recorded. `None`: the decision is exact. Messages are counted by reason, so use few different ones,
+    /// The reason why the verdict may differ from the candidate's verdict at the time of the message: a host call that
+    /// was not recorded. `None`: the verdict is exact. Messages are counted by reason, so use few different ones,
     /// without names or numbers of the message.
     pub inexact_because: Option<Cow<'static, str>>,
     /// Its price; `None` without a biller, or if the verdict needs no price.
@@ -58,7 +58,7 @@ pub struct RepeatedCall {
     pub note: Option<Box<str>>,
     /// As in [`CandidateDecision`].
     pub inexact_because: Option<Cow<'static, str>>,
-    /// What is different in the request to a peer.
+    /// Differences of the request to a peer.
     pub request: Vec<RequestDifference>,
 }
 
@@ -78,7 +78,8 @@ impl RepeatedCall {
 /// A candidate's verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CandidateVerdict {
-    /// It decides so. The order of legs is irrelevant; of ranks only the order counts, of weights the proportion.
+    /// The candidate's verdict. The order of legs is irrelevant; of ranks, only the order counts; of weights, only the
+    /// proportion.
     Decided(Verdict<Arc<str>>),
     /// The candidate does not decide.
     Pass,

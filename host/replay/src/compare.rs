@@ -5,9 +5,9 @@ use model::Verdict;
 
 /// Whether the candidate's decision is equivalent to the archived one.
 ///
-/// Compared are the peers, the order of their ranks, the shares within a rank, rewritten addresses, the sender request with
-/// all its details, and what changes in the message. Not compared are the rank numbers themselves, the costs of legs, and the maximum waits
-/// of a message for its legs.
+/// It compares the peers, the order of their ranks, the shares within a rank, rewritten addresses, the sender request
+/// with all details, and the changes of the message. It ignores the rank numbers themselves, the costs of legs, and the
+/// maximum waits of a message for its legs.
 pub(crate) fn is_same(message: &ArchivedMessage, decision: &CandidateDecision) -> bool {
     message.sender == decision.sender
         && message.changes == decision.changes

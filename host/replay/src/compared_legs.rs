@@ -24,7 +24,7 @@ impl<'a> From<&'a PeerLeg> for ComparedLeg<'a> {
     }
 }
 
-/// How rewritten addresses are compared.
+/// The way in which rewritten addresses are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AddressComparison {
     Whole,

@@ -8,10 +8,10 @@ pub type MessageSourceError = Box<dyn std::error::Error + Send + Sync>;
 /// A source of messages.
 pub trait MessageSource: Send + 'static {
     /// The next messages; `None` at the end. Ids increase within a batch and from batch to batch. Called on a dedicated
-    /// thread; may block. A batch should have some thousand messages, because it is the unit of work for a thread.
+    /// thread; may block. A batch should have some thousand messages, because a thread processes a batch at a time.
     ///
     /// # Errors
-    /// The messages cannot be read; the replay ends with those before.
+    /// The messages cannot be read; the replay ends with the previous batches.
     fn next(&mut self) -> Result<Option<MessageBatch>, MessageSourceError>;
 
     /// Upper bound on the number of remaining messages; `None` if unknown.

@@ -20,7 +20,7 @@ use std::time::Instant;
 pub struct ReplayOptions {
     /// Number of comparing threads, at least 1. One more thread reads.
     pub threads: usize,
-    /// Maximum number of groups: those that start with the lowest ids.
+    /// Maximum number of groups; the groups whose first message has the lowest ids are kept.
     pub groups: usize,
     /// Maximum number of examples of a group.
     pub examples: usize,
@@ -67,8 +67,8 @@ struct MergeQueue {
     times: WorkTimes,
 }
 
-/// Maximum number of batches in flight beyond one for each thread: those that wait for a thread, or for a slower batch
-/// before them.
+/// Maximum number of batches in flight in addition to one per thread: batches that wait for a thread, or for a slower
+/// earlier batch.
 const EXTRA_BATCHES: u64 = 8;
 
 impl ReplayOptions {

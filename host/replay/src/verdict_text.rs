@@ -1,9 +1,9 @@
-//! Text forms of verdicts, by which differences are grouped.
+//! Text forms of verdicts; differences are grouped by them.
 //!
 //! Peers of one rank are joined by `|`, ranks by `,`: `forward north|south,reserve`. Shares are shown if they differ:
 //! `forward north*9|south*1`. A sender request follows, with its fallback: `forward north, sender of texts else hold`.
-//! Then comes what changes in the message.
-//! Rewritten addresses are mentioned without their values: numbers would put every message into its own group.
+//! The changes of the message come last. Rewritten addresses are mentioned without their values, since numbers would
+//! put every message into a group of its own.
 
 use crate::candidate::{CandidateDecision, CandidateVerdict};
 use crate::compared_legs::{ComparedLeg, ComparedLegs, common_divisor};

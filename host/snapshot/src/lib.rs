@@ -21,7 +21,7 @@ const PART: usize = 8 << 20;
 /// Rows per write transaction of a copy: small rows cost more than their octets.
 const ROWS: usize = 50_000;
 
-/// Why a copy failed.
+/// Reason why a copy failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// The file cannot be read, or the copy cannot be written.

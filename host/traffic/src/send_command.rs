@@ -47,7 +47,7 @@ pub struct SendCommand {
     /// Unanswered submissions at a time.
     #[arg(long, default_value_t = 10)]
     window: usize,
-    /// Submit to this many consecutive numbers by turns.
+    /// Submit to this many consecutive numbers, in rotation.
     #[arg(long, default_value_t = 1)]
     spread: u64,
     /// Ask for delivery receipts and wait for them, at most for `--wait` seconds after the last answer.

@@ -20,7 +20,7 @@ use tokio::task::LocalSet;
 /// Run a sample SMSC: it takes every bind and every message, prints each message and sends its delivery receipt.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SinkCommand {
-    /// Where to listen.
+    /// The address and port to listen on.
     #[arg(long, default_value = "127.0.0.1:2776")]
     listen: String,
     /// The state in delivery receipts; `none` sends no receipts.

@@ -78,10 +78,10 @@ pub fn cargo() -> Command {
 pub const DAEMON_VARIABLE: &str = "SWITCHYARD_TEST_DAEMON";
 /// Environment variable: folder of the plugins that tests and workloads use.
 pub const PLUGINS_VARIABLE: &str = "SWITCHYARD_TEST_PLUGINS";
-/// Environment variable: folder in which the daemons of a test run share what they have compiled.
+/// Environment variable: folder in which the daemons of a test run share compiled plugins.
 pub const ARTEFACTS_VARIABLE: &str = "SWITCHYARD_TEST_ARTEFACTS";
 
-/// How programs are built.
+/// Build profile of programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
     /// Built quickly, with the features that the tests are built with.
@@ -150,7 +150,7 @@ pub fn timed<T, E>(what: &str, work: impl FnOnce() -> Result<T, E>) -> Result<T,
     outcome
 }
 
-/// Where the tests' peers in other languages are installed.
+/// Folder in which the tests' peers in other languages are installed.
 pub fn peers() -> PathBuf {
     root().join(".state/peers")
 }

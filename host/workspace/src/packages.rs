@@ -1,4 +1,4 @@
-//! Programs that tests and tools need besides Rust: Debian, npm and PyPI packages.
+//! Programs that tests and tools need in addition to Rust: Debian, npm and PyPI packages.
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const WKG: &str = "0.16.1";
 pub struct Prerequisite {
     /// Its name.
     pub package: &'static str,
-    /// Why it is needed.
+    /// Purpose of the package.
     pub reason: &'static str,
     /// Whether it is installed.
     pub is_installed: fn() -> bool,
@@ -193,7 +193,7 @@ const PREREQUISITES: &[Prerequisite] = &[
     },
 ];
 
-/// Whether Python's shared library is installed beside Python.
+/// Whether Python's shared library is installed in addition to Python.
 fn has_python_library() -> bool {
     let load = "import ctypes, sysconfig; ctypes.CDLL(sysconfig.get_config_var('INSTSONAME'))";
     let mut command = Command::new("python3");

@@ -73,7 +73,7 @@ fn with_policy_schema(root: &Path, component: &Path) -> Result<Vec<u8>> {
 
 /// The languages in which `plugins/examples` implements the same plugin.
 const LANGUAGES: [&str; 5] = ["rust", "js", "python", "c", "go"];
-/// Build tools besides Rust. The rest comes from npm and PyPI, into the user's cache.
+/// Build tools in addition to Rust. Everything else comes from npm and PyPI, into the user's cache.
 const TOOLS: [&str; 3] = ["nodejs", "npm", "python3-venv"];
 
 /// Builds the worked examples into `target/plugins/example-LANGUAGE.wasm`, with `switchyard plugin build`; rebuilds only what has
@@ -131,7 +131,7 @@ fn compiler(root: &Path) -> Result<Option<PathBuf>> {
     Ok(Some(private.join("bin/rustc")))
 }
 
-/// How long rustup may look for the target before it starts a download.
+/// Maximum time for rustup to search for the target before it starts a download.
 const RUSTUP_SEARCHES: Duration = Duration::from_secs(20);
 
 /// Asks rustup for the target. Without access to rustup's server it would wait for minutes, so the search has a
@@ -146,7 +146,7 @@ fn added_by_rustup() -> bool {
         for line in BufReader::new(errors).lines().map_while(Result::ok) {
             eprintln!("{line}");
             if line.contains("downloading") {
-                // The receiver may be gone.
+                // The receiver may have been dropped.
                 let _ = sender.send(());
             }
         }

@@ -48,7 +48,7 @@ const PREREQUISITES: &[Prerequisite] = &[Prerequisite {
     is_installed: || packages::runs("c++", "--version"),
 }];
 
-/// What cargo-fuzz passes to the compiler, without the sanitizers, which need a nightly compiler.
+/// The flags that cargo-fuzz passes to the compiler, without the sanitizers, which require a nightly compiler.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
                      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
                      -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions -Coverflow-checks --cfg fuzzing";

@@ -31,7 +31,7 @@ impl PassedOn {
 pub(crate) const DAEMON: Program = Program::Binary("switchyard");
 /// The program that runs workloads.
 pub(crate) const WORKLOADS: Program = Program::Binary("workloads");
-/// The program that makes release artifacts.
+/// The program that builds release artifacts.
 pub(crate) const RELEASE: Program = Program::Binary("release");
 /// Calls plugins without a daemon, for `bench hooks`.
 pub(crate) const MEASURE_HOOKS: Program = Program::Example { package: "hooks", name: "measure_hooks" };

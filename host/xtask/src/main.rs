@@ -1,7 +1,8 @@
 //! The development tools: `cargo xtask demo`, `test`, `bench`, `crash`, `package` …
 //!
-//! This program builds what a verb needs and starts it. It has few dependencies, so that its own build takes seconds; demos, benchmarks and
-//! everything else that runs an appliance are in the crate `workloads`, release artifacts in `release`.
+//! This program builds and starts the programs of a verb. It has few dependencies, so that its own build takes seconds.
+//! Demos, benchmarks and everything else that runs an appliance are in the crate `workloads`, release artifacts in
+//! `release`.
 #![allow(clippy::print_stdout, reason = "a command line tool speaks on standard output")]
 
 mod fuzz;
@@ -36,7 +37,7 @@ enum Verb {
         #[arg(long)]
         examples: bool,
     },
-    /// Install what the tests with foreign programs need besides Rust; a no-op if it is installed.
+    /// Install the packages that tests with foreign programs need in addition to Rust, if they are missing.
     Setup,
     /// Run a fuzz target of tests/fuzz for a while, with its seeds.
     Fuzz(fuzz::Options),

@@ -1,5 +1,5 @@
-//! Arbitrary octets as a batch: refused with an offset within them, or read; and what is read is written as a batch that
-//! is read as the same.
+//! Arbitrary octets as a batch: either refused with an offset within them, or decoded; a decoded batch survives an
+//! encoding round trip.
 #![no_main]
 
 use codec::{decode_batch, encode_batch};

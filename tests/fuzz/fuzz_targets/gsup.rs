@@ -41,7 +41,7 @@ fn message(octets: &[u8]) {
         (format!("{message:?}"), message.source_name(), message.destination_name(), message.alert_reason());
 }
 
-/// A connection management message: what is read is written as an equal message.
+/// A connection management message: a decoded message survives an encoding round trip.
 fn ccm_frame(octets: &[u8]) {
     let ccm_frame = Ccm::decode(&Bytes::copy_from_slice(octets));
     let mut output = BytesMut::new();

@@ -155,7 +155,7 @@ fn check_frauds(policy: &fraud_guard::Policy, query: &str) {
     }
 }
 
-/// A message whose links, words and ids are those of the question.
+/// A message whose links, words and ids are those of the call.
 impl firewall::Host for MemoryCounters {
     fn text(&self) -> Option<String> {
         self.question.clone()
@@ -205,7 +205,7 @@ fn check_screening(policy: &firewall::Policy, query: &str) {
     }
 }
 
-/// Sources that all say the question.
+/// Sources that all return the same answer.
 struct OneAnswer<'a>(&'a str);
 
 impl number_portability::Sources for OneAnswer<'_> {

@@ -1,5 +1,6 @@
-//! Arbitrary octets as what a node reads from etcd; the first one selects: a slot of the ring in any keys, a record in its slot, a value of
-//! the shared state, the head of the log. Refused, or read; and what is read is written as what is read as the same.
+//! Arbitrary octets as values that a node reads from etcd. The first octet selects: a slot of the ring under any keys,
+//! a record in its slot, a value of the shared state, the head of the log. They are refused or decoded; a decoded value
+//! survives an encoding round trip.
 #![no_main]
 
 // The cluster's source files without the crate, which would add a client of etcd.
@@ -33,7 +34,7 @@ fn stored(keys: &ClusterKeys, record: &[u8], compress: bool) -> Vec<KeyValue> {
     all.map(|(key, value)| KeyValue { key: key.into_bytes(), value }).collect()
 }
 
-/// Octets as keys and values: for each value an octet that says which key it has, and one with its length.
+/// Octets as keys and values: each value is preceded by an octet that selects its key, and an octet with its length.
 fn composed(mut octets: &[u8]) -> Vec<KeyValue> {
     let mut found = Vec::new();
     while let [key, length, rest @ ..] = octets {

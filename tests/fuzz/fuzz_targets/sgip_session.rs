@@ -66,7 +66,7 @@ enum Step<'a> {
     Wait {
         seconds: u16,
     },
-    /// The peer reads what we wrote.
+    /// The peer reads our output.
     Read,
 }
 
@@ -231,7 +231,7 @@ impl Harness {
 
     fn wait(&mut self, seconds: u16) {
         self.now += Duration::from_secs(seconds.into());
-        // Giving up the last command may make the idle timer due; nothing else is due for longer.
+        // Giving up the last command may make the idle timer due; all other timers are due later.
         for _ in 0..2 {
             self.session.on_timeout(self.now);
         }

@@ -49,7 +49,7 @@ enum Step<'a> {
     Wait {
         seconds: u16,
     },
-    /// The peer reads what we wrote.
+    /// The peer reads our output.
     Read,
 }
 

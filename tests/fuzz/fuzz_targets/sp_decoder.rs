@@ -1,5 +1,5 @@
 //! Arbitrary octets through the decoders of CMPP and SMGP: no panic, decoded PDUs survive an encoding round trip, and
-//! what they say of a message can be written again.
+//! the messages in them can be encoded again.
 #![no_main]
 
 use bytes::{Bytes, BytesMut};

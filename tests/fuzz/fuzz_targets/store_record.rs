@@ -1,5 +1,5 @@
-//! Arbitrary octets as a record of the store; the first one selects the table. It is refused, or read; and what is read is written as
-//! a record that is read as the same.
+//! Arbitrary octets as a record of the store; the first octet selects the table. The record is refused or decoded; a
+//! decoded one survives an encoding round trip.
 #![no_main]
 
 use codec::{

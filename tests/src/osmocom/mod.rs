@@ -4,8 +4,8 @@
 //! Phone ── Radio ──SGsAP── Msc (osmo-msc) ──GSUP── whatever is under test ──GSUP── Hlr (osmo-hlr)
 //! ```
 //!
-//! [`Radio`] simulates an MME: SGsAP (3GPP TS 29.118) is the only radio interface of osmo-msc that needs neither a base station
-//! nor a BSC. Everything behind it (paging, GSM 04.11 timers, the VLR, GSUP) is the real program.
+//! [`Radio`] simulates an MME: SGsAP (3GPP TS 29.118) is the only radio interface of osmo-msc that needs neither a base
+//! station nor a BSC. The rest of the network (paging, GSM 04.11 timers, the VLR, GSUP) is the real program.
 //!
 //! Most ports of these programs cannot be configured (GSUP 4222, VTY 4258, CTRL 4259), so every program has its own loopback
 //! address.

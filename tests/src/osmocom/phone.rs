@@ -39,9 +39,9 @@ impl PhoneAnswer {
 /// How a phone reacts to paging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paging {
-    /// It answers.
+    /// The phone answers.
     Heard,
-    /// It is out of coverage; the network does not know yet.
+    /// The phone is out of coverage; the network does not know yet.
     NotHeard,
     /// The MME knows that it is unreachable (SGsAP-PAGING-REJECT with this SGs cause).
     Rejected(u8),

@@ -1,5 +1,5 @@
-//! A GSUP relay between an MSC and its HLR, in the position of the appliance's proxy. It only forwards; the test decides what it
-//! removes and injects. It verifies the test instruments.
+//! A GSUP relay between an MSC and its HLR, at the place of the appliance's proxy. It only forwards; the test decides
+//! which frames it drops and injects. It verifies the test instruments.
 
 use anyhow::{Context, Result, ensure};
 use parking_lot::{Condvar, Mutex};
@@ -15,7 +15,7 @@ const IMSI: u8 = 0x01;
 /// A GSUP message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Its type, such as 0x24 for MO-forwardSM.
+    /// The message type, for example 0x24 for MO-forwardSM.
     pub kind: u8,
     /// Its information elements, encoded.
     pub elements: Vec<(u8, Vec<u8>)>,

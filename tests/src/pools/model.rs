@@ -39,7 +39,7 @@ impl PredictedReply {
 /// The visible state of a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberView {
-    /// Such as `idle+up`.
+    /// State, for example `idle+up`.
     pub state: String,
     /// The holder.
     pub holder: String,
@@ -54,7 +54,7 @@ pub struct NumberView {
 pub struct PoolView {
     /// All numbers.
     pub numbers: BTreeMap<String, NumberView>,
-    /// Available numbers, in the order in which they are leased if there is one.
+    /// Available numbers; in the order of leasing, if there is one.
     pub idle: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
-//! How the world finds the leader: the configurations of the manual's page, run by the programs that they are for.
+//! Ways for clients to find the leader: the configurations of the manual's page, used by the programs that they are
+//! for.
 
 use crate::nodes::Bed;
 use anyhow::{Context, Result, ensure};
@@ -54,8 +55,8 @@ fn haproxy_leads_esmes_to_the_leader() -> Result<()> {
     Ok(())
 }
 
-/// Runs in a network namespace of its own: the daemon and keepalived, until the address is there; then the daemon is killed, until
-/// the address is gone.
+/// Runs in a network namespace of its own: starts the daemon and keepalived until the address exists; then kills the
+/// daemon, and waits until the address is removed.
 const WITH_KEEPALIVED: &str = r#"
 set -eu
 ip link set lo up

@@ -32,7 +32,7 @@ fn state(leader: &TestDaemon, id: &str) -> Result<String> {
 /// Restores the backup on a machine that is node a of the cluster in etcd.
 fn restore(bed: &Bed, backup: &Path, folder: &str) -> Result<TestDaemonConfig> {
     let config = node(bed, folder, "a")?;
-    // It is there before the data are: a changed file would replace the restored configuration.
+    // The file exists before the data directory: a later change of it would replace the restored configuration.
     config.write()?;
     let mut command = Command::new(bed.fixture.binary());
     let output = command.arg("restore").arg(backup).arg("--data").arg(config.data()).output()?;
@@ -65,7 +65,7 @@ fn a_backup_of_the_leader_founds_a_new_cluster() -> Result<()> {
     let lost = submit(&leader)?;
     drop((leader.kill()?, follower.kill()?));
 
-    // etcd still has the log of the old cluster, which goes on after the backup: that is another history.
+    // etcd still has the log of the old cluster, with records after the backup: that is another history.
     let refused = restore(&bed, &backup, "refused")?.launch()?;
     refused.wait_for_line(TIMEOUT, |line| line.contains("name a new prefix"))?;
     drop(refused);

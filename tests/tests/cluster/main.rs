@@ -1,4 +1,5 @@
-//! Two appliances and three members of etcd: one dies, the other goes on, and nothing that was answered is lost.
+//! Two appliances and three members of etcd: one appliance dies, the other continues, and nothing that was answered is
+//! lost.
 
 mod addresses;
 mod backup;

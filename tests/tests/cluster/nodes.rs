@@ -14,8 +14,8 @@ pub(crate) struct Bed {
     pub(crate) servers: EtcdServers,
     sink: Sink,
     pub(crate) tally: Arc<Tally>,
-    /// Both nodes have the same address for ESMEs: on one machine, the listener of the leader is what a virtual address is
-    /// on two.
+    /// Both nodes have the same address for ESMEs: on one machine, the leader's listener replaces the virtual address
+    /// of two machines.
     smpp: u16,
 }
 

@@ -70,7 +70,7 @@ fn what_comes_to_one_partition_is_passed_on_to_the_other() -> Result<()> {
     assert_eq!(submit(smpp, "acme", 1)?.partition(), 0);
     let id = submit(smpp, "zenith", 2)?;
     assert_eq!((id.partition(), id.0 >= MessageId::first_of(1).0), (1, true));
-    // It was not accepted twice, and an account is where it belongs from the other side, too.
+    // It was not accepted twice; and from the other partition, an account is also reached in its own partition.
     assert_eq!(submit(one.smpp(), "acme", 3)?.partition(), 0);
     assert_eq!(submit(one.smpp(), "zenith", 4)?.partition(), 1);
     let held = Probe::bind(smpp, "zenith", PASSWORD, "992", false)?;
@@ -108,7 +108,7 @@ fn what_comes_to_one_partition_is_passed_on_to_the_other() -> Result<()> {
         .with_header("passed-caller", "{\"name\":\"x\",\"role\":\"admin\",\"bodies\":true}");
     assert_eq!(forged.ask("GET", &format!("/v1/messages/{id}"), None)?.status, 401);
 
-    // What all share is changed at partition 0, and is in force at the other at once.
+    // The state that all partitions share is changed at partition 0, and is in force in the other partition at once.
     let (status, refusal) = one.request("PUT", "/v1/tables/t?kind=exact", b"a,b\n")?;
     ensure!(
         status == 503 && refusal.contains(&format!("http://{}", zero.config().http())),

@@ -1,4 +1,4 @@
-//! A plugin that the leader pulled from a source: the other node has it too, and needs no source.
+//! A plugin that the leader pulled from a source: the other node gets it without a source.
 
 use crate::nodes::Bed;
 use anyhow::{Result, ensure};
@@ -29,7 +29,7 @@ fn a_pulled_plugin_is_on_the_next_leader_without_its_source() -> Result<()> {
     let follower = bed.node_without_router("b", "")?.follow()?;
     leader.wait_for_nodes(2)?;
     let request = json!({ "source": "stick", "plugin": "router", "tag": "1.0" }).to_string();
-    // It lives for its leader before it answers requests.
+    // For the leader, the node is alive before it answers requests.
     until("a node that follows changes nothing", || {
         let answer = follower.request("POST", "/v1/plugins/pull", request.as_bytes());
         Ok(answer.is_ok_and(|(status, _)| status == 503))

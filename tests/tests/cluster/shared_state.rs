@@ -1,4 +1,4 @@
-//! What the nodes share beside the log: configuration, users, plugins, tables, counters of plugins.
+//! State that the nodes share in addition to the log: configuration, users, plugins, tables, counters of plugins.
 
 use crate::nodes::Bed;
 use anyhow::{Context, Result, ensure};
@@ -9,7 +9,7 @@ use behaviour_tests::{AdminClient, TIMEOUT, bind, until};
 use serde_json::{Value, json};
 use testkit::database::Database;
 
-/// A table that is too large for etcd: it passes from node to node.
+/// A table that is too large for etcd: the nodes fetch it from each other.
 fn large_table() -> Vec<u8> {
     (0..20_000).flat_map(|number| format!("49{number:05},germany\n").into_bytes()).collect()
 }
@@ -37,12 +37,12 @@ pub(crate) fn change(leader: &TestDaemon, patch: &Value) -> Result<u64> {
 fn the_next_leader_has_what_the_last_one_was_told() -> Result<()> {
     let bed = Bed::new()?;
     let leader = bed.node_without_router("a", "")?.start()?;
-    // What was there before the other node comes, and what changes while it follows.
+    // State that exists before the other node joins, and state that changes while it follows.
     let root = AdminClient::root(&leader)?;
     root.make_user("ann", "correct horse battery", &json!({ "role": "admin" }))?;
     leader.ask("PUT", "/v1/tables/early?kind=exact", b"a,b\n")?;
     let mut other = bed.node_without_router("b", "")?;
-    // It never gets to be the cluster's.
+    // This account never becomes part of the cluster's configuration.
     other.account("of-b-alone", "");
     let follower = other.follow()?;
     leader.wait_for_nodes(2)?;
@@ -115,7 +115,7 @@ fn a_file_that_only_one_node_has_keeps_the_other_from_leading() -> Result<()> {
     leader.wait_for_nodes(2)?;
     let own = leader.config().data().join("of-a.txt");
     std::fs::write(&own, "secret")?;
-    // Relative paths are those of each node's own folder.
+    // Relative paths refer to each node's own folder.
     let peer = json!({ "address": "127.0.0.1:1", "system-id": "a", "password-file": "data/of-a.txt" });
     change(&leader, &json!({ "peer": { "more": peer } }))?;
     let lacking = |cluster: &ClusterView| {

@@ -1,4 +1,4 @@
-//! The manual's way from three machines to a cluster, in three network namespaces.
+//! The manual's steps from three machines to a cluster, in three network namespaces.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::Fixture;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 const PAGE: &str = "docs/guide/cluster.md";
 const MARKS: [&str; 2] = ["sh certificates", "sh cluster"];
-/// What stands for the service manager, the package manager and root on a machine.
+/// Substitutes for the service manager, the package manager and root on a machine.
 const SHIMS: [(&str, &str); 4] = [
     ("sudo", "exec \"$@\""),
     ("apt-get", "echo already installed"),

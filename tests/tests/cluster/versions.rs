@@ -41,7 +41,7 @@ fn node<'a>(cluster: &'a ClusterView, name: &str) -> Result<&'a ClusterNodeView>
     cluster.nodes.iter().find(|node| node.name == name).with_context(|| format!("no {name}: {cluster:#?}"))
 }
 
-/// Waits until this node says that it cannot read the log.
+/// Waits until this node reports that it cannot read the log.
 fn wait_until_unreadable(daemon: &TestDaemon, name: &str) -> Result<ClusterView> {
     daemon.wait_for_line(TIMEOUT, |line| line.contains("following no more"))?;
     daemon.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
@@ -57,7 +57,7 @@ fn a_record_of_a_newer_format_stops_the_follower_and_not_the_leader() -> Result<
     let follower = bed.node("b", "")?.follow()?;
     let runtime = Runtime::new()?;
     let newer = join_newer(&bed, &runtime)?;
-    // It cannot read what the leader writes: the leader says so, and goes on.
+    // The follower cannot read the leader's records: the leader reports it, and continues.
     let shown = |leader: &TestDaemon| -> Result<String> {
         let output = bed.fixture.command(leader).args(["cluster", "status"]).output()?;
         Ok(String::from_utf8(output.stdout)?)
@@ -72,7 +72,7 @@ fn a_record_of_a_newer_format_stops_the_follower_and_not_the_leader() -> Result<
     source.join()?;
     until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
 
-    // The newer one takes the lead, and writes what the others cannot read.
+    // The newer node becomes the leader, and writes records that the others cannot read.
     let mut journal = newer.journal(Seq(0));
     let mut writer = journal.claim(NodeId(9))?;
     let payload = [codec::BatchFormat::NEWEST.number() + 1, 0, 0, 0, 0];
@@ -83,12 +83,12 @@ fn a_record_of_a_newer_format_stops_the_follower_and_not_the_leader() -> Result<
     let lacks = node(&cluster, "b")?.lacks.clone().unwrap_or_default();
     assert!(lacks.starts_with(&format!("the records from {unreadable} on")), "{lacks}");
     assert!(shown(&follower)?.contains(&format!("b lacks {lacks}\n")), "{cluster:#?}");
-    // The other one, too, when it comes back; and the leader goes on.
+    // The other node, too, when it returns; and the leader continues.
     let other = config.follow_incomplete()?;
     wait_until_unreadable(&other, "a")?;
     journal.append(&mut writer, &payload)?;
 
-    // Now nobody leads, and neither of them claims.
+    // Now no node leads, and neither of them claims.
     for daemon in [&follower, &other] {
         daemon.wait_for_line(TIMEOUT, |line| line.contains("not claiming the log"))?;
         let cluster: ClusterView = daemon.read("/v1/cluster")?;
@@ -105,7 +105,7 @@ fn nodes_are_upgraded_one_by_one_under_traffic() -> Result<()> {
     let bed = Bed::new()?;
     let leader = bed.node("a", "")?.start()?;
     let follower = bed.node("b", "")?.follow()?;
-    // A node that is away, of a version that did not say what it reads: it reads the first format.
+    // An absent node of a version that did not publish its formats: it reads only the first format.
     let older =
         r#"{"role":"follower","address":"http://192.0.2.3","version":"0.1.0","applied":0,"renewal":1}"#;
     bed.servers.control(&["put", "/switchyard/node/older", older])?;

@@ -1,5 +1,5 @@
-//! A simulated core network: for situations that the real programs cannot produce (storms, MSCs that do not answer or answer twice,
-//! unstable links), and kills of the daemon in the middle of them.
+//! A simulated core network, for situations that the real programs cannot produce (storms, MSCs that do not answer or
+//! answer twice, unstable links), and kills of the daemon during them.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::gsm::{
@@ -104,7 +104,7 @@ impl Network {
         Ok(())
     }
 
-    /// One figure of `GET /v1/gsm`.
+    /// One counter of `GET /v1/gsm`.
     fn count(&self, pointer: &str) -> Result<u64> {
         let networks = self.appliance()?.get("/v1/gsm")?;
         networks[0].pointer(pointer).and_then(serde_json::Value::as_u64).context("no such value")
@@ -166,7 +166,7 @@ fn a_storm_of_100_000_messages_looks_up_each_of_1000_numbers_once_despite_an_hlr
     let again = network.settle(&[&msc])?;
     let (report, asked) = (msc.report(), network.hlr.control_report());
     assert_eq!(network.appliance()?.metric("switchyard_resolver_questions_total")?, NUMBERS as f64);
-    // What the HLR could not answer was known from earlier signalling.
+    // Locations that the HLR could not return were known from earlier signalling.
     assert_eq!(asked.most_at_a_time, 1, "one question about a number at a time");
     assert!(asked.per_number.values().all(|times| *times == 1), "asked twice: {:?}", asked.per_number);
     // Messages in flight at the loss of the link become uncertain and are repeated; no others.
@@ -238,7 +238,7 @@ fn a_full_phone_gets_its_messages_within_a_second_of_reporting_available_memory(
     let msc = network.msc("MSC-1", 2, MtBehaviour::Refuse(vec![RefusalCause::Phone(22)]))?;
     network.submit(10, 1)?;
     until("the phone to be full", || Ok(network.queue("deferred")? == 1))?;
-    // The others use no attempts, and the schedule says hours.
+    // The other messages use no attempts; the schedule has delays of hours.
     assert_eq!((msc.report().arrivals.len(), network.queue("queued")?), (1, 9));
     msc.behave(MtBehaviour::Take, Duration::ZERO);
     let said = Instant::now();
@@ -316,7 +316,7 @@ fn two_mscs_with_one_name_keep_their_own_subscribers() -> Result<()> {
     older.wait_for_taken(6, TIMEOUT)?;
     newer.wait_for_taken(3, TIMEOUT)?;
     assert_eq!(network.settle(&[&older, &newer])?, 0);
-    // When the older one is gone, its subscribers are sought under the name.
+    // When the older connection is closed, its subscribers are sought under the name.
     drop(older);
     until("the older one to be gone", || {
         let networks = network.appliance()?.get("/v1/gsm")?;
@@ -483,7 +483,7 @@ fn a_sender_must_be_located_at_its_msc() -> Result<()> {
             }
             first.wait_for_taken(2, TIMEOUT)?;
             assert!(second.report().arrivals.is_empty(), "the sender is not located at this MSC");
-            // It moves, and may send from there.
+            // The subscriber moves, and may send from there.
             second.locate(1);
             second.wait_for_located(2, TIMEOUT)?;
             assert_eq!(send(&second, 1, 3, "moved"), MoAnswer::Taken);

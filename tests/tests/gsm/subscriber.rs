@@ -1,5 +1,5 @@
-//! One subscriber of a core network: what an admin can see and do; and long texts between handsets and
-//! subscribers on the command line.
+//! One subscriber of a core network: what an admin can see and do; long texts between handsets and subscribers on the
+//! command line.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::gsm::{
@@ -146,7 +146,7 @@ fn a_subscriber_is_shown_with_waiting_messages_and_can_be_retried_pinged_and_fou
     ensure!(steps(&trace).iter().any(|step| step.starts_with("retried immediately, by ")), "{trace:#}");
     assert_eq!(appliance.get(&format!("/v1/messages/{other}"))?["state"], "deferred");
 
-    // A silent short message is sent as type 0, and its trace tells whether the handset was reached.
+    // A silent short message is sent as type 0, and its trace shows whether the handset was reached.
     let pinged = appliance.ask("POST", &format!("{by_number}/silent-sms"), b"")?;
     let id = pinged["id"].as_str().context("no id")?;
     let path = format!("/v1/messages/{id}");

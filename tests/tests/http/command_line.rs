@@ -288,12 +288,12 @@ fn sample_traffic_goes_from_send_to_sink_and_receipts_come_back() -> Result<()> 
     Ok(())
 }
 
-/// Runs a command whose output nobody reads; returns its status and what it says on standard error.
+/// Runs a command with a closed standard output. Returns its status and its standard error.
 fn with_closed_output(command: &mut Command) -> Result<(Option<i32>, String)> {
     let (reader, writer) = std::io::pipe()?;
     drop(reader);
     let mut running = command.stdin(Stdio::piped()).stdout(writer).stderr(Stdio::piped()).spawn()?;
-    // For `hash-password`; the others do not read it.
+    // For `hash-password`; the other commands do not read it.
     let _ = running.stdin.take().context("no standard input")?.write_all(b"secret\n");
     let ended = running.wait_with_output()?;
     Ok((ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned()))
@@ -355,7 +355,7 @@ impl TerminalCommand {
         std::thread::spawn(move || {
             let mut part = [0; 4_096];
             while let Ok(octets @ 1..) = output.read(&mut part) {
-                // What is expected is ASCII, which no part breaks.
+                // The expected text is ASCII, which no read can split within a character.
                 let text = String::from_utf8_lossy(&part[..octets]).into_owned();
                 shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push_str(&text);
             }
@@ -363,7 +363,7 @@ impl TerminalCommand {
         Ok(Self { process, keyboard, screen, read: 0 })
     }
 
-    /// Waits until the screen shows this after what was expected before; returns all up to its end.
+    /// Waits until the screen shows this text after the previous expected one. Returns everything up to its end.
     fn expect(&mut self, text: &str) -> Result<String> {
         let screen = || self.screen.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         until(text, || Ok(screen()[self.read..].contains(text))).with_context(screen)?;
@@ -419,7 +419,7 @@ fn explain_asks_on_a_terminal_and_nowhere_else() -> Result<()> {
     terminal.type_line("hello")?;
     let shown = terminal.expect("or end with Enter: ")?;
     ensure!(shown.contains("1. origin: acme") && shown.contains("answer: refused: no route"), "{shown}");
-    // One field is changed, and the others stay.
+    // One field is changed; the others stay.
     terminal.type_line("d")?;
     terminal.expect("destination [8613012345678]: ")?;
     terminal.type_line("1")?;

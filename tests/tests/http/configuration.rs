@@ -1,4 +1,5 @@
-//! The configuration over HTTP: a change under traffic affects only what it names, and is applied completely or not at all.
+//! The configuration over HTTP: a change under traffic affects only the named parts, and is applied completely or not
+//! at all.
 
 use anyhow::{Context, Result};
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};

@@ -20,7 +20,7 @@ fn a_watch_over_the_api_ends_with_its_token() -> Result<()> {
     let (ended, end) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || {
         let read = std::io::copy(&mut answer.body_mut().as_reader(), &mut std::io::sink());
-        // The receiver is gone if the test has failed.
+        // The receiver has been dropped if the test has failed.
         let _ = ended.send(read.is_ok());
     });
     ensure!(end.recv_timeout(Duration::from_secs(5)).is_err(), "it ended while the token was good");

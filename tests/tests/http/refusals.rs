@@ -155,7 +155,8 @@ fn a_misbehaving_plugin_is_contained() -> Result<()> {
     for guest in ["trap", "loop", "hog", "unknown-peer"] {
         let uploaded = setup.appliance.ask("PUT", &format!("/v1/plugins/{guest}"), &component)?;
         for (on_fault, refused) in [(json!("reject"), true), (json!("hold"), false)] {
-            // It sends everything to the peer in its document, and misbehaves as its mood says for numbers that begin with 666.
+            // The plugin sends all messages to the peer in its document, and fails according to its mood for numbers
+            // that begin with 666.
             let body = json!({
                 "plugin": guest, "version": uploaded["version"], "policy": format!("{guest} upstream"), "on-fault": on_fault,
             });

@@ -1,4 +1,4 @@
-//! What the branch of a tenant may do together: messages a day, and what its ledger account pays.
+//! Joint limits of a tenant's branch: messages per day, and payments by the tenant's ledger account.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
@@ -89,12 +89,12 @@ fn the_messages_of_a_day_of_a_branch_are_counted_through_a_kill() -> Result<()> 
     assert_eq!((&quota["limit"], &quota["accepted"]), (&json!(5), &json!(5)), "{north}");
     assert_eq!(tenant(&root, "shop")?["messages_per_day"], Value::Null);
     assert_eq!(tenant(&root, "shop")?["rate"], 1000.0);
-    // A tenant sees its own branch, not what its parent has.
+    // A tenant sees its own branch, not that of its parent.
     let shop = AdminClient::anonymous(&appliance).with_token(&token);
     let shown = shop.ask("GET", "/v1/tenants", None)?;
     ensure!(shown.status == 200 && !shown.text.contains("north"), "{}", shown.text);
 
-    // A larger amount takes effect at once, and what was accepted counts.
+    // A larger amount takes effect at once; messages that are already accepted count.
     patch(&root, &json!({ "tenant": { "north": { "messages-per-day": 6 } } }))?;
     assert_eq!((call(&appliance)? / 100, call(&appliance)?), (2, 429));
     Ok(())
@@ -113,7 +113,7 @@ fn operate(appliance: &TestDaemon, account: &str, key: &str, mut operation: Valu
     Ok(())
 }
 
-/// What is reserved and captured of a ledger account together. Its money must be conserved.
+/// The reserved and the captured amount of a ledger account. The total amount of money must be conserved.
 fn charged(appliance: &TestDaemon, account: &str) -> Result<(i64, i64)> {
     let shown = appliance.get(&format!("/v1/ledger/{account}"))?;
     let amount = |name: &str| shown[name].as_i64().with_context(|| format!("no {name} in {shown}"));

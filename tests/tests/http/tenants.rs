@@ -1,4 +1,4 @@
-//! Tenants: what users of one branch see of another, over every operation of the API.
+//! Tenants: isolation of branches, in every operation of the API.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
@@ -161,7 +161,7 @@ impl TwoBranches {
         self.root.make_token(&format!("{name}-{role}@{tenant}"), &token)
     }
 
-    /// What of `southern` an answer has and the request has not.
+    /// Strings of `southern` that the answer contains and the request does not.
     fn leaks(&self, request: &str, text: &str) -> Vec<String> {
         let words = self.foreign_words().into_iter();
         words.filter(|word| text.contains(word) && !request.contains(word.trim_matches('"'))).collect()
@@ -252,7 +252,7 @@ fn no_operation_shows_anything_of_another_branch() -> Result<()> {
         for role in ["account", "viewer", "operator", "admin"] {
             let caller = branches.caller("walker", role, tenant, true)?;
             for (method, path) in branches.operations()? {
-                // Its requests about own objects change them; they are for the other tests.
+                // Requests about the branch's own objects change them; other tests make them.
                 let own = if method == "GET" { branches.requests(&method, &path, true) } else { Vec::new() };
                 let foreign = branches.requests(&method, &path, false);
                 let is_foreign = foreign.len();
@@ -302,7 +302,8 @@ impl TwoBranches {
         let headers = format!("{:?}", reply.headers);
         let mut text = reply.text.clone();
         if at.starts_with("/v1/audit") && reply.status == 200 {
-            // The subjects are what users of the branch asked for, found or not: also the objects of this walk.
+            // The audit log contains subjects of all requests of the branch's users, found or not; also the objects of
+            // this walk.
             let mut audit: Value = serde_json::from_str(&text)?;
             for entry in audit["entries"].as_array_mut().into_iter().flatten() {
                 let tenant = entry["tenant"].as_str().unwrap_or_default();
@@ -364,7 +365,7 @@ fn a_tenant_sees_and_operates_what_is_its_own() -> Result<()> {
     assert_eq!(reply.status, 200, "{}", reply.text);
     let message = json!({ "account": "alpha", "from": "4420", "to": "33123456789", "text": "one more" });
     assert_eq!(send("POST", "/v1/messages", Some(message))?.status, 201);
-    // The audit log has what users of the branch did, and only that.
+    // The audit log contains the operations of the branch's users, and no others.
     let audit = get("/v1/audit?limit=1000")?;
     let entries = audit["entries"].as_array().context("no entries")?;
     ensure!(entries.len() >= 3 && entries.iter().all(|entry| entry["tenant"] == "northern"), "{audit}");

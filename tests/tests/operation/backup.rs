@@ -1,4 +1,4 @@
-//! Backups under traffic, and what a restore contains.
+//! Backups under traffic, and the contents of a restored appliance.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Source, SourceOptions, Tally};
@@ -43,7 +43,7 @@ fn restore(fixture: &Fixture, file: &Path, data: &Path, more: &[&str]) -> Result
     Ok((output.status.success(), String::from_utf8_lossy(&words).into_owned()))
 }
 
-/// All state besides messages, as the API shows it.
+/// All state in addition to messages, as shown by the API.
 fn kept(appliance: &TestDaemon) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     for path in [
@@ -118,7 +118,7 @@ fn a_backup_under_traffic_is_restored() -> Result<()> {
     let appliance = second.start()?;
     assert_eq!(kept(&appliance)?, before);
 
-    // It contains all messages accepted before, none accepted later, and sends nothing by itself.
+    // It contains all messages accepted before the backup and none accepted later, and sends nothing by itself.
     let queue = |doing: &str| -> Result<u64> {
         let queues = appliance.get("/v1/queues")?;
         let queue = queues.as_array().into_iter().flatten().find(|queue| queue["peer"] == "upstream");

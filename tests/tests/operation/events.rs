@@ -1,4 +1,4 @@
-//! Event sinks: what an HTTP server gets while it fails, while the daemon is killed, and afterwards.
+//! Event sinks: the events at an HTTP server while it fails, while the daemon is killed, and afterwards.
 
 use anyhow::{Context as _, Result, ensure};
 use api::{EventSinkView, PumpState};
@@ -45,7 +45,7 @@ fn a_sink_that_fails_and_a_killed_daemon_lose_no_event() -> Result<()> {
     const MESSAGES: u64 = 300;
     let (fixture, peer, sink) = (Fixture::new()?, peer()?, SmsApi::start()?);
     let config = config(&fixture, &peer, &sink, &format!("batch = 7\n{MESSAGE_TYPES}"))?;
-    // It fails in each way, again and again.
+    // The server fails in each way, repeatedly.
     let failures =
         [ApiReaction::Status(503), ApiReaction::Cut, ApiReaction::Accept, ApiReaction::Status(401)];
     for _ in 0..8 {
@@ -60,7 +60,7 @@ fn a_sink_that_fails_and_a_killed_daemon_lose_no_event() -> Result<()> {
             accepted.insert(id.map_err(|status| anyhow::anyhow!("refused with {status:#x}"))?);
         }
         if round == 1 {
-            // The sink has got some of them, and the rest is sent after the next start.
+            // The sink has got some of the events; the rest is sent after the next start.
             until("some events", || Ok(events(&sink).len() > 20))?;
         }
         appliance.kill()?;
@@ -148,7 +148,7 @@ fn exchanges_and_configurations_are_told() -> Result<()> {
     let found = events(&sink);
     let exchange = found.iter().find(|event| event["type"] == "switchyard.hook.exchanged").context("none")?;
     ensure!(exchange["data"]["hook"] == "router" && exchange["data"]["event"] == "activated", "{exchange}");
-    // What a crash could have cut off is told again, under the same ids.
+    // Notices that a crash could have prevented are repeated, with the same ids.
     let appliance = appliance.kill()?.start()?;
     until("both are told again", || Ok(events(&sink).len() >= 4))?;
     let ids: BTreeSet<String> = events(&sink).iter().map(|event| event["id"].to_string()).collect();

@@ -1,4 +1,4 @@
-//! The journal of a data directory: what it shows, what a restore makes of it, and damage.
+//! The journal of a data directory: its display, its use in a restore, and damage.
 
 use anyhow::{Context as _, Result, ensure};
 use behaviour_tests::load::Probe;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-/// A daemon whose peer is not there, so that messages wait. Its journal keeps what the tables have.
+/// A daemon whose peer is down, so that messages wait. Its journal keeps records after they are in the tables.
 fn config(fixture: &Fixture, name: &str) -> Result<TestDaemonConfig> {
     let nobody = SocketAddr::from(([127, 0, 0, 1], free_port()?));
     let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join(name))?;
@@ -114,7 +114,7 @@ fn a_damaged_or_missing_journal_stops_the_start() -> Result<()> {
         .context("no segment")?;
     let octets = std::fs::read(&segment)?;
     let mut damaged = octets.clone();
-    // Within the first record, of which the next ones tell that it was complete.
+    // Within the first record. The following records show that it was complete.
     damaged[100] ^= 1;
     std::fs::write(&segment, &damaged)?;
     refuses_to_start(&config, "is damaged at octet")?;

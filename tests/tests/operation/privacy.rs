@@ -1,4 +1,4 @@
-//! Privacy: contents that are erased, on request and by retention, and what is left of them.
+//! Privacy: erasure of contents on request and by retention, and remaining traces of them.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::{Sink, SinkOptions, Tally};

@@ -57,7 +57,7 @@ fn files_below(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Finds texts in files, all of them in one pass.
+/// Searches files for texts, for all of them in one pass.
 struct TextSearch {
     /// The encodings of each text.
     texts: Vec<(&'static str, Vec<Vec<u8>>)>,
@@ -96,7 +96,7 @@ impl TextSearch {
     /// The texts that a file has.
     fn of_file(&self, path: &Path) -> Result<BTreeSet<&'static str>> {
         let (mut file, mut found) = (std::fs::File::open(path)?, BTreeSet::new());
-        // Nothing but zeros is skipped: a disk has a lot of them.
+        // Only zeros are skipped: a disk has a lot of them.
         let zeros = vec![0; PART + self.longest];
         let mut octets = Vec::with_capacity(zeros.len());
         while (&mut file).take(PART as u64).read_to_end(&mut octets)? > 0 {
@@ -372,7 +372,7 @@ fn keys_are_destroyed_after_the_retention_of_texts_unless_a_message_waits() -> R
     setup.sink.behave(refuse());
     let waiting = send(&appliance, "brief", CYRILLIC_SECRET)?;
     let of_waiting = keys("brief")?.first().cloned().context("no key")?;
-    // Messages of later periods end, and nothing keeps their keys.
+    // Messages of later periods end, so their keys are not needed.
     until("another period has a key", || {
         cancel(&appliance, &send(&appliance, "brief", SECRET)?)?;
         Ok(keys("brief")?.len() > 1)

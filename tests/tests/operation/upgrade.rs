@@ -1,4 +1,4 @@
-//! State files of older formats, and one of a newer.
+//! State files of older formats, and a file of a newer format.
 
 use crate::older::{self, ACCEPTED, FIRST};
 use anyhow::{Context, Result};
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
 
-/// An appliance with the accounts and peers of the older files, on one of them.
+/// An appliance with the accounts and peers of the older files, started on one of these files.
 fn config(fixture: &Fixture, format: u8, upstream: SocketAddr) -> Result<TestDaemonConfig> {
     let mut config =
         TestDaemonConfig::new(fixture.binary(), &fixture.folder().join(format!("format-{format}")))?;
@@ -45,7 +45,7 @@ fn messages_in_files_of_all_formats_are_recovered() -> Result<()> {
         if format >= 2 {
             assert_eq!(appliance.get("/v1/opt-outs")?["stopped"][0]["sender"], "10655", "format {format}");
         }
-        // It has the current format now, and waiting messages are sent.
+        // The file has the current format now, and waiting messages are sent.
         let appliance = appliance.kill()?.start()?;
         let sink = Sink::start_at(upstream, SinkOptions::default(), &Arc::new(Tally::new(100)))?;
         until("the first message is sent", || Ok(sink.message_count() == 1))?;

@@ -62,7 +62,7 @@ impl AdaptiveFixture {
         self.appliance.get(&format!("/v1/peers/{peer}/quality"))
     }
 
-    /// Submits messages, and waits until the outcomes of all of them are observed. Returns how many went to `cheap`.
+    /// Submits messages, and waits until all their outcomes are observed. Returns how many went to `cheap`.
     fn round(&mut self) -> Result<u64> {
         let before = self.cheap.message_count();
         for _ in 0..ROUND {

@@ -1,4 +1,5 @@
-//! CDR files: whatever is killed, each message that has ended has one record, and the sums are those of the ledger.
+//! CDR files: regardless of kills, each message that has ended has one record, and the totals equal those of the
+//! ledger.
 
 use anyhow::{Context as _, Result, ensure};
 use api::EventSinkView;
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How often the daemon is killed; `CDR_KILLS` names another number.
+/// Number of kills of the daemon; `CDR_KILLS` sets another number.
 const KILLS: u64 = 6;
 
 /// A closed file.
@@ -65,7 +66,7 @@ fn read_files(folder: &Path, ids: &mut BTreeMap<String, u64>) -> Result<ReadFile
     Ok(whole)
 }
 
-/// The ids of all messages in the archive, and the sum of what was captured of them.
+/// The ids of all messages in the archive, and the total of their captured amounts.
 fn archived(appliance: &TestDaemon) -> Result<(BTreeSet<String>, u64)> {
     let (status, text) = appliance.request("GET", "/v1/history/export?format=csv", &[])?;
     ensure!(status == 200, "{status} {text}");

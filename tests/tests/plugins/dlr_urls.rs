@@ -22,7 +22,8 @@ plugin = "twilio-front-end"
 /// A secret in the URLs, which no log may show.
 const SECRET: &str = "u-r-l-secret";
 
-/// An appliance whose account `shop` may name URLs of the API below `dlr`, and whose account `open` those of all public hosts at its port.
+/// An appliance whose account `shop` may set DLR URLs of the API below `dlr`, and whose account `open` may set those of
+/// all public hosts at its port.
 fn config(fixture: &Fixture, api: &SmsApi, sink: &Sink) -> Result<TestDaemonConfig> {
     let push = |pattern: &str| {
         let url = api.base_url();

@@ -1,4 +1,4 @@
-//! The default screen, `firewall`, before a router: what is refused, what goes on, and what the recipient gets.
+//! The default screen, `firewall`, before a router: refused messages, passed messages, and the texts at the recipient.
 
 use anyhow::{Result, ensure};
 use behaviour_tests::{Fixture, RawConnection, bind};

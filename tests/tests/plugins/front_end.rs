@@ -88,7 +88,7 @@ fn requests_of_kannel_and_jasmin_are_answered_in_their_words() -> Result<()> {
     let id = id.with_context(|| format!("{status}: {success}"))?.to_owned();
     let wrong = get(&appliance, "/send?username=nobody&password=x&to=8613012345679&content=no")?;
     assert_eq!(wrong, (403, "Error \"Authentication failure for username:nobody\"".to_owned()));
-    // Its own API is where it was.
+    // The appliance's own API stays at its paths.
     assert_eq!(get(&appliance, "/v1/messages/1")?.0, 401);
     assert_eq!(get(&appliance, "/sendx")?.0, 404);
 
@@ -145,7 +145,7 @@ fn a_plugin_that_traps_hurts_nobody() -> Result<()> {
 fn what_was_accepted_outlives_a_crash_before_the_response() -> Result<()> {
     let fixture = Fixture::new()?;
     let appliance = config(&fixture)?.start()?;
-    // It never finishes its response.
+    // The front end never finishes its response.
     let slow = json!({ "deadline-ms": 60_000, "tolerance": { "faults": 0, "window-ms": 1 } });
     bind(&appliance, "front-end", "moody", &fixture.component("test_moody_front_end")?, "loop", &slow)?;
     let address = appliance.config().business();

@@ -231,7 +231,7 @@ fn money_is_conserved_under_load_and_over_kills() -> Result<()> {
         })?;
         appliance = appliance.kill()?.start()?;
         look(&appliance)?;
-        // Funding continues meanwhile, and is not lost.
+        // Funding continues at the same time, and is not lost.
         operate(&appliance, &format!("more {turn}"), json!({ "fund": PRICE }))?;
     }
     let before = tally.accepted_count();
@@ -254,7 +254,7 @@ fn money_is_conserved_under_load_and_over_kills() -> Result<()> {
     Ok(())
 }
 
-/// A viewer may ask it: it returns what an acceptance would return, reasons included, and changes nothing.
+/// An explanation is open to viewers: it returns the result of an acceptance, including reasons, and changes nothing.
 #[test]
 fn an_explanation_predicts_refusals_and_changes_nothing() -> Result<()> {
     let fixture = Fixture::new()?;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// A command that goes on until it is killed.
+/// A command that runs until it is killed.
 struct Follower {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,

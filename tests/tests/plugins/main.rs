@@ -1,4 +1,4 @@
-//! Plugins: their lifecycle, their decisions, and what the daemon stores for them.
+//! Plugins: their lifecycle, their decisions, and the data that the daemon stores for them.
 
 mod adaptive;
 mod cdr;

@@ -1,4 +1,4 @@
-//! What a router reads and changes of a message on its way, and what is told when it fails.
+//! The fields of a message that a router reads and changes, and the fault report when the router fails.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::{Fixture, RawConnection, bind};

@@ -64,7 +64,7 @@ fn the_bucket_of_a_router_survives_a_kill_and_its_window_holds_messages() -> Res
     let row: Vec<&str> = text.lines().nth(1).unwrap_or_default().split_whitespace().collect();
     assert_eq!(row[..5], ["c1", "5", "messages", "0", "1"], "{text}");
     assert!(text.contains("a plugin"), "{text}");
-    // A message that arrived but is not recorded as such would be sent again after the kill.
+    // A message that arrived but is not recorded as arrived would be sent again after the kill.
     until("the others are on disk", || {
         let page = appliance.get("/v1/messages?limit=100")?;
         let all = page["messages"].as_array().into_iter().flatten();
@@ -77,7 +77,7 @@ fn the_bucket_of_a_router_survives_a_kill_and_its_window_holds_messages() -> Res
     until("two wait", || Ok(queue(&appliance)?["paced"] == 2))?;
     assert_eq!(tally.arrived_count(), 5, "a kill grants nothing");
 
-    // A larger amount counts for those that wait, too; the window is closed at noon.
+    // A larger amount also applies to waiting messages; the window is closed at noon.
     let policy = format!("bucket c1 7 {zone}\nwindow night {zone} 1320 360\nforward upstream");
     bind(&appliance, "router", "examiner", &examiner, &policy, &json!({}))?;
     send(&appliance, &tally, "shop", 2)?;

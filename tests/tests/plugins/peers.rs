@@ -133,7 +133,7 @@ fn refusals_are_final_or_retried() -> Result<()> {
     let trace = wait_for_state(&appliance, &id, "failed")?;
     ensure!(trace.to_string().contains("code 400 of its API"), "{trace:#}");
     assert_eq!(peer.api.requests().len(), 1, "{trace:#}");
-    // Throttled by status, and by a rule that says for how long.
+    // Throttled by status, and by a rule that sets the duration.
     peer.api.react(&[ApiReaction::Status(429), ApiReaction::Status(402), ApiReaction::Status(302)]);
     let id = submit(&mut esme, 2)?;
     let trace = wait_for_state(&appliance, &id, "relayed")?;
@@ -152,7 +152,7 @@ fn without_an_answer_a_message_is_uncertain_and_not_repeated() -> Result<()> {
     wait_for_state(&appliance, &cut, "uncertain")?;
     let failed = submit(&mut esme, 2)?;
     wait_for_state(&appliance, &failed, "uncertain")?;
-    // Others go on, and these are not sent again.
+    // Other messages continue, and these are not sent again.
     let next = submit(&mut esme, 3)?;
     wait_for_state(&appliance, &next, "responded")?;
     assert_eq!(peer.api.requests().len(), 3);

@@ -189,7 +189,8 @@ fn a_trapping_policy_is_replaced_by_the_schedule_and_rolled_back() -> Result<()>
     Ok(())
 }
 
-/// In every interface: the API, a canary, the command line. If the API is told to proceed, the finding is shown while it lasts.
+/// In every interface: the API, a canary, the command line. If the API is told to proceed, the finding is shown as long
+/// as it applies.
 #[test]
 fn a_policy_with_unknown_references_does_not_go_live_by_mistake() -> Result<()> {
     let fixture = Fixture::new()?;

@@ -7,7 +7,7 @@ use behaviour_tests::{AdminClient, Fixture, activate, bind, until, upload};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The hook without what changes by itself.
+/// The hook without fields that change by themselves.
 fn hook(appliance: &TestDaemon, hook: &str) -> Result<Value> {
     let state = appliance.get(&format!("/v1/hooks/{hook}"))?;
     Ok(json!([state["live"], state["counts"], state["candidate"], state["events"], state["faults"]]))

@@ -1,4 +1,4 @@
-//! What a screen stops: messages in quarantine, over a crash, until an admin decides; dropped messages; replaced texts.
+//! Effects of a screen: messages in quarantine, over a crash, until an admin decides; dropped messages; replaced texts.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::{Fixture, RawConnection, bind, steps, until, upload};
@@ -63,7 +63,7 @@ fn connect(appliance: &TestDaemon, account: &str) -> Result<RawConnection> {
     Ok(link)
 }
 
-/// Runs a command of the manual; returns what it prints.
+/// Runs a command of the manual and returns its output.
 fn switchyard(fixture: &Fixture, appliance: &TestDaemon, arguments: &[&str]) -> Result<String> {
     let output = fixture.command(appliance).args(arguments).output()?;
     let printed = String::from_utf8([output.stdout, output.stderr].concat())?;

@@ -36,7 +36,7 @@ to-error = 12
 
 const LEGS: &str = "[default]\nlegs = [{ peer = \"north\" }, { peer = \"south\", rank = 1 }]\n";
 
-/// An SMSC that does what the test says.
+/// An SMSC that the test controls.
 struct Smsc {
     listener: TcpListener,
     link: Option<RawConnection>,
@@ -228,7 +228,7 @@ fn a_message_without_a_dlr_takes_its_next_leg_and_has_one_dlr_and_one_charge() -
         ensure!(has_step(&trace, step), "{step}: {trace:#}");
     }
     assert_eq!(setup.captured()?, Some(PRICE));
-    // The first peer is late: the submitter is not told twice, and does not pay twice.
+    // The first peer's DLR is late: the submitter gets no second DLR, and does not pay twice.
     setup.north.dlr("n1", "DELIVRD", 0)?;
     setup.expect_no_other_dlr()?;
     assert_eq!(setup.captured()?, Some(2 * PRICE), "with the other message");

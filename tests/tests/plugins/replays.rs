@@ -1,4 +1,4 @@
-//! Replays of calls after the acceptance: receipt policies, and peers whose protocol a plugin speaks.
+//! Replays of calls after the acceptance: receipt policies, and plugin peers.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::Probe;
@@ -6,7 +6,8 @@ use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
 use behaviour_tests::{ApiReaction, Fixture, SmsApi, TIMEOUT};
 use serde_json::{Value, json};
 
-/// The document of the peer, for the API at this URL: where the text is, the header, and what status 402 means.
+/// The policy document of the peer, for the API at this URL: position of the text, the header, and the meaning of
+/// status 402.
 fn policy(url: &str, text: &str, header: &str, class: &str) -> String {
     format!(
         "[request]\nurl = \"{url}messages\"\nbearer = \"token\"\nheaders = {{ {header} = \"{{key}}\" }}\n\
@@ -102,7 +103,7 @@ fn a_replay_of_a_peer_compares_requests_and_outcomes_and_sends_nothing() -> Resu
         "{report:#}"
     );
 
-    // Another one classes the refusal in another way, and makes another request.
+    // Another document gives the refusal another class, and makes another request.
     let other = policy(&url, "message", "x-reference", "temporary");
     let (path, report) = replay(&setup.appliance, &setup.candidate(&other))?;
     ensure!(report["different"] == 2 && report["exact"] == 2, "{report:#}");

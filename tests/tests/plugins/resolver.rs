@@ -68,8 +68,8 @@ fn a_resolver_is_replaced_while_5000_messages_wait_for_it() -> Result<()> {
     };
     let old = make_live(&component, "old")?;
 
-    // One number before all others, and one after them; so the old version is called for the first, and the new one
-    // for the other.
+    // One number is submitted before all others, and one after them; so the old version is called for the first, and
+    // the new version for the last.
     let mut probe = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
     let refused = |status: u32| anyhow::anyhow!("refused: {status:#x}");
     let first = probe.submit(MESSAGES)?.map_err(refused)?;

@@ -1,4 +1,4 @@
-//! Routes by attributes that a lookup sets: the network that serves a number now.
+//! Routes by attributes that a lookup sets: the network that currently serves a number.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 const PEER: &str = "dlrs = false\nuncertain = \"send-again\"";
 const NETWORKS: &str = "[[source]]\ntable = \"ported\"\n";
 
-/// By the beginning all of them would go south.
+/// By their prefix, all these numbers would go south.
 const ROUTES: &str = r#"
 [[route]]
 prefix = "86"

@@ -73,7 +73,7 @@ impl Stick {
         config.start()
     }
 
-    /// What `switchyard plugin` prints about the appliance.
+    /// The output of `switchyard plugin` about the appliance.
     fn ask(&self, appliance: &TestDaemon, arguments: &[&str]) -> Result<String> {
         let output = self.fixture.command(appliance).arg("plugin").args(arguments).output()?;
         ensure!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -184,7 +184,7 @@ fn a_plugin_that_cannot_be_trusted_or_reached_is_not_stored() -> Result<()> {
     refused(&named("stick", "router", "1.0"), 422, &["is damaged or was replaced"])?;
     assert_eq!(appliance.get("/v1/plugins")?, json!([]));
 
-    // A viewer may see the sources, and neither pull nor make the appliance connect to one.
+    // A viewer may see the sources, but may neither pull nor make the appliance connect to one.
     let root = AdminClient::root(&appliance)?;
     let viewer = AdminClient::anonymous(&appliance)
         .with_token(&root.make_token("viewer", &json!({ "role": "viewer" }))?);
@@ -277,7 +277,7 @@ fn change_manifest(layout: &Path, change: impl FnOnce(&mut Value)) -> Result<()>
 fn an_artifact_over_the_limit_is_refused_before_it_is_read() -> Result<()> {
     let stick = Stick::new()?;
     let appliance = stick.appliance()?;
-    // It has no bill of materials, which would be a manifest too.
+    // The layout has no bill of materials, which would be a manifest, too.
     let layout = stick.folder.join("unsigned");
     change_manifest(&layout, |manifest| {
         // The component is the largest layer.
@@ -319,7 +319,7 @@ fn a_source_that_hangs_holds_no_other_one() -> Result<()> {
         assert_eq!(status, 200, "{pulled}");
     }
 
-    // The network is gone: from now on its packets get no answer.
+    // The network fails: from now on, its packets get no answer.
     let etag = appliance.get("/v1/configuration")?["version"].as_u64().context("no version")?;
     let admin = AdminClient::root(&appliance)?.with_header("if-match", &format!("\"{etag}\""));
     let url = format!("oci://{}/plugins", silent.local_addr()?);

@@ -1,4 +1,4 @@
-//! Routers of tenants in the carrier's chain.
+//! Routers of tenants in the operator's chain.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::{Sink, SinkOptions, Tally};
@@ -22,7 +22,7 @@ struct TenantRouters {
 }
 
 impl TenantRouters {
-    /// Peers `one`, `two` and `three`; everything goes to `three` unless a tenant's router says something else.
+    /// Peers `one`, `two` and `three`. All messages go to `three` unless a tenant's router decides otherwise.
     fn start(fixture: &Fixture) -> Result<Self> {
         let tally = Arc::new(Tally::new(1_000));
         let mut config = fixture.config()?;
@@ -89,7 +89,7 @@ fn each_router_is_asked_for_its_own_tenant() -> Result<()> {
     for (account, peer) in [("shop", "one"), ("bank", "two"), ("own", "three"), ("shop", "one")] {
         assert_eq!(routers.peer_of(account)?, peer, "{account}");
     }
-    // The carrier's binding is exchanged without those of tenants.
+    // The operator's binding is replaced without affecting those of tenants.
     let carriers = json!({ "plugin": "prefix-router", "policy": all_to("two") });
     ensure!(routers.root.ask("POST", "/v1/hooks/router/activate", Some(&carriers))?.status == 200);
     assert_eq!((routers.peer_of("own")?, routers.peer_of("shop")?), ("two".to_owned(), "one".to_owned()));
@@ -146,7 +146,7 @@ fn a_removed_tenants_router_is_asked_no_longer() -> Result<()> {
     ensure!(changed.0 == 200, "{changed:?}");
     assert_eq!(routers.peer_of("bank")?, "three");
     assert_eq!(routers.chain()?, [json!("southern"), Value::Null], "the binding stays");
-    // It hinders no other change.
+    // It does not prevent other changes.
     let bound = routers.bind("northern", "one", &json!({}))?;
     ensure!(bound.0 == 200, "{bound:?}");
     assert_eq!(routers.peer_of("shop")?, "one");

@@ -73,7 +73,7 @@ fn a_hundred_thousand_numbers_are_imported_and_exported() -> Result<()> {
     let empty = import(&plain, "", "text/csv", "")?;
     assert_eq!(counted(&empty), [0; 5].map(Some));
 
-    // A body that breaks off keeps what came before.
+    // If a body breaks off, the lines before that are kept.
     let appliance = appliance.kill()?.start()?;
     let other = Pool::new(&appliance, "other");
     assert_eq!(export(&other, "?format=csv", "*/*")?, csv, "after a crash");

@@ -237,7 +237,7 @@ impl ModelRun {
         Ok(())
     }
 
-    /// SIGKILL during a batch. Answered requests must have been applied, and of the others a prefix.
+    /// SIGKILL during a batch. Answered requests must have been applied, and a prefix of the others.
     fn crash_by_redis(&mut self) -> Result<()> {
         let requests = self.requests(60);
         let batch = self.batch(&requests);

@@ -1,5 +1,5 @@
-//! Many clients on one pool, over the Redis protocol, with SIGKILL in between. Each client records its leases; these records tell
-//! whether a number was ever held twice at a time, and whether a restart restored the right state.
+//! Many clients on one pool, over the Redis protocol, with SIGKILL in between. Each client records its leases; the
+//! records show whether a number ever had two holders at a time, and whether a restart restored the right state.
 
 use anyhow::{Context, Result, bail, ensure};
 use behaviour_tests::load::StopFlag;
@@ -213,7 +213,7 @@ impl Race {
         let mut listed = view.idle.clone();
         listed.sort();
         ensure!(listed == idle, "the list has {listed:?}, idle and up are {idle:?}");
-        // What is busy without a holder must be the doing of a request that nobody answered.
+        // A busy number without a holder must result from a request without an answer.
         let unexplained = unknown
             .iter()
             .filter(|number| !lost_hangups.contains(*number) && !lost_calls_of.contains(*number))

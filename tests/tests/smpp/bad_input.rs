@@ -174,7 +174,7 @@ fn the_oldest_unbound_connection_of_an_address_is_closed_at_the_limit() -> Resul
     for _ in 0..60 {
         crowd.push(RawConnection::connect(setup.appliance.smpp())?);
     }
-    // As many of the oldest are closed as exceed the limit.
+    // The oldest connections beyond the limit are closed.
     for one in crowd.iter_mut().take(20) {
         one.until_closed()?;
     }

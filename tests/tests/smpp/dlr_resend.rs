@@ -31,7 +31,7 @@ fn resent_dlrs_stop_at_a_full_queue_and_can_continue() -> Result<()> {
     for number in 0..MESSAGES {
         let id = esme.submit(u64::try_from(number)?)?;
         ids.push(id.map_err(|status| anyhow::anyhow!("refused with status {status:#x}"))?);
-        // One after the other: a DLR that meets a full queue is left for the next request.
+        // One at a time: a DLR that meets a full queue is left for the next request.
         esme.wait_for_delivered(number + 1, TIMEOUT)?;
     }
     drop(esme);
@@ -39,7 +39,7 @@ fn resent_dlrs_stop_at_a_full_queue_and_can_continue() -> Result<()> {
         links.as_array().is_some_and(|links| links.iter().all(|link| link["peer"] != "acme"))
     })?;
 
-    // There is no client: two of them fill the queue.
+    // There is no client, so two DLRs fill the queue.
     let first = dlrs_again(&appliance, &Value::Null)?;
     assert_eq!(first["dlrs"], 2, "{first}");
     let full = dlrs_again(&appliance, &first["next"])?;

@@ -1,4 +1,4 @@
-//! Pace buckets and send windows: messages wait at their place, and a kill grants nothing twice.
+//! Pace buckets and send windows: messages keep their place while they wait, and a kill does not grant tokens twice.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
@@ -34,7 +34,7 @@ fn patch(appliance: &TestDaemon, change: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Why the messages of an account wait, each once.
+/// The distinct reasons for which the messages of an account wait.
 fn reasons(appliance: &TestDaemon, account: &str) -> Result<Vec<String>> {
     let page = appliance.get(&format!("/v1/messages?account={account}&state=paced&limit=100"))?;
     let mut reasons = Vec::new();
@@ -71,7 +71,7 @@ fn a_days_bucket_is_shared_and_a_kill_grants_no_second_allowance() -> Result<()>
     assert_eq!(why.len(), 3, "{why:?}");
     let expected = "first in the queue of upstream, but waits for pace bucket brand, until ";
     assert!(why.iter().all(|why| why.starts_with(expected)), "{why:?}");
-    // A message that arrived but is not recorded as such would be sent again after the kill.
+    // A message that arrived but is not recorded as arrived would be sent again after the kill.
     until("the others are recorded", || Ok(queue(&appliance)?["in_flight"] == 0))?;
     until("they are on disk", || {
         let page = appliance.get("/v1/messages?limit=100")?;

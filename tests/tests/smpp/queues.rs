@@ -115,7 +115,7 @@ fn one_accounts_messages_are_suspended_and_the_others_are_sent() -> Result<()> {
     let late = trace["waiting_for"].as_str().unwrap_or_default();
     assert!(late.contains("suspended by token"), "{trace}");
 
-    // A message that arrived but is not recorded as such would be sent again after the kill.
+    // A message that arrived but is not recorded as arrived would be sent again after the kill.
     until("the others have ended", || {
         let others = appliance.get("/v1/messages?account=other&limit=1000")?;
         let others = others["messages"].as_array().into_iter().flatten();
@@ -566,7 +566,7 @@ fn queues_move_while_state_queries_wait_for_a_hanging_archive() -> Result<()> {
         ensure!(id == 0x8000_0003, "{id:#x}");
         statuses.insert(status);
     }
-    // ESME_RTHROTTLED for queries above the account's limit, ESME_RSYSERR for those that the archive does not answer.
+    // ESME_RTHROTTLED for queries above the account's limit, ESME_RSYSERR for queries that the archive does not answer.
     assert_eq!(statuses.into_iter().collect::<Vec<_>>(), [0x08, 0x58]);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What all programs do first.
+//! Checks of the first actions of all programs.
 
 use std::fs;
 

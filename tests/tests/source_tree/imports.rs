@@ -13,7 +13,7 @@ type Module = Vec<String>;
 /// The modules of a crate with their sources, without comments, texts and tests.
 struct Crate {
     sources: BTreeMap<Module, String>,
-    /// Per module: the names that it exports from elsewhere, and where they come from.
+    /// By module: its re-exported names, and the modules that define them.
     exports: BTreeMap<Module, BTreeMap<String, Module>>,
 }
 

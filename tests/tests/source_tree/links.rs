@@ -123,7 +123,7 @@ fn resolve(page: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// What is wrong with a link of a page, if anything.
+/// The fault of a link on a page; `None` if it works.
 fn fault(page: &str, link: &str) -> Result<Option<String>> {
     if link.contains("://") || link.starts_with("mailto:") {
         return Ok(None);
@@ -182,8 +182,8 @@ fn the_summary_lists_every_page() -> Result<()> {
     Ok(())
 }
 
-/// Whether a link of a page below `docs` works in the rendered book: its target is a listed page, or a file below `docs` that mdBook
-/// copies, such as an image.
+/// Whether a link of a page below `docs` works in the rendered book: its target must be a listed page, or a file below
+/// `docs` that mdBook copies, for example an image.
 fn works_in_book(page: &str, link: &str, listed: &BTreeSet<String>) -> bool {
     if link.contains("://") || link.starts_with("mailto:") {
         return true;

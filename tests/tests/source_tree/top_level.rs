@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use std::path::Path;
 
-/// What may be there, tool configuration included.
+/// The permitted entries, including tool configuration.
 const ENTRIES: &[&str] = &[
     ".cargo",
     ".ci",
@@ -31,7 +31,7 @@ const ENTRIES: &[&str] = &[
     "wit",
 ];
 
-/// What tools make, and git ignores.
+/// Entries that tools create and git ignores.
 const IGNORED: &[&str] = &[".git", ".state", "target"];
 
 #[test]

@@ -87,7 +87,7 @@ async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, Api
     })
 }
 
-/// The systems that get events; nothing if there are none.
+/// The event sinks; nothing if there are none.
 fn event_sinks(sinks: &[EventSinkView]) -> Markup {
     let row = |sink: &EventSinkView| {
         let state = if sink.state == PumpState::Up { "ready" } else { sink.state.name() };

@@ -1,4 +1,4 @@
-//! The cluster: nodes, log, members of etcd, and the hand-over.
+//! The cluster: nodes, log, members of etcd, and the hand-over of the lead.
 
 use crate::api_caller::ApiError;
 use crate::form::Form;

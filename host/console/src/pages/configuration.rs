@@ -308,7 +308,7 @@ async fn validate(
     context.api_caller.call(Method::POST, "/v1/configuration/validate", sent).await?.read()
 }
 
-/// The merge patch that makes the active configuration this text.
+/// The merge patch that turns the active configuration into this text.
 async fn patch_of(context: &RequestContext, text: &str) -> Result<Value, ApiError> {
     if text.len() > MAX_TEXT {
         return Err(ApiError::bad_request("This text is too long. Use `switchyard config apply`."));

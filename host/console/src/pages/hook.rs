@@ -1,4 +1,5 @@
-//! A hook: its live chain beside its candidate, their cost over time, faults, stored versions, events and history.
+//! A hook: its live chain and its candidate side by side, their cost over time, faults, stored versions, events and
+//! history.
 
 use crate::api_caller::{ApiError, encode_segment};
 use crate::chart::{Line, TimeAxis, chart};
@@ -88,7 +89,7 @@ async fn page_body(
     })
 }
 
-/// The plugins of a chain, in a line; those of tenants are counted.
+/// The plugins of a chain in one line; bindings of tenants are only counted.
 pub(crate) fn chain_tags(chain: &[Binding]) -> Markup {
     let tenants = chain.iter().filter(|one| one.tenant.is_some()).count() as u64;
     html! {
@@ -443,7 +444,7 @@ fn trial_actions(context: &RequestContext, found: &HookStateView) -> Markup {
     }
 }
 
-/// The stored versions of the hook, newest first. Those who manage plugins can set one up.
+/// The stored versions of the hook, newest first. Users who manage plugins can set up a version.
 fn version_list(found: &HookStateView, versions: &[&PluginVersionView], manages: bool) -> Markup {
     let hook = found.hook.name();
     let is_in = |chain: &[Binding], one: &PluginVersionView| {

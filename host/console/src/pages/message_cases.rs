@@ -112,7 +112,7 @@ fn calls(context: &RequestContext, trace: &TraceView, hooks: &[HookStateView]) -
     calls
 }
 
-/// Makes cases of a message, as the live plugins of a hook decide it.
+/// Makes cases of a message, with the decisions of a hook's live plugins.
 pub(crate) async fn make(context: &RequestContext, id: &str, form: &Form) -> Response {
     let hook = form.text("hook");
     let body = request(context, id, hook, form).await.map(|made| page_body(id, hook, &made));
@@ -202,7 +202,7 @@ async fn request(
 /// The request to decide a message by the live plugins of a hook.
 async fn live_request(context: &RequestContext, id: &str, hook: &str) -> Result<PolicyTryRequest, ApiError> {
     let found: HookStateView = context.get(&format!("/v1/hooks/{}", encode_segment(hook))).await?;
-    // What a binding does not say is taken from the live one of the plugin.
+    // Missing fields of a binding are taken from the live binding of the plugin.
     let binding = |live: &api::Binding| BindingRequest {
         plugin: live.plugin.clone(),
         tenant: live.tenant.clone(),

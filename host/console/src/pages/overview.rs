@@ -135,8 +135,8 @@ fn list_link(finding: &AttentionView) -> Option<&'static str> {
     }
 }
 
-/// The findings, in the API's order; of one code at most [`MAX_PER_CODE`], with a count of the others. `now` is milliseconds since
-/// the epoch.
+/// The findings, in the API's order; at most [`MAX_PER_CODE`] per code, with a count of the others. `now` is
+/// milliseconds since the epoch.
 fn attention(found: &[AttentionView], now: u64) -> Markup {
     let severity = |finding: &AttentionView| match finding.severity {
         AttentionSeverity::Error => ("bad", "Error: "),

@@ -193,7 +193,7 @@ fn has_connection_test(list: &str) -> bool {
     matches!(list, "peer" | "gateway")
 }
 
-/// What was observed of a peer lately.
+/// Recent quality figures of a peer.
 fn quality_region(figures: &PeerFiguresView) -> Markup {
     let ended = u64::from(figures.delivered) + u64::from(figures.failed);
     let rate = (ended > 0).then(|| f64::from(figures.delivered) * 100.0 / ended as f64);

@@ -105,7 +105,7 @@ pub(crate) async fn export(context: RequestContext, uri: Uri, Query(query): Quer
     ExportTable { name: kind.path.trim_start_matches('/'), heads: &heads, rows }.file(format)
 }
 
-/// What a list shows: the configuration, queues and links.
+/// Data of the list: the configuration, queues and links.
 struct Listing {
     kind: &'static ListKind,
     document: Arc<ConfigurationDocument>,
@@ -137,8 +137,8 @@ impl Listing {
         Ok(Self { kind, document: document?, queues, links })
     }
 
-    /// The entries that the filter leaves, in this state: those without a link that once had one, then those with waiting messages,
-    /// then by name.
+    /// The entries with this state that match the filter: first those without a link that had one before, then those
+    /// with waiting messages, then by name.
     fn entries(&self, filter: &ListFilter<'_>, state: &str) -> Vec<ListEntry<'_>> {
         let all = self.document.named(self.kind.list).map(|(name, settings)| ListEntry {
             kind: self.kind,
@@ -191,7 +191,7 @@ impl ListEntry<'_> {
         }
     }
 
-    /// It is down since its last link went down.
+    /// The time since which the peer is down: when its last link went down.
     fn down_since(&self) -> Option<u64> {
         self.links.iter().filter_map(|link| link.down_since).max().filter(|_| !self.is_up())
     }

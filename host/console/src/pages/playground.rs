@@ -1,4 +1,4 @@
-//! The playground of the page of a policy: what the document in the form decides, beside the live decision.
+//! The playground on a policy's page: the decisions of the document in the form, next to the live decisions.
 
 use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
@@ -13,7 +13,7 @@ use axum::http::Method;
 use maud::{Markup, html};
 use serde_json::json;
 
-/// The number of archived messages of a try.
+/// Number of archived messages per try.
 const LAST: u64 = 100;
 
 /// Whether policies of this hook can be tried with messages.

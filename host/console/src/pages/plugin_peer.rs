@@ -1,4 +1,4 @@
-//! What the page of a peer shows if a plugin speaks its protocol.
+//! The additional region on the page of a plugin peer.
 
 use crate::api_caller::ApiError;
 use crate::format::{ago, count, state_badge, version_tag};

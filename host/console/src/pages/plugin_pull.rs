@@ -140,7 +140,7 @@ fn tag_form(context: &RequestContext, form: &Form, tags: &PluginTagsView) -> Mar
     }
 }
 
-/// Where a version came from, with a link to its bill of materials, for tables.
+/// The origin of a version, with a link to its bill of materials, for tables.
 pub(crate) fn origin_cell(version: &PluginVersionView) -> Markup {
     html! {
         @match &version.origin {

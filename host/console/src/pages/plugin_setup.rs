@@ -39,7 +39,7 @@ pub(crate) fn tenant_path(hook: &str, binding: &Binding, tenant: &str) -> String
     with_query(&path, &query)
 }
 
-/// What the page is about.
+/// The subject of the page.
 struct Setup {
     found: HookStateView,
     version: PluginVersionView,

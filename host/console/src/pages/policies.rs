@@ -38,7 +38,7 @@ fn list(hooks: &[HookStateView]) -> Markup {
             let name = found.hook.name();
             found.live.chain.iter().map(move |one| {
                 let policy = &one.policy;
-                // Those of tenants are set up with their peers.
+                // Bindings of tenants are set up with their peers.
                 let path = match &one.tenant {
                     None => with_query(&format!("/policies/{name}"), &[("plugin", one.plugin.as_str())]),
                     Some(tenant) => plugin_setup::tenant_path(name, one, tenant),
@@ -67,7 +67,7 @@ struct PolicyPageState<'a> {
     report: Option<&'a ReplayReport>,
     /// Whether the policy was checked and is valid.
     checked: bool,
-    /// Why the policy could not be tried on messages.
+    /// The reason why the policy could not be tried on messages.
     untried: Option<&'a ApiError>,
     /// The decisions of the playground.
     tried: Option<&'a PolicyTryView>,
@@ -124,7 +124,7 @@ fn page_body(
     let problems_by_line: Vec<(usize, String)> = page_state
         .error
         .and_then(|error| {
-            // A parser prints the place first; the problem is on the last line.
+            // A parser prints the position first; the problem is on the last line.
             let what = error.detail.lines().rfind(|line| !line.trim().is_empty())?;
             Some(vec![(line_in_message(&error.detail)?, what.trim().to_owned())])
         })
@@ -248,7 +248,7 @@ fn replay_report(hook: &str, report: &ReplayReport) -> Markup {
     }
 }
 
-/// What is different in the requests to peers, for one message of each group.
+/// Differences of the requests to peers, for one message of each group.
 fn request_differences(report: &ReplayReport) -> Markup {
     let examples = report.groups.iter().filter_map(|group| group.examples.first());
     let rows: Vec<_> = examples

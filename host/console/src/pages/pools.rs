@@ -40,7 +40,7 @@ fn is_exhausted(pool: &PoolView) -> bool {
     pool.ready == 0 && pool.numbers.total > 0
 }
 
-/// The pools of a filter: exhausted ones first, then those with the smallest share of ready numbers.
+/// The pools that match the filter: exhausted ones first, then those with the smallest share of ready numbers.
 fn chosen<'a>(found: &'a PoolsView, query: &Form) -> Vec<&'a PoolView> {
     let filter = query.text("q").to_lowercase();
     let mut pools: Vec<&PoolView> =

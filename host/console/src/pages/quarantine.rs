@@ -1,4 +1,4 @@
-//! Messages that a screen keeps in quarantine.
+//! Messages that a screen has put into quarantine.
 
 use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::form::Form;

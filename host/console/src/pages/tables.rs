@@ -17,7 +17,7 @@ use maud::{Markup, html};
 
 const KINDS: [TableKind; 2] = [TableKind::Prefix, TableKind::Exact];
 
-/// How a table is searched, for people.
+/// The kind of lookup of a table, for people.
 fn kind_text(kind: TableKind) -> &'static str {
     match kind {
         TableKind::Prefix => "longest prefix match",

@@ -110,7 +110,7 @@ fn day_ends(quota: Option<DayQuotaView>) -> Markup {
     html! { @match quota { Some(quota) => { (time_tag(quota.day_ends)) } None => { "—" } } }
 }
 
-/// What a ledger account can still pay: balance and credit.
+/// The amount that a ledger account can still pay: balance plus credit limit.
 fn available(balance: Option<&BalanceView>) -> Markup {
     html! {
         @match balance {

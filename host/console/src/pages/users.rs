@@ -129,7 +129,7 @@ fn role(context: &RequestContext, user: &User) -> Markup {
     }
 }
 
-/// What a tenant means to the one who makes a user or a token.
+/// Explains the tenant field to a user who creates a user or a token.
 fn tenant_hint(context: &RequestContext) -> String {
     match &context.principal.tenant {
         Some(own) => format!("{own}, or a tenant below it; {own} if empty. The name ends with @ and the tenant's name."),

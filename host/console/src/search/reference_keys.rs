@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 pub(super) struct ReferenceKey {
     /// The name within its section.
     pub(super) name: &'static str,
-    /// Section and name, such as `account.business.push.url`.
+    /// Section and name, for example `account.business.push.url`.
     pub(super) path: String,
     /// The meaning.
     pub(super) meaning: &'static str,

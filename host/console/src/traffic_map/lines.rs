@@ -85,7 +85,7 @@ impl Stack {
 /// The lines of the map.
 pub(super) fn picture(input: &MapInput<'_>, accounts: &[Node], peers: &[Node], rows: usize) -> Picture {
     let flows = flows(input);
-    // Left of the hooks: what was accepted from an account (false), and what was submitted to it (true).
+    // Left of the hooks: messages accepted from an account (false), and messages submitted to it (true).
     let mut own: BTreeMap<(usize, bool), Between> = BTreeMap::new();
     for (place, node) in input.traffic.accounts.iter().enumerate().filter(|(_, node)| node.messages > 0) {
         own.entry((place, false)).or_default().rate += input.rate(node.messages);

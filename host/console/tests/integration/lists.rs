@@ -114,7 +114,7 @@ async fn peers_and_accounts_are_exported_as_json() {
     assert_eq!(peers.len(), 6);
     let north = peers.iter().find(|peer| peer["name"] == "north").unwrap();
     assert!(north["links"].is_u64() && north["waiting"].is_u64() && north["address"].is_string(), "{north}");
-    // The file has what the page shows.
+    // The file contains the same entries as the page.
     let (up, down) = (read("/peers.json?state=up").await, read("/peers.json?state=down").await);
     assert!(!down.is_empty() && up.len() + down.len() == peers.len(), "{up:?} {down:?}");
     assert!(up.iter().all(|peer| peer["state"] == "bound"), "{up:?}");

@@ -118,7 +118,7 @@ fn pools_are_created_changed_shown_and_removed() {
     assert_eq!(client.ask("POOL.SHOW p"), "nil");
     assert_eq!(client.ask("POOL.CREATE p STRATEGY sticky"), "OK");
     assert_eq!(client.ask("POOL.CREATE p QUARANTINE 5000"), "OK");
-    // The answer keeps its position behind a request of two steps.
+    // The answer keeps its position after a request that takes two steps.
     client.send(&["POOL.CREATE p STRATEGY nearest", "POOL.ADD p 1", "POOL.SHOW p"]);
     assert_eq!([client.answer(), client.answer()], ["OK", "1"]);
     assert_eq!(
@@ -237,7 +237,7 @@ fn account_permissions_and_pool_patterns_are_enforced() {
     let answers: Vec<String> = (0..4).map(|_| client.answer()).collect();
     assert_eq!(answers, ["2", "2", "1", "[sales support-1]"]);
 
-    // Requests behind a login belong to the new account.
+    // Requests after a login belong to the new account.
     client.send(&[
         &format!("HELLO 3 AUTH ann {PASSWORD}"),
         "POOL.CALL support-1",

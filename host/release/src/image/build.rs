@@ -1,4 +1,4 @@
-//! Builds the disk from Debian's packages and the daemon.
+//! Builds the disk image from Debian's packages and the daemon.
 
 use super::{Options, prerequisites};
 use crate::package::{self, Debian, Materials};
@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Instant;
 use workspace::packages;
 
-/// What was built.
+/// Result of a build.
 #[derive(Debug)]
 pub(crate) struct Built {
     /// Contains the tree `root` (owned by root), the image of the slot and the disks.
@@ -165,7 +165,7 @@ impl Built {
         Ok(())
     }
 
-    /// Makes another update: the same system under another version. `how` is an argument of make-variant.
+    /// Makes another update: the same system with another version. `how` is an argument of make-variant.
     pub(crate) fn variant(&self, version: &str, how: &str) -> Result<PathBuf> {
         let folder = self.folder.join("variant");
         std::fs::create_dir_all(&folder)?;

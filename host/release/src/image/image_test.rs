@@ -1,5 +1,5 @@
-//! The test of the image: it boots and serves, loses nothing in power cuts, takes an update and keeps its state, rolls back
-//! an update that does not come up, and does what the manual says.
+//! Test of the image: it boots and serves, loses nothing in power cuts, keeps its state over an update, rolls back an
+//! update that does not boot, and behaves as the manual says.
 
 mod cluster;
 mod first_boot;

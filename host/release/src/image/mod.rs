@@ -31,7 +31,7 @@ pub(crate) struct Options {
     /// Output folder; target/image by default.
     #[arg(long)]
     output: Option<PathBuf>,
-    /// How qemu runs the machine in the test.
+    /// Acceleration of the virtual machine in the test.
     #[arg(long, value_enum, default_value_t = virtual_machine::Acceleration::Auto)]
     acceleration: virtual_machine::Acceleration,
     /// Firmware of the machine in the test.
@@ -40,7 +40,7 @@ pub(crate) struct Options {
     /// Run only these parts of the test; they are preceded by a first start, traffic and a plugin replacement.
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["cuts", "update", "bad-daemon", "bad-system", "guide", "cluster"])]
     parts: Vec<TestPart>,
-    /// Number of power cuts in the test, besides the one during an update.
+    /// Number of power cuts in the test, in addition to the one during an update.
     #[arg(long, default_value_t = 5)]
     cuts: u32,
 }

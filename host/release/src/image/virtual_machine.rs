@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use testkit::load::StopFlag;
 use testkit::test_daemon::free_port;
 
-/// How qemu runs the machine.
+/// Acceleration of qemu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Acceleration {
     /// By the processor where possible, otherwise by emulation.
@@ -57,7 +57,7 @@ pub(crate) struct VirtualMachine {
     acceleration: Acceleration,
     firmware: Firmware,
     disk: PathBuf,
-    /// A read-only volume beside the disk.
+    /// An additional read-only volume.
     volume: Option<PathBuf>,
     pub(crate) smpp: SocketAddr,
     pub(crate) https: SocketAddr,
@@ -227,8 +227,8 @@ impl VirtualMachine {
             forward(self.closed, 9999),
             forward(self.ssh, 22),
         ];
-        // cache=none: data that the machine believes to be written has left this process and the host's memory; data that is not
-        // synced yet is lost with its memory. The host's own disk keeps its power.
+        // cache=none: data that the machine has synced has left this process and the host's memory; other data is lost
+        // with the machine's memory. The power of the host's own disk is not cut.
         let disk =
             format!("file={},format={},if=virtio,cache=none,discard=unmap", self.disk.display(), self.form());
         let mut qemu = Command::new("qemu-system-x86_64");

@@ -1,8 +1,8 @@
-//! The OCI image: a layout in a folder, which skopeo, podman and containerd read. It is made without a daemon and without root: one layer
-//! from an archive that contains the final owners.
+//! The OCI image: a layout in a folder, which skopeo, podman and containerd can read. It is built without a daemon and
+//! without root: one layer from an archive that contains the final owners.
 //!
-//! It contains no distribution. The static binary needs a folder for its state, the certificate authorities that it trusts, and two
-//! user names.
+//! It contains no distribution. The static binary needs a folder for its state, the trusted certificate authorities,
+//! and two user names.
 
 use super::staging::{StagingDir, put, put_all, sources};
 use super::tarball;

@@ -47,8 +47,8 @@ pub(super) fn image(layout: &Path) -> Result<()> {
     )?;
     let root = bundle.join("rootfs");
     workspace::run(workspace::root_command("mkdir").arg("--parents").arg(root.join("dev")))?;
-    // What engines provide to every container, as far as it is needed: devices (OCI runtime specification, "Default Devices"), and
-    // a name for loopback.
+    // The files that engines provide to every container, as far as they are needed: devices (OCI runtime specification,
+    // "Default Devices"), and a name for loopback.
     let hosts = tempfile::NamedTempFile::new()?;
     std::fs::write(hosts.path(), "127.0.0.1 localhost\n")?;
     let mut install = workspace::root_command("install");
@@ -77,7 +77,7 @@ pub(super) fn image(layout: &Path) -> Result<()> {
     Ok(())
 }
 
-/// How to run a daemon.
+/// A way to run a daemon.
 struct Run {
     program: Vec<std::ffi::OsString>,
     /// Root of its file system.

@@ -72,7 +72,7 @@ pub(crate) struct Materials {
 }
 
 impl Materials {
-    /// Runs cargo-cyclonedx. It writes beside each manifest; these files are removed afterwards.
+    /// Runs cargo-cyclonedx. It writes files next to each manifest; they are removed afterwards.
     pub(crate) fn gather() -> Result<Self> {
         println!("package: bills of materials");
         let root = workspace::root();
@@ -102,7 +102,7 @@ impl Materials {
         let bill: Value = serde_json::from_str(&text)?;
         self.tools = bill["metadata"]["tools"].clone();
         let mut top = bill["metadata"]["component"].clone();
-        // Its dependencies are in the list; its binaries are the component itself.
+        // The top component's dependencies are in the list already; its binaries are the component itself.
         if let Some(top) = top.as_object_mut() {
             top.remove("components");
         }
@@ -117,7 +117,7 @@ impl Materials {
         Ok(())
     }
 
-    /// Writes the bill of materials beside the result, as `NAME.cdx.json`.
+    /// Writes the bill of materials next to the result, as `NAME.cdx.json`.
     pub(crate) fn write(&self, made: &Path, kind: &str, debian: &[Debian]) -> Result<PathBuf> {
         let name = made.file_name().and_then(|name| name.to_str()).context("no name")?;
         let mut components: Vec<Value> = self.components.values().cloned().collect();
@@ -153,7 +153,7 @@ fn ask(manifest: &Path, target: &str, name: &str) -> Result<()> {
     workspace::run(cargo.args(["--no-build-deps", "--override-filename", name]).stdout(Stdio::null()))
 }
 
-/// The folders of the packaged plugins: those that make components, not the crates and tests around them.
+/// Folders of the packaged plugins: the crates that build components, without their supporting crates and tests.
 fn plugins(root: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(root.join("plugins"))? {
@@ -167,7 +167,7 @@ fn plugins(root: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Removes the files of cargo-cyclonedx beside the manifests of a workspace.
+/// Removes the files of cargo-cyclonedx next to the manifests of a workspace.
 fn sweep(folder: &Path, name: &str) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let bill = entry?.path().join(format!("{name}.json"));

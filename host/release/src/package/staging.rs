@@ -11,7 +11,7 @@ pub(super) struct StagingDir {
 }
 
 impl StagingDir {
-    /// Makes the folder for this binary. Its path is fixed: the Debian package's list of files contains it.
+    /// Creates the folder for this binary. Its path is fixed, because the Debian package's list of files contains it.
     pub(super) fn make(binary: &Path) -> Result<Self> {
         let folder = super::folder().join("stage");
         if folder.exists() {

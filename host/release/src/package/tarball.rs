@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The architecture, as Rust names it.
+/// The architecture, as a Rust target.
 fn target() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }

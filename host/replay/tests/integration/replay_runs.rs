@@ -200,7 +200,7 @@ fn a_cancelled_replay_reports_the_oldest_messages() {
         gate.1.wait(&mut state);
     }
     drop(state);
-    // The other thread continues as far as it may: there is room for ten batches, and one of them is held.
+    // The other thread continues as far as possible: there is room for ten batches, and one of them is held.
     while running.progress().compared < 5900 {
         std::thread::yield_now();
     }
@@ -211,7 +211,7 @@ fn a_cancelled_replay_reports_the_oldest_messages() {
     gate.1.notify_all();
     let report = running.wait();
     assert_eq!(report.ended, ReplayOutcome::Cancelled);
-    // Whole batches without a gap: those before the one in which a thread stopped.
+    // Complete batches without a gap, up to the one in which a thread stopped.
     assert_eq!((report.messages, report.different), (5000, 5000));
     assert!(running.progress().ended && running.progress().compared >= report.messages);
     assert!(report.groups.iter().all(|group| group.examples[0].id.0 < MessageId::FIRST.0 + 10));
@@ -252,7 +252,7 @@ fn dropping_a_replay_cancels_it() {
     let watched = Arc::downgrade(&candidate);
     let running = ReplayOptions::default().start(EndlessSource(0), &candidate).unwrap();
     drop((running, candidate));
-    // Its threads end, and drop the candidate.
+    // The threads end, and drop the candidate.
     while watched.strong_count() > 0 {
         std::thread::yield_now();
     }

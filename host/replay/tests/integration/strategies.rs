@@ -62,7 +62,7 @@ fn candidate_verdict() -> impl Strategy<Value = CandidateVerdict> {
 fn faithful(verdict: &Verdict<Arc<str>>, turn: usize) -> CandidateVerdict {
     let mut verdict = verdict.clone();
     match &mut verdict {
-        // Where the resolver sends it is not compared.
+        // The resolver's target is not compared.
         home if home.is_home() => {
             *home = Verdict::Forward(vec![Leg { resolve: true, ..Leg::to("home".into()) }]);
         }
@@ -120,7 +120,7 @@ fn sender() -> impl Strategy<Value = Option<Box<SenderRequest>>> {
     option::weighted(0.2, request.prop_map(Box::new))
 }
 
-/// Changes that differ in what is shown, and in values, which are not.
+/// Changes that differ in shown parts, and in values, which are not shown.
 fn changes() -> impl Strategy<Value = Option<Box<MessageChanges>>> {
     let bucket = |name: &str| PaceBucketUse { name: name.into(), defined: None };
     let changes = (any::<bool>(), select(vec!["one", "two"]), select(vec!["c1", "c2"])).prop_map(

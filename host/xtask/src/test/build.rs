@@ -13,8 +13,8 @@ const BEHAVIOUR_TESTS: &str = "behaviour-tests";
 /// The manifest of the plugins' workspace.
 pub(super) const PLUGINS_MANIFEST: &str = "plugins/Cargo.toml";
 
-/// The policies of the default plugins are ordinary crates and have tests; the components around them have none, except those that
-/// contain their policy.
+/// The policies of the default plugins are ordinary crates and have tests. Their components have none, except the
+/// components that contain their policy.
 const POLICIES: &[&str] = &[
     "--package=policy-values",
     "--package=prefix-policy",

@@ -1,8 +1,8 @@
-//! A test executable, as cargo has built it.
+//! A test executable built by cargo.
 
 use std::path::PathBuf;
 
-/// What an executable tests.
+/// The kind of tests in an executable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TestKind {
     /// A crate from inside.

@@ -1,4 +1,4 @@
-//! Tells what a tier has left out.
+//! Reports the tests that a tier has left out.
 
 use super::run::Results;
 use anyhow::{Context, Result};

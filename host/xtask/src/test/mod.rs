@@ -1,6 +1,6 @@
 //! `cargo xtask test`: tests by tier.
 //!
-//! | tier | what it runs |
+//! | tier | runs |
 //! |---|---|
 //! | `check` | formatting, lints, unit tests |
 //! | `behaviour` | `check`, the integration tests of the crates, and behaviour tests that need no foreign program |
@@ -43,7 +43,7 @@ enum Tier {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Every tier contains those before it.
+    /// Tier to run; each tier includes the previous ones.
     #[arg(value_enum, default_value_t = Tier::Behaviour)]
     tier: Tier,
     /// Run only one executable (`gsm`, a crate), or only tests whose path contains this; also with foreign programs. In the nightly tier:
@@ -118,7 +118,7 @@ fn run_tier(options: &Options, phases: &mut Phases) -> Result<()> {
     Ok(())
 }
 
-/// Builds what the tests run, and tells them where it is.
+/// Builds the programs that the tests run, and sets their paths in the environment.
 fn prepare(phases: &mut Phases) -> Result<()> {
     let folder = phases.time("plugins", plugins::build)?;
     let programs = [launch::DAEMON, launch::WORKLOADS, launch::RELEASE, launch::MEASURE_HOOKS];

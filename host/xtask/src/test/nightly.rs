@@ -1,4 +1,4 @@
-//! The steps of the tier `nightly`: what takes hours, or needs root.
+//! The steps of the tier `nightly`, which take hours or need root.
 
 use super::phases::Phases;
 use crate::fuzz;
@@ -34,7 +34,7 @@ pub(super) fn names() -> Vec<&'static str> {
     std::iter::once(FUZZ).chain(STEPS.iter().map(|(name, _)| *name)).collect()
 }
 
-/// Runs all steps, or one. A failure does not keep the others from running.
+/// Runs all steps, or one. After a failure, the other steps still run.
 pub(super) fn run(phases: &mut Phases, only: Option<&str>) -> Result<()> {
     let wants = |name: &str| only.is_none_or(|only| only == name);
     ensure!(names().into_iter().any(wants), "the nightly tier has these steps: {}", names().join(", "));

@@ -1,4 +1,4 @@
-//! How long the parts of a run took.
+//! Durations of the phases of a run.
 
 use std::time::{Duration, Instant};
 

@@ -47,7 +47,7 @@ fn has_examples(folder: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// Whether a doc comment has a block of code that is not marked as something else, such as `text`.
+/// Whether a doc comment contains a code block without another language mark, for example `text`.
 fn contains_example(source: &str) -> bool {
     let comments = source.lines().filter_map(|line| {
         let line = line.trim_start();

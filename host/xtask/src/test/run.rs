@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Behaviour tests that run at the same time: most of their time they wait for timers, processes and the disk.
 const BEHAVIOUR_THREADS: usize = 4;
 
-/// An executable of whose tests none begins or ends for so long is stopped.
+/// Maximum time without the begin or end of a test; then the executable is stopped.
 const MAX_SILENCE: Duration = Duration::from_secs(900);
 
 /// A test is printed on its own if it took longer.
@@ -146,7 +146,7 @@ pub(super) fn all(executables: Vec<Executable>, selection: &Selection) -> Result
     Ok(results.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Runs an executable; `log` gets what its child processes print.
+/// Runs an executable; the output of its child processes goes to `log`.
 fn run(executable: &Executable, selection: &Selection, log: &Path) -> Result<Results> {
     let begun = Instant::now();
     let mut command = command(executable, selection, log)?;
@@ -155,7 +155,7 @@ fn run(executable: &Executable, selection: &Selection, log: &Path) -> Result<Res
     let (sender, lines) = mpsc::channel();
     let reader = std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
-            // The receiver is gone after a timeout.
+            // After a timeout, the receiver is dropped.
             if sender.send(line).is_err() {
                 break;
             }
@@ -177,7 +177,7 @@ fn run(executable: &Executable, selection: &Selection, log: &Path) -> Result<Res
     let status = child.wait()?;
     drop(lines);
     if reading.broken.is_none() {
-        // It ends at the end of the output.
+        // The reader ends with the output.
         let _ = reader.join();
         if !reading.has_ended {
             reading.broken = Some(format!("ended with {status} before its tests"));
@@ -197,8 +197,8 @@ fn command(executable: &Executable, selection: &Selection, log: &Path) -> Result
     for (variable, value) in PASSED.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         command.env(variable, value);
     }
-    // The results as JSON and with times are only for nightly compilers; this variable makes the test harness of a stable one accept
-    // them. It changes nothing else: the executable is already compiled.
+    // Results as JSON and with times require a nightly compiler; this variable makes the test harness of a stable one
+    // accept the options. It has no other effect, since the executable is already compiled.
     command.env("RUSTC_BOOTSTRAP", "1").args(["-Zunstable-options", "--format=json", "--report-time"]);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if executable.kind == TestKind::Behaviour { BEHAVIOUR_THREADS } else { processors };
@@ -213,7 +213,7 @@ fn command(executable: &Executable, selection: &Selection, log: &Path) -> Result
     Ok(command)
 }
 
-/// What an executable has printed so far.
+/// The output of an executable so far.
 #[derive(Debug, Default)]
 struct Reading {
     name: String,

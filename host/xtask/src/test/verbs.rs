@@ -70,7 +70,8 @@ const NOT_RUN: &[(&str, &str)] = &[
 /// Number of parallel runs: most of their time they wait for timers.
 const MAX_PARALLEL: usize = 3;
 
-/// Runs all of them in parallel; those that use the ports of the sample configuration run one after the other.
+/// Runs all verbs in parallel, except those that use the ports of the sample configuration, which run one after the
+/// other.
 pub(super) fn run() -> Result<()> {
     let xtask = std::env::current_exe().context("finding this program")?;
     let folder = workspace::target().join("verbs");

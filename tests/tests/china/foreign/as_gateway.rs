@@ -116,7 +116,7 @@ fn submissions_get_ids_reports_and_repetitions_the_same_answer() -> Result<()> {
             assert_eq!(report["length"], length, "{report}");
         }
         assert_eq!(upstream.messages(), 3);
-        // No report is wanted: none comes. Two would be a billing record for nobody.
+        // No report is requested, so none is sent. With the value 2, it would be a billing record for nobody.
         china.sp.tell(&json!({ "submit": { "destinations": [USER], "text": "quiet", "report": 0 } }))?;
         assert_eq!(china.sp.expect("answered")?["status"], 0);
         if dialect != Dialect::Smgp {
@@ -177,13 +177,13 @@ fn reports_wait_for_the_sp_and_are_repeated_until_it_takes_them() -> Result<()> 
         let answer = china.sp.expect("answered")?;
         let first = china.sp.expect("reported")?;
         assert_eq!(first["submission"], answer["id"]);
-        // Not now: it comes again, with the same id.
+        // A temporary refusal: the Deliver is repeated, with the same id.
         china.sp.tell(&json!({ "set": { "deliver_result": 0, "deliver_silent": 1 } }))?;
         let again = china.sp.expect("reported")?;
         assert_eq!((&again["id"], &again["submission"]), (&first["id"], &answer["id"]));
         // Silence: it comes again.
         assert_eq!(china.sp.expect("reported")?["submission"], answer["id"]);
-        // While the SP is away its reports wait.
+        // While the SP is disconnected, its reports wait.
         china.sp.tell(&json!({ "exit": true }))?;
         china.sp.expect("exit")?;
         appliance.wait_until(TIMEOUT, "/v1/links", |links| {
@@ -204,7 +204,7 @@ fn check_35_a_login_of_smgp_may_be_for_one_direction() -> Result<()> {
     let submit = json!({ "destinations": [USER], "text": "one", "report": 1 });
     china.sp.tell(&json!({ "submit": submit }))?;
     assert_eq!(china.sp.expect("answered")?["status"], 11);
-    // One that only submits gets no report: it comes on the other.
+    // A connection that only submits gets no reports: they are sent on the other one.
     let mut other = Dialect::Smgp.peer("sp", &json!({ "source": "10655" }))?;
     other.tell(&json!({ "connect": { "port": china.port, "mode": 0 } }))?;
     assert_eq!(other.expect("logged_in")?["status"], 0);

@@ -158,7 +158,7 @@ fn after_a_cut_a_message_waits_for_its_report_and_is_not_repeated() -> Result<()
         let path = format!("/v1/messages/{id}");
         appliance.wait_until(TIMEOUT, &path, |trace| trace["state"] == "uncertain")?;
         assert_eq!(china.gateway.expect("login")?["status"], 0);
-        // The report names an id that we never got; its numbers tell which message it is.
+        // The report refers to an id that was never answered; its numbers identify the message.
         china.gateway.tell(&json!({ "report": { "id": taken["id"], "number": USER, "stat": "DELIVRD" } }))?;
         assert_eq!(china.dlr(&id)?["state"], "delivered");
         china.gateway.tell(&json!({ "count": true }))?;

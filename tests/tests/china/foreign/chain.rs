@@ -123,7 +123,7 @@ fn check_64_parts_stay_parts_whether_they_have_a_header_or_not() -> Result<()> {
     Ok(())
 }
 
-/// When the daemon is killed.
+/// Moment at which the daemon is killed.
 #[derive(Debug, Clone, Copy)]
 enum Kill {
     /// After the SP has its answer; the gateway is away.

@@ -14,7 +14,7 @@ fn appliance(
     dialect: Dialect,
     keys: &str,
 ) -> Result<(ChinaGatewayFixture, Peer, behaviour_tests::test_daemon::TestDaemon)> {
-    // Both SPs take the time of their machine for that of China.
+    // Both SPs use the local time of their machine as China's.
     let mut china = ChinaGatewayFixture::new(dialect, keys, "clock-tolerance = \"0s\"")?;
     let (gateway, address) = Dialect::Cmpp3.gateway(&json!({ "report": "after" }))?;
     china.config.tables(&Dialect::Cmpp3.gateway_section("mobile", address, "")).native("mobile");

@@ -265,7 +265,7 @@ fn segments_of_a_long_text_arrive_in_order_with_a_simulated_radio_side() -> Resu
         Peer::node("esme.js", &json!({ "port": port, "system_id": "shop", "password": PASSWORD }))?;
     assert_eq!(shop.expect("bound")?["status"], 0);
     let text: String = (0..100).map(|number| format!("word{number} ")).collect();
-    // Submitted as one message: the appliance makes the segments.
+    // Submitted as one message: the appliance splits it.
     shop.tell(&json!({ "submit": {
         "source_addr": SHOP, "source_addr_ton": 1, "source_addr_npi": 1, "destination_addr": ANNA.1,
         "dest_addr_ton": 1, "dest_addr_npi": 1, "registered_delivery": 1,
@@ -287,7 +287,7 @@ fn segments_of_a_long_text_arrive_in_order_with_a_simulated_radio_side() -> Resu
     });
     assert_eq!(seen, wanted);
 
-    // An ESME that makes the segments itself, with optional parameters; and an application message for the display.
+    // An ESME that splits the text itself, with optional parameters; and an application message for the display.
     let mut send = |text: &str, fields: &[(&str, u32)]| -> Result<Vec<u8>> {
         let mut submit = json!({
             "source_addr": SHOP, "source_addr_ton": 1, "source_addr_npi": 1, "destination_addr": ANNA.1,
@@ -389,7 +389,7 @@ fn a_phones_repetition_is_sent_once_with_a_simulated_radio_side() -> Result<()> 
 fn messages_waiting_for_phones_survive_a_kill_with_a_simulated_radio_side() -> Result<()> {
     let mut network = OsmocomFixture::start("")?;
     let (anna, mut shop) = (network.phone(ANNA)?, network.shop()?);
-    // One message is at the phone, unanswered; three wait behind it; one waits for a phone that is off.
+    // One message is at the phone, unanswered; three wait for it; one waits for a phone that is off.
     anna.set_answer(PhoneAnswer::Nothing);
     let first = submit(&mut shop, ANNA, "first")?;
     let before = anna.next_mt()?;

@@ -33,7 +33,7 @@ const ALERT_REASON: u8 = 0x46;
 
 struct Network {
     hlr: Hlr,
-    /// Between MSC and relay.
+    /// Capture between MSC and relay.
     capture: Capture,
     relay: GsupRelay,
     msc: Msc,
@@ -200,7 +200,7 @@ fn a_switched_off_phone_looks_like_an_unknown_subscriber() -> Result<()> {
     Ok(())
 }
 
-/// The MSC reconnects after a second without re-attaching phones; messages sent by phones meanwhile are lost.
+/// The MSC reconnects after a second without re-attaching phones; messages that phones send before that are lost.
 #[test]
 fn only_messages_during_a_lost_link_are_lost() -> Result<()> {
     let network = Network::start()?;

@@ -5,7 +5,7 @@
 pub(crate) enum ConcurrentOutcome {
     /// Both succeed, one after the other.
     Both,
-    /// One succeeds; the other gets this status.
+    /// One request succeeds; the other one gets this status.
     One(u16),
     /// Either of these, depending on timing.
     Either(u16),
@@ -25,7 +25,7 @@ pub(crate) struct Row {
     pub(crate) status: u16,
     /// Preconditions: method, path, body. A `?` after the method means that it may exist already.
     pub(crate) before: Vec<(&'static str, &'static str, &'static str)>,
-    /// Invalid bodies, besides those that are derived for every operation.
+    /// Invalid bodies, in addition to those that are derived for every operation.
     pub(crate) bad: Vec<(&'static [u8], u16)>,
     pub(crate) at_once: ConcurrentOutcome,
     /// The body has no end, or is not text: only its beginning is checked.

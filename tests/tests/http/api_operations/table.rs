@@ -62,7 +62,7 @@ fn messages() -> Vec<Row> {
         Row::new("POST", "/v1/explain", "/v1/explain")
             .body(r#"{"origin":"acme","source":"100","destination":"491","text":"hello"}"#)
             .bad(br#"{"origin":"acme"}"#, 400),
-        // It has ended with its settling.
+        // The message has ended because it was settled.
         Row::new("DELETE", "/v1/messages/{id}/content", "/v1/messages/$UNCERTAIN/content"),
         Row::new("POST", "/v1/erasures", "/v1/erasures")
             .body(r#"{"number":"4917099999999"}"#)

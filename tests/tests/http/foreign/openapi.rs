@@ -17,7 +17,7 @@ pub(super) struct Run<'a> {
     pub(super) foreign_words: &'a str,
 }
 
-/// Runs schemathesis against a daemon; all its checks pass, and the daemon goes on.
+/// Runs schemathesis against a daemon. All its checks must pass, and the daemon must continue to run.
 pub(super) fn run_schemathesis(appliance: &mut TestDaemon, folder: &Path, run: &Run<'_>) -> Result<()> {
     let program = workspace::schemathesis();
     ensure!(program.exists(), "{} is missing; run: cargo xtask setup", program.display());

@@ -119,7 +119,7 @@ fn is_unavailable(pump: &RunningPump) -> bool {
     pump.status().state == PumpState::Down
 }
 
-/// The server is stopped in an orderly way; meanwhile messages finish.
+/// The server is stopped in an orderly way, and messages finish in the meantime.
 fn check_outage(mut server: Server, messages: u64) -> Result<()> {
     let source = TestSource::with(0..500);
     let archive = scenarios::open(&server.database.url());

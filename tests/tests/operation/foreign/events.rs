@@ -59,7 +59,7 @@ fn a_stream_has_each_event_once_over_kills_of_both_sides() -> Result<()> {
     for round in 0..3 {
         submit_round(&appliance, round, &mut accepted)?;
         match round {
-            // Nobody takes the subject yet.
+            // No stream takes the subject yet.
             0 => {
                 until("the sink is down", || Ok(state(&appliance)?.state == PumpState::Down))?;
                 let why = state(&appliance)?.error.unwrap_or_default();
@@ -149,7 +149,8 @@ fn queues_have_each_event_over_kills_of_both_sides() -> Result<()> {
                 broker.make_queue("events", "switchyard", "switchyard.accepted")?;
                 broker.make_queue("audit", "audit", "sms.a.#")?;
                 until("one sink is up", || Ok(states(&appliance)?[1].state == PumpState::Up))?;
-                // The queue has what comes before the first end, and does not get it with each attempt.
+                // The queue has the events before the first `ended` event, and does not get them again with each
+                // attempt.
                 until("the other sink waits for a queue", || {
                     let why = states(&appliance)?[0].error.clone().unwrap_or_default();
                     Ok(why.contains("switchyard.ended"))
@@ -232,7 +233,7 @@ fn a_sink_logs_in_to_kafka_by_each_mechanism() -> Result<()> {
                  {key}types = [\"accepted\"]\n"
             )
         };
-        // With a wrong password, the sink is down, and says why.
+        // With a wrong password, the sink is down, and reports the reason.
         let start = |password: &str| -> Result<TestDaemon> {
             let mut config = TestDaemonConfig::new(
                 fixture.binary(),

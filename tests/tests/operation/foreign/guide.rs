@@ -99,7 +99,7 @@ fn the_guide_does_what_it_says() -> Result<()> {
         .put("127.0.0.2:4259", &hlr.ctrl().to_string());
     substitutions.put("/run/switchyard", &run).put("\"alice\"", &format!("{:?}", me.trim()));
     substitutions.put("switchyard sms ", &format!("switchyard sms --socket {run}/sms.sock "));
-    // As it prints for people.
+    // With the output for people.
     substitutions.put("redis-cli ", &format!("redis-cli --no-raw -p {redis} "));
 
     let registry = DockerRegistry::start(&fixture.folder().join("registry"), &RegistryAccess::Open)?;

@@ -19,7 +19,7 @@ const SCREENS: &str = "[[rule]]\nname = \"casino\"\nwords = [\"casino\"]\nthen =
 
 const THROTTLED: u32 = 0x58;
 
-/// A collector that prints the spans that it receives, and forwards them to nobody.
+/// A collector that prints the received spans, and does not forward them.
 struct Collector {
     program: Program,
     http: SocketAddr,
@@ -31,7 +31,7 @@ struct Collector {
 struct PrintedSpan {
     /// `Trace ID`, `Parent ID`, `ID`, `Name`, `Status code` and the like.
     fields: BTreeMap<String, String>,
-    /// Its attributes, with their types, as in `Str(upstream)`.
+    /// Its attributes with their types, for example `Str(upstream)`.
     attributes: BTreeMap<String, String>,
 }
 

@@ -6,9 +6,9 @@ use std::path::Path;
 
 /// The id of the first message.
 pub(crate) const FIRST: u64 = 1_000_000_000;
-/// When all of them were accepted.
+/// Acceptance time of all messages.
 pub(crate) const ACCEPTED: u64 = 1_700_000_000_000;
-/// In the year 2100: when what waits for a time is due, and what is in doubt is given up.
+/// A time in the year 2100: when waiting messages are due, and when uncertain ones are given up.
 const FAR: u64 = 4_102_444_700_000;
 
 const ACME: u32 = 0;
@@ -60,7 +60,7 @@ fn message(format: u8, id: u64, is_scheduled: bool) -> Vec<u8> {
     out
 }
 
-/// What a message waits for, after one attempt; one step: that attempt.
+/// The wait state of a message after one attempt; its only step is that attempt.
 fn progress(format: u8, waiting: &[u8], parts: &[&[u8]]) -> Vec<u8> {
     let mut out = vec![format];
     out.extend_from_slice(waiting);
@@ -86,8 +86,8 @@ fn waiting(kind: u8, number: u64) -> Vec<u8> {
     [&[kind][..], &number.to_le_bytes()].concat()
 }
 
-/// Writes a file with seven messages, one in each state in which a message may be found: queued and never tried, deferred, handed
-/// over and never answered, uncertain, taken and waiting for its receipt, scheduled, delivered.
+/// Writes a file with seven messages in different states: queued and never attempted, deferred, submitted and never
+/// answered, uncertain, accepted and waiting for its DLR, scheduled, delivered.
 pub(crate) fn write(path: &Path, format: u8) -> Result<(), redb::Error> {
     let database = Database::create(path)?;
     let transaction = database.begin_write()?;
@@ -108,7 +108,7 @@ pub(crate) fn write(path: &Path, format: u8) -> Result<(), redb::Error> {
         rows.insert(FIRST + 3, &*progress(format, &waiting(3, FAR), &[]))?;
         let receipt = [&[4][..], &UPSTREAM.to_le_bytes(), &FAR.to_le_bytes()].concat();
         rows.insert(FIRST + 4, &*progress(format, &receipt, &[b"peer-5"]))?;
-        // Id, attempt, leg, when; these rows never changed, and say so.
+        // Id, attempt, leg, time. The format of these rows never changed.
         let handed =
             [&[1][..], &(FIRST + 2).to_le_bytes(), &[1, 0, 0], &(ACCEPTED + 1000).to_le_bytes()].concat();
         transaction.open_table(Rows::new("handed"))?.insert(9, &*handed)?;

@@ -93,7 +93,7 @@ fn silence(server: &mut Peer, on: bool) -> Result<()> {
     server.expect("silence").map(drop)
 }
 
-/// How often each number was asked.
+/// Number of queries per number.
 fn counts(server: &mut Peer) -> Result<Value> {
     server.tell(&json!({ "do": "count" }))?;
     Ok(server.expect("count")?["numbers"].take())

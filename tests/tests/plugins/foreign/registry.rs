@@ -71,7 +71,8 @@ impl Author {
         std::fs::read(self.folder.join(name)).with_context(|| name.to_owned())
     }
 
-    /// Pulls `location` to `out`, and compares component and signature with the author's. Returns what the command prints.
+    /// Pulls `location` to `out`, and compares component and signature to the author's. Returns the output of the
+    /// command.
     fn pull(&self, location: &str, out: &str) -> Result<Value> {
         let pulled = self.json(&["pull", location, "--out", out])?;
         for ending in ["", ".sig"] {
@@ -187,7 +188,7 @@ fn a_registry_gets_the_credentials_that_it_wants_and_no_message_has_them() -> Re
     let output = with_password(&push, REGISTRY_PASSWORD)?;
     ensure!(output.status.success(), "{}", text(&output.stderr));
 
-    // As skopeo saves them.
+    // In the form in which skopeo saves them.
     let address = registry.address().to_string();
     let login = ["login", "--authfile", "auth.json", "--tls-verify=false", "--username", REGISTRY_USER];
     author.skopeo(&[&login[..], &["--password", REGISTRY_PASSWORD, &address]].concat())?;

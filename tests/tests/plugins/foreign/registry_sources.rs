@@ -77,7 +77,7 @@ fn an_appliance_pulls_from_a_registry_with_the_credentials_of_its_source() -> Re
     let version: Value = serde_json::from_str(&printed)?;
     assert_eq!((&version["version"], &version["origin"]["digest"]), (&first["version"], &first["digest"]));
 
-    // The tag moves; the stored version stays what it is.
+    // The tag moves; the stored version does not change.
     skopeo(&[&tagged("2.0"), &tagged("stable")])?;
     assert_eq!(appliance.get("/v1/plugins")?, json!([version]));
     let outdated = appliance.get("/v1/plugins/outdated")?;

@@ -1,4 +1,4 @@
-//! PyPI `twilio`, a client that others wrote, changes its base URL only.
+//! PyPI `twilio`, an independent client, changes only its base URL.
 
 use anyhow::{Result, ensure};
 use behaviour_tests::load::{Sink, SinkOptions, Tally};

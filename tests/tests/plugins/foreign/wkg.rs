@@ -1,4 +1,5 @@
-//! `wkg` of the Bytecode Alliance reads our plugins and our contract from a registry, and the appliance reads what it pushes.
+//! `wkg` of the Bytecode Alliance reads our plugins and our contract from a registry, and the appliance reads what
+//! `wkg` has pushed.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::Fixture;
@@ -24,7 +25,7 @@ fn plugins_and_the_contract_pass_between_us_and_wkg() -> Result<()> {
     let address = registry.address().to_string();
     let wkg = |arguments: &[&str]| {
         let mut command = Command::new(&wkg);
-        // No configuration and no credentials of the user.
+        // Without configuration and credentials of the user.
         command.args(arguments).current_dir(folder).env("HOME", folder).env("WKG_OCI_INSECURE", &address);
         succeeded(&mut command)
     };

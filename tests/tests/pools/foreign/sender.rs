@@ -1,5 +1,5 @@
-//! Senders from a shared pool, end to end: a router leases a number of the pool as the sender of a message; no other message
-//! gets it meanwhile, and it is released when the message has ended.
+//! Senders from a shared pool, end to end: a router leases a number of the pool as the sender of a message. No other
+//! message gets that number until the message has ended and the number is released.
 
 use crate::sender::{POOL, add};
 use anyhow::{Context, Result, ensure};

@@ -54,7 +54,7 @@ fn a_repetition_gets_the_same_answer_and_no_second_effect() -> Result<()> {
     other["submit"]["sequence"] = first["sequence"].clone();
     relay.sp.tell(&other)?;
     assert_eq!(relay.sp.expect("answered")?["result"], 9);
-    // Also on another connection, and by a daemon that was killed meanwhile.
+    // Also on another connection, and by a daemon that was killed in between.
     appliance.kill()?;
     let _appliance = relay.start()?;
     let mut again = once.clone();
@@ -154,7 +154,7 @@ fn a_reply_waits_for_the_sps_listener_and_keeps_its_link_id() -> Result<()> {
     assert_eq!((&taken["command"], &taken["text"]), (&json!("deliver"), &json!("退订")));
     assert_eq!((&taken["user_number"], &taken["sp_number"]), (&json!(USERS[0]), &json!("10655")));
     assert_eq!((&taken["reserve"], &taken["sequence"][0]), (&json!("4c494e4b30303031"), &json!(205_502)));
-    // Unanswered, then cut, then refused at the login: it is repeated with the same sequence.
+    // Unanswered, then cut, then refused at the login: each time it is repeated with the same sequence.
     relay.sp.tell(&json!({ "set": { "silent": 1, "cut": 1 } }))?;
     relay.gateway.tell(&deliver("again"))?;
     let first = relay.sp.expect("taken")?;

@@ -150,7 +150,7 @@ fn refusals_are_retried_or_final_by_their_code() -> Result<()> {
     let refused = platform.submitted()?;
     assert_eq!(refused["result"], 88);
     platform.gateway.tell(&json!({ "set": { "refuse_after": null } }))?;
-    // The gateway remembers what it refused: only a new sequence can get another answer.
+    // The gateway remembers refused commands: only a new sequence can get another answer.
     let taken = platform.gateway.expect_matching("taken", |event| event["result"] == 0)?;
     assert_ne!(taken["sequence"], refused["sequence"]);
     platform.report(&taken, 0, 0)?;

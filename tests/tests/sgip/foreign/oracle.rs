@@ -436,8 +436,8 @@ fn both_codecs_refuse_wrong_lengths() -> Result<()> {
     Ok(())
 }
 
-/// Characters whose GBK octets differ between implementations: those that the 2022 edition moved out of the private
-/// use area, and the euro, which is a single octet 0x80 in some tables and missing in others.
+/// Characters whose GBK octets differ between implementations: characters that the 2022 edition moved out of the
+/// private use area, and the euro, which is the single octet 0x80 in some tables and missing in others.
 const DISPUTED: &str = "ḿ龴龵龶龷龸龹龺龻︐︑︒︓︔︕︖︗︘︙";
 
 /// Every character of a coding, by the other side's tables.

@@ -135,7 +135,7 @@ fn a_text_and_a_reply_are_delivered_and_the_rest_of_the_interface_works() -> Res
     assert_eq!(found[0], [&id, "mt", "delivered", "10655", USER]);
     assert_eq!(found[1][1..], ["mo", "delivered", USER, "10655"]);
 
-    // It is found wherever it is stored now.
+    // It is found regardless of where it is stored.
     let state = call(&platform.config, "sms.state", &json!([id]))?;
     assert_eq!((&state["state"], &state["final"]), (&json!("delivered"), &json!(true)));
     let trace = appliance.get(&format!("/v1/messages/{id}"))?;
@@ -195,7 +195,7 @@ fn a_text_and_a_reply_are_delivered_and_the_rest_of_the_interface_works() -> Res
     Ok(())
 }
 
-/// When the daemon is killed.
+/// Moment at which the daemon is killed.
 #[derive(Debug, Clone, Copy)]
 enum Kill {
     /// After the answer to the call.

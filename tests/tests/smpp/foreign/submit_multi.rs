@@ -1,5 +1,5 @@
-//! One id stands for all destinations of a submit_multi (SMPP 3.4 §4.5.2): in delivery receipts, query_sm and cancel_sm, before and
-//! after a kill, and after archiving. ESME and SMSC are npm `smpp`.
+//! One id applies to all destinations of a submit_multi (SMPP 3.4 §4.5.2): in delivery receipts, query_sm and
+//! cancel_sm, before and after a kill, and after archiving. ESME and SMSC are npm `smpp`.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, free_port};

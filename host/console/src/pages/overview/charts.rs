@@ -82,7 +82,7 @@ impl RecentMetrics {
             let (before, now) = (samples.get(at.checked_sub(1)?)?, samples.get(at)?);
             Some(of(now).checked_sub(of(before))? as f64)
         };
-        // A rate spans several samples, so that few messages do not make it jump.
+        // A rate spans several samples, so that a few messages do not make it jump.
         let rate = |of: fn(&MetricsSampleView) -> u64| {
             line(&|at| {
                 let first = at.saturating_sub(RATE_SAMPLES);

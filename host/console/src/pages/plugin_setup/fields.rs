@@ -11,7 +11,7 @@ use model::Hook;
 /// Maximum number of other plugins of a chain for which each place is listed.
 const MAX_PLACES: usize = 50;
 
-/// What the fields show.
+/// Contents of the fields.
 pub(super) struct SetupFields<'a> {
     pub(super) values: &'a Form,
     pub(super) error: Option<&'a ApiError>,
@@ -122,7 +122,7 @@ impl SetupFields<'_> {
 /// The grants, in the order in which they are shown; `random` is no interface of the contract.
 const GRANTS: [&str; 8] = ["tables", "http", "dns", "kv", "hlr", "counters", "quality", "random"];
 
-/// The grants that the version can use, and the others folded.
+/// The grants that the version can use; the others are folded.
 pub(super) fn grant_fields(fields: &SetupFields<'_>) -> Markup {
     let (used, unused): (Vec<&str>, Vec<&str>) =
         GRANTS.into_iter().partition(|interface| fields.imports(interface));

@@ -1,4 +1,4 @@
-//! Three machines with the image become a cluster as the manual says; then the one that leads loses its power.
+//! Three machines with the image form a cluster as the manual describes; then the leader loses its power.
 
 use super::guide_chapter::{MARKS, PAGE};
 use super::{ImageTest, TIMEOUT};
@@ -27,7 +27,7 @@ fn blocks_of<'a>(page: &'a ManualPage, machine: &str) -> Vec<&'a CommandBlock> {
     page.blocks.iter().filter(on_it).collect()
 }
 
-/// Repeats a command of the manual on a machine until it prints what the manual says.
+/// Repeats a command of the manual on a machine until its output is as in the manual.
 fn wait_for(running: &RunningVm, block: &CommandBlock) -> Result<()> {
     let (pause, deadline) = (StopFlag::default(), Instant::now() + TIMEOUT);
     loop {

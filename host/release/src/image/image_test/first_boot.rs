@@ -1,5 +1,5 @@
-//! The machine right after its first boot: resource use, open ports, what it shows; then an account, a peer and a
-//! plugin are added over the API.
+//! The machine after its first boot: resource use, open ports, console output. Then an account, a peer and a plugin are
+//! added over the API.
 
 use super::{ImageTest, JSON, MAX_RESIDENT};
 use crate::image::virtual_machine::RunningVm;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use testkit::guest;
 use testkit::test_daemon::{HASH, PASSWORD};
 
-/// Memory and the unit's security score, before any traffic.
+/// Checks memory use and the unit's security score, before any traffic.
 pub(super) fn check_idle(running: &RunningVm) -> Result<()> {
     let resident_memory = running
         .ssh("awk '/^VmRSS/ { print $2 * 1024 }' /proc/$(systemctl show -P MainPID switchyard)/status")?;

@@ -1,4 +1,4 @@
-//! The page of the manual about the appliance image: its commands, run in the machine, print what it says.
+//! The manual's page about the appliance image: its commands, run in the machine, print the documented output.
 
 use super::{ImageTest, Updates, token};
 use crate::image::Options;
@@ -12,7 +12,7 @@ use testkit::manual_page::{CommandBlock, ManualPage, missing_line};
 pub(super) const PAGE: &str = "docs/guide/appliance-image.md";
 pub(super) const MARKS: [&str; 6] =
     ["sh", "sh build", "sh certificates", "sh cluster", "sh elsewhere", "sh machine"];
-/// Where the page's commands expect and leave files.
+/// Path of the update file in the page's commands.
 const UPDATE: &str = "/var/tmp/switchyard.raucb";
 const BACKUP: &str = "/var/tmp/backup.tar";
 /// The host name of the machine into which a backup is restored.

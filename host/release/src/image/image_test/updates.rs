@@ -1,4 +1,4 @@
-//! Updates: one that is interrupted, one that works, and those that do not come up.
+//! Updates: an interrupted one, a working one, and updates that do not boot.
 
 use super::{ImageTest, TIMEOUT, Updates};
 use crate::image::virtual_machine::RunningVm;
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use testkit::load::StopFlag;
 
-/// Progress of the write at which the power is cut, in octets.
+/// Octets of the update that are written when the power is cut.
 const WRITTEN: u64 = 20 << 20;
 const UPDATE: &str = "/v1/appliance/update";
 
@@ -87,7 +87,7 @@ impl ImageTest {
             banner.version,
             begun.elapsed()
         ));
-        // It is on trial until it is found healthy, shortly after it is ready.
+        // The update is on trial until the system is found healthy, shortly after it is ready.
         let (pause, deadline) = (StopFlag::default(), Instant::now() + TIMEOUT);
         while self.read::<ImageStatusView>(running, "/v1/appliance")?.on_trial {
             ensure!(Instant::now() < deadline, "the update does not become healthy");

@@ -53,7 +53,7 @@ async fn add_account_and_peer(console: &ConsoleFixture) -> Result<()> {
     browser.screenshot("day-03-a-peer-that-answers").await
 }
 
-/// The overview is opened once; later traffic shows by itself.
+/// The overview is opened once; later traffic appears without a reload.
 async fn check_chart(console: &ConsoleFixture) -> Result<()> {
     let browser = &console.browser;
     browser.go("/").await?;
