@@ -55,7 +55,7 @@ pub(crate) fn changes_shared_state(path: &str) -> bool {
 pub(crate) fn changed_elsewhere(leader: Option<&str>) -> Response {
     let what = match leader {
         Some(leader) => format!(
-            "configuration, users, plugins and tables are those of all partitions, and are changed at the leader of partition 0: {leader}"
+            "configuration, users, plugins and tables are shared by all partitions; change them at the leader of partition 0: {leader}"
         ),
         None => "configuration, users, plugins and tables are changed at the leader of partition 0, and it has none at the moment; \
                  try again in a second"

@@ -476,7 +476,7 @@ impl Cluster {
             if let Some(problem) = &member.problem
                 && known.is_none_or(|known| known.problem.is_none())
             {
-                tracing::warn!(endpoint = member.endpoint, problem, "member of etcd in trouble");
+                tracing::warn!(endpoint = member.endpoint, problem, "a member of etcd is unhealthy");
             }
         }
         view.members = members;

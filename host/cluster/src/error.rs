@@ -12,7 +12,7 @@ pub enum ClusterError {
         reason: String,
     },
     /// A file cannot be read.
-    #[error("{path}: {source}. Check the path and who may read the file")]
+    #[error("{path}: {source}. Check the path and the permissions of the file")]
     File {
         /// The file.
         path: PathBuf,

@@ -55,7 +55,7 @@ impl LogCopy {
         let journal = match LocalJournal::open_copy(&path, options.clone()) {
             Err(JournalError::NotFound(_)) => LocalJournal::create(&path, options, applied)?,
             Err(error @ JournalError::Damaged { .. }) => {
-                tracing::error!(%error, "the copy of the log is damaged and begins anew, sinks may lose older records");
+                tracing::error!(%error, "the copy of the log is damaged and is started again, sinks may lose older records");
                 return Self::begin_anew(folder, cluster, options, applied);
             }
             other => other?,
@@ -159,7 +159,7 @@ fn write(mut journal: LocalJournal, records: &Receiver<JournalRecord>, failed: &
         let more = records.try_iter().take(RETIRE_INTERVAL);
         for record in std::iter::once(first).chain(more) {
             if let Err(error) = journal.append_copy(&record) {
-                tracing::error!(%error, "the copy of the log is not written");
+                tracing::error!(%error, "writing the copy of the log failed");
                 *failed.lock() = Some(error.to_string());
                 return;
             }

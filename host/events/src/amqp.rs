@@ -83,7 +83,7 @@ impl AmqpTransport {
             _ => None,
         })?;
         if !start.split(' ').any(|mechanism| mechanism == "PLAIN") {
-            return Err(SendError(format!("the broker takes no passwords (PLAIN), but {start}")));
+            return Err(SendError(format!("the broker does not support passwords (PLAIN), only {start}")));
         }
         let mut out = Vec::new();
         let (user, password) = self.token.split_once(':').unwrap_or((&self.token, ""));

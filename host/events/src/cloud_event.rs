@@ -122,7 +122,7 @@ impl CloudEvent {
         let start = out.len();
         if let Err(error) = serde_json::to_writer(&mut *out, &format) {
             // Serialising into memory does not fail.
-            tracing::error!(%error, "an event has no JSON form");
+            tracing::error!(%error, "serialising an event failed");
             out.truncate(start);
             out.extend_from_slice(b"{}");
         }

@@ -22,7 +22,7 @@ pub enum EventsError {
     },
     /// A stored position cannot be parsed.
     #[error(
-        "{place}: is no position in the journal ({what}). Remove it to begin with new events; those before are not sent"
+        "{place}: not a valid position in the journal ({what}). Remove it to start with new events; earlier events are not sent"
     )]
     PositionDamaged {
         /// File or path of the position.

@@ -85,7 +85,7 @@ impl KafkaTransport {
         let topic = topics.into_iter().find(|topic| topic.name == self.topic);
         let numbers = topic.map(|topic| topic.partitions).unwrap_or_default();
         if numbers.is_empty() {
-            return Err(SendError(format!("there is no topic {:?}: make it first", self.topic)));
+            return Err(SendError(format!("topic {:?} does not exist: create it first", self.topic)));
         }
         let clients = numbers
             .into_iter()

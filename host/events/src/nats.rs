@@ -113,10 +113,7 @@ impl NatsTransport {
             let number = subject.rsplit('.').next().and_then(|number| number.parse::<usize>().ok());
             let Some(awaited) = number.and_then(|number| waiting.get_mut(number)) else { continue };
             if headers.starts_with(b"NATS/1.0 503") {
-                return Err(SendError(format!(
-                    "no stream of JetStream takes the subject {}.*",
-                    self.subject
-                )));
+                return Err(SendError(format!("no JetStream stream has the subject {}.*", self.subject)));
             }
             let answer: PublishAnswer = serde_json::from_slice(&payload)
                 .map_err(|_| SendError("the answer is no acknowledgement of JetStream".to_owned()))?;

@@ -183,7 +183,7 @@ impl EventSinkOptions {
                 let known: Vec<_> = known.into_iter().map(|kind| kind.name()).collect();
                 section.error(
                     "types",
-                    format!("{name:?} is no type of events; known are: {}", known.join(", ")),
+                    format!("{name:?} is not an event type; known are: {}", known.join(", ")),
                 );
             }
         }

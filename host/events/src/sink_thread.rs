@@ -78,7 +78,7 @@ impl SinkThread {
             }
         }
         if let Err(error) = self.save() {
-            tracing::warn!(sink = self.options.name, %error, "the position of an event sink is not stored, some events are sent again");
+            tracing::warn!(sink = self.options.name, %error, "storing the position of an event sink failed, some events will be sent again");
         }
     }
 
@@ -96,7 +96,7 @@ impl SinkThread {
                     sink = self.options.name,
                     first = first.0,
                     last = last.0,
-                    "the journal has no longer the records that the sink needs next, their events are lost"
+                    "the journal has removed records before the sink read them, their events are lost"
                 );
                 self.monitor.gap(records);
                 if let Err(stopped) = self.send(&[gap(first, last, Timestamp::now())]) {

@@ -176,7 +176,7 @@ impl Starting<'_> {
         }
         tracing::warn!(
             sink = name,
-            "the journal is another one since a restore, the sink begins with its first record"
+            "the journal was replaced by a restore, the sink begins with its first record"
         );
         Seq(self.reader.oldest().0.saturating_sub(1))
     }
@@ -288,7 +288,7 @@ impl EventSinks {
     pub fn stop(&self, timeout: Duration) {
         *self.stop.lock() = None;
         if self.ended.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
-            tracing::info!("an event sink does not answer, some of its events are sent again");
+            tracing::info!("an event sink does not answer, some of its events will be sent again");
         }
     }
 

@@ -93,7 +93,7 @@ pub enum JournalError {
         by: Term,
     },
     /// It is unknown whether the record is durable.
-    #[error("no answer tells whether the record is durable")]
+    #[error("it is unknown whether the record is durable")]
     Unknown,
     /// In a cluster: the log cannot be read at present.
     #[error("the log of the cluster cannot be read: {reason}. Check etcd and the network")]
@@ -103,7 +103,7 @@ pub enum JournalError {
     },
     /// In a cluster: the log does not accept records. Nothing is written.
     #[error(
-        "the log of the cluster takes no records: {reason}. See `etcdctl alarm list`, and the user of cluster.user"
+        "the log of the cluster accepts no records: {reason}. See `etcdctl alarm list`, and the user of cluster.user"
     )]
     Refused {
         /// The request and its answer.
@@ -138,7 +138,7 @@ pub enum JournalError {
         source: std::io::Error,
     },
     /// An earlier write failed. It is unknown what is on the disk, and a repetition could report success without writing.
-    #[error("the journal takes no records since an earlier failure ({cause}): restart the daemon")]
+    #[error("the journal accepts no records after an earlier failure ({cause}): restart the daemon")]
     Poisoned {
         /// The earlier failure.
         cause: String,

@@ -402,7 +402,7 @@ impl Store {
         let JournalWriter { journal, writer, .. } = &mut *guard;
         self.closed.store(true, Relaxed);
         if let Err(error) = journal.resign(writer) {
-            tracing::warn!(%error, "the cluster was not told of the end, another node leads a little later");
+            tracing::warn!(%error, "resigning failed, another node will lead a little later");
         }
         Ok(())
     }

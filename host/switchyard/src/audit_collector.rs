@@ -37,7 +37,7 @@ impl AuditCollector {
                     Ok(()) => (has_failed, interval) = (false, INTERVAL),
                     Err(error) => {
                         if !has_failed {
-                            tracing::warn!(%error, "the audit log is not copied into the archive, trying again");
+                            tracing::warn!(%error, "copying the audit log into the archive failed, trying again");
                         }
                         // An attempt whose answer was lost may have succeeded, so the position is read again.
                         (copied, has_failed, interval) = (None, true, RETRY_INTERVAL);

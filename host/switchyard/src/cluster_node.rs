@@ -409,13 +409,13 @@ impl ClusterNode {
                 }
             },
             Err(JournalError::Fenced { by }) => {
-                tracing::info!(term = by.0, "another node leads, going on to follow");
+                tracing::info!(term = by.0, "another node leads, continuing to follow");
             }
             Err(
                 error @ (JournalError::Unknown
                 | JournalError::Unavailable { .. }
                 | JournalError::Refused { .. }),
-            ) => tracing::warn!(%error, "the claim failed, going on to follow"),
+            ) => tracing::warn!(%error, "the claim failed, continuing to follow"),
             Err(error) => return Err(error.into()),
         }
         Ok(None)
@@ -469,7 +469,7 @@ impl FollowedTables {
         tracing::info!(
             octets,
             record = self.follower.applied().0,
-            "snapshot of the leader's tables taken over"
+            "tables replaced by a snapshot of the leader"
         );
         Ok(())
     }

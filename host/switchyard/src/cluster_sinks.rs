@@ -104,7 +104,7 @@ impl ClusterSinks {
                     Ok(()) => has_failed = false,
                     Err(error) => {
                         if !has_failed {
-                            tracing::warn!(%error, "following the positions of event sinks failed, trying again");
+                            tracing::warn!(%error, "reading the positions of event sinks failed, trying again");
                         }
                         has_failed = true;
                     }

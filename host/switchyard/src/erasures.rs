@@ -115,12 +115,12 @@ impl ErasureService {
         let sinks = admin::EventSinkStates::event_sinks(&*self.event_sinks);
         let mut places = vec![
             "journal: its records are overwritten after journal-retention of [engine]".to_owned(),
-            "backups that were taken before".to_owned(),
+            "backups that were taken earlier".to_owned(),
             "the audit log, where the number is the subject of an admin's operation".to_owned(),
         ];
         places.extend(sinks.iter().map(|sink| match sink.kind.as_str() {
             "cdr" => format!("CDR files of {}", sink.name),
-            _ => format!("what was sent to event sink {}", sink.name),
+            _ => format!("events that were sent to event sink {}", sink.name),
         }));
         places
     }

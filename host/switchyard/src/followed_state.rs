@@ -41,7 +41,7 @@ impl FollowedState {
                     }
                     Err(error) if !has_failed => {
                         has_failed = true;
-                        tracing::warn!(%error, "reading what all partitions share failed, trying again");
+                        tracing::warn!(%error, "reading the shared state of all partitions failed, trying again");
                     }
                     Err(_) => {}
                 }
@@ -50,7 +50,10 @@ impl FollowedState {
                 }
                 let unusable = self.take_over(&waiting).err();
                 if let Some(reason) = &unusable {
-                    tracing::error!(reason, "a change of what all partitions share is not in force here");
+                    tracing::error!(
+                        reason,
+                        "a change to the shared state of all partitions is not in force here"
+                    );
                 }
                 replica.set_unusable(unusable);
                 waiting.clear();

@@ -79,7 +79,7 @@ impl LeadingNode {
                 .with_context(|| format!("creating a folder in {}", data.display()))?;
             let path = folder.path().join("snapshot.redb");
             let rows = store.snapshot()?.copy_to(&path)?;
-            tracing::info!(rows, "snapshot taken for a node that joins");
+            tracing::info!(rows, "snapshot taken for a joining node");
             anyhow::Ok((folder, path))
         };
         self.listener.give_snapshots(Box::new(move || take().map_err(|error| format!("{error:#}"))));
@@ -122,7 +122,7 @@ impl LeadingNode {
     pub(crate) fn publish(&self) -> Result<(), Problem> {
         self.publisher.publish().map_err(|error| {
             let what = format!(
-                "the change is made on this node, and the cluster does not have it yet: {error}. It is tried again each second"
+                "the change is made on this node, but the cluster does not have it yet: {error}. It is retried every second"
             );
             Problem::new(ProblemKind::Unavailable, what)
         })
@@ -160,7 +160,7 @@ impl LeadingNode {
         }
         let removed = self.cluster.remove_node(name);
         removed.map_err(|error| Problem::new(ProblemKind::Unavailable, error.to_string()))?;
-        tracing::info!(by, node = name, "node forgotten");
+        tracing::info!(by, node = name, "node removed from the cluster");
         Ok(())
     }
 }
@@ -222,7 +222,7 @@ fn publish_regularly(publisher: &Publisher, stopped: &Receiver<()>) {
             Ok(()) => has_failed = false,
             Err(error) if !has_failed => {
                 has_failed = true;
-                tracing::warn!(%error, "the shared state of the cluster is not written, trying again each second");
+                tracing::warn!(%error, "writing the shared state of the cluster failed, retrying every second");
             }
             Err(_) => {}
         }

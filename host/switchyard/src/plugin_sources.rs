@@ -84,7 +84,7 @@ fn problem(source: &PluginSource, plugin: &str, error: &SourceError) -> Problem 
                      {name:?} in [plugins] sources"
                 ),
                 false => format!(
-                    "{url}: the registry wants credentials: set user and password-file of source {name:?} in [plugins] sources"
+                    "{url}: the registry requires credentials: set user and password-file of source {name:?} in [plugins] sources"
                 ),
             })
         }
@@ -100,7 +100,7 @@ fn reference(request: &PluginPullRequest) -> Result<String, Problem> {
     match (&request.tag, &request.digest) {
         // In the location of a folder, an invalid tag could become a part of the path.
         (Some(tag), _) if !oci::is_tag(tag) => Err(unprocessable(format!(
-            "{tag:?} is no tag: use up to 128 letters, digits, '.', '_' and '-', and neither '.' nor '-' first"
+            "{tag:?} is not a tag: use up to 128 letters, digits, '.', '_' and '-', and neither '.' nor '-' first"
         ))),
         (Some(tag), _) => Ok(format!(":{tag}")),
         (None, Some(digest)) => Ok(format!("@{digest}")),
@@ -124,7 +124,7 @@ fn pull(
         return Err(Problem::new(
             ProblemKind::Conflict,
             format!(
-                "{}:{tag} leads to {}, not to {expected}; nothing is stored",
+                "{}:{tag} points to {}, not to {expected}; nothing is stored",
                 store.location(),
                 pulled.digest
             ),
@@ -174,15 +174,14 @@ fn read_problem(source: &PluginSource, failure: ReadFailure) -> Problem {
         ReadFailure::TimedOut(limit) => Problem::new(
             ProblemKind::Unavailable,
             format!(
-                "source {name:?} has not answered within {} s, its timeout in [plugins] sources: is {} there?",
+                "source {name:?} has not answered within {} s, its timeout in [plugins] sources: check whether {} is reachable",
                 limit.as_secs(),
                 source.url
             ),
         ),
-        ReadFailure::Failed => Problem::new(
-            ProblemKind::Internal,
-            format!("the read of source {name:?} has failed; the log says why"),
-        ),
+        ReadFailure::Failed => {
+            Problem::new(ProblemKind::Internal, format!("reading source {name:?} failed; see the log"))
+        }
     }
 }
 

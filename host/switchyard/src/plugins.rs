@@ -127,7 +127,7 @@ impl admin::Plugins for HookService {
         let hook = parse_hook(hook)?;
         let Some(details) = self.routing.hooks.fault(hook, id) else {
             let what = format!(
-                "hook {} keeps no fault {id}: the examples of GET /v1/hooks/{} have the numbers",
+                "hook {} has no fault {id}: the examples of GET /v1/hooks/{} contain the numbers",
                 hook.name(),
                 hook.name()
             );

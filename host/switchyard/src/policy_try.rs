@@ -99,7 +99,7 @@ impl HookService {
         }
         if !matches!(hook, Hook::Screen | Hook::Router | Hook::Biller) {
             return Err(unprocessable(format!(
-                "policies of the hooks screen, router and biller can be tried, not of {}; `switchyard plugin test` asks it cases",
+                "policies of the hooks screen, router and biller can be tried, not of {}; `switchyard plugin test` runs cases of it",
                 hook.name()
             )));
         }

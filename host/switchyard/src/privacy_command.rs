@@ -106,7 +106,7 @@ impl DestroyCommand {
             return Err(TextKeyError::UnknownKey { path: key_file(data), number: *number }.into());
         }
         let destroyed = keys.destroy(&numbers, Timestamp::now())?;
-        Ok(format!("{destroyed} keys destroyed: what they encrypted is unreadable"))
+        Ok(format!("{destroyed} keys destroyed: the texts that they encrypted are unreadable"))
     }
 }
 

@@ -463,7 +463,7 @@ impl Daemon {
                 tracing::warn!(%error, "durable counters not written, the next leader has older ones");
             }
             if let Err(problem) = node.publish() {
-                tracing::warn!(problem = problem.0.detail, "the shared state is not written");
+                tracing::warn!(problem = problem.0.detail, "writing the shared state failed");
             }
         }
         core.stop();

@@ -33,7 +33,7 @@ pub(crate) fn open_keys(config: &Config) -> Result<Option<Arc<TextKeys>>> {
             Ok(Some(Arc::new(keys)))
         }
         None if path.metadata().is_ok_and(|found| found.len() > 0) => bail!(
-            "{} has keys of texts, and root-key-file of [privacy] is not set: set it, also if no more texts are to be encrypted; to \
+            "{} has keys of texts, and root-key-file of [privacy] is not set: set it, even if texts are no longer encrypted; to \
              give up all texts that these keys protect, move the file away",
             path.display()
         ),
@@ -109,7 +109,7 @@ impl TextKeyRetention {
     /// Creates keys that are needed soon, and destroys those whose texts expire by `now`.
     pub(crate) fn run(&self, now: Timestamp) {
         if let Err(error) = self.keys.prepare_next(Timestamp::now()) {
-            tracing::error!(%error, "creating a key of texts failed, it is tried again");
+            tracing::error!(%error, "creating a key of texts failed, trying again");
         }
         if let Err(error) = self.destroy_expired(now) {
             tracing::error!(

@@ -34,7 +34,7 @@ impl UnreadableLog {
     /// Call when all records of the leader so far were read.
     pub(crate) fn clear(&mut self) {
         if self.told.take().is_some() {
-            tracing::info!("the log can be read again, following on");
+            tracing::info!("the log can be read again, continuing to follow");
             self.cluster.set_unreadable(None);
         }
     }
@@ -61,7 +61,7 @@ impl UnreadableLog {
         if self.told.as_ref() == Some(&lacks) {
             return;
         }
-        tracing::error!(lacks, "following no more, this node does not lead");
+        tracing::error!(lacks, "following stopped, this node does not lead");
         self.cluster.set_unreadable(Some(lacks.clone()));
         self.told = Some(lacks);
     }

@@ -17,11 +17,11 @@ pub enum TextKeyError {
     },
     /// The root key file does not have the length of a root key.
     #[error(
-        "the root key {0} must have exactly 32 octets: make one with `switchyard privacy new-root-key FILE`"
+        "the root key {0} must have exactly 32 octets: create one with `switchyard privacy new-root-key FILE`"
     )]
     NotARootKey(PathBuf),
     /// Users other than the owner can read the root key.
-    #[error("the root key {0} can be read by others: chmod 600 it")]
+    #[error("the root key {0} can be read by other users: run chmod 600 on it")]
     RootKeyExposed(PathBuf),
     /// The file of a new root key exists.
     #[error("{0} exists: name a new file, so that no key is lost")]

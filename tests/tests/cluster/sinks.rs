@@ -95,7 +95,7 @@ fn a_node_that_has_just_joined_has_what_the_sinks_need() -> Result<()> {
     let source = bed.source()?;
     until("more records than etcd keeps", || Ok(leader.read::<ClusterView>("/v1/cluster")?.head > 1_200))?;
     let follower = away.launch()?;
-    follower.wait_for_line(TIMEOUT, |line| line.contains("snapshot of the leader's tables taken over"))?;
+    follower.wait_for_line(TIMEOUT, |line| line.contains("tables replaced by a snapshot of the leader"))?;
     leader.wait_for_nodes(2)?;
     let dead = leader.kill()?;
     let leader = follower.ready()?;

@@ -145,7 +145,7 @@ fn a_node_that_was_away_for_too_long_joins_with_a_snapshot() -> Result<()> {
     assert!(leader.read::<ClusterView>("/v1/cluster")?.degraded);
     // Also while messages come.
     let follower = away.launch()?;
-    follower.wait_for_line(TIMEOUT, |line| line.contains("snapshot of the leader's tables taken over"))?;
+    follower.wait_for_line(TIMEOUT, |line| line.contains("tables replaced by a snapshot of the leader"))?;
     leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| !cluster.degraded)?;
     bed.wait_for_traffic()?;
     source.stop();
@@ -166,7 +166,7 @@ fn a_node_that_was_away_for_too_long_joins_with_a_snapshot() -> Result<()> {
     until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
     // A node that never was there has nothing, and joins in the same way.
     let new = bed.node("c", "")?.launch()?;
-    new.wait_for_line(TIMEOUT, |line| line.contains("snapshot of the leader's tables taken over"))?;
+    new.wait_for_line(TIMEOUT, |line| line.contains("tables replaced by a snapshot of the leader"))?;
     leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| {
         cluster.nodes.iter().any(|node| node.name == "c" && node.lacks.is_none() && node.durable >= before)
     })?;

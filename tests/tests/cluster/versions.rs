@@ -43,7 +43,7 @@ fn node<'a>(cluster: &'a ClusterView, name: &str) -> Result<&'a ClusterNodeView>
 
 /// Waits until this node reports that it cannot read the log.
 fn wait_until_unreadable(daemon: &TestDaemon, name: &str) -> Result<ClusterView> {
-    daemon.wait_for_line(TIMEOUT, |line| line.contains("following no more"))?;
+    daemon.wait_for_line(TIMEOUT, |line| line.contains("following stopped"))?;
     daemon.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
         let lacks = node(cluster, name).ok().and_then(|node| node.lacks.as_deref());
         lacks.is_some_and(|lacks| lacks.contains("which a newer version wrote"))

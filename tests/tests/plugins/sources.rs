@@ -165,7 +165,7 @@ fn a_plugin_that_cannot_be_trusted_or_reached_is_not_stored() -> Result<()> {
     refused(&named("stick", "router", "2.0"), 404, &["has no tag 2.0", "plugin tags stick/router"])?;
     refused(&named("stick", "missing", "1.0"), 404, &["does not exist", "\"stick\" mounted"])?;
     refused(&named("stick", "../stick/router", "1.0"), 422, &["cannot be a plugin's name"])?;
-    refused(&named("stick", "router", "x/../../unsigned:1.0"), 422, &["is no tag"])?;
+    refused(&named("stick", "router", "x/../../unsigned:1.0"), 422, &["is not a tag"])?;
     refused(&named("elsewhere", "router", "1.0"), 404, &["[plugins] sources", "stick, gone"])?;
     refused(&named("gone", "router", "1.0"), 503, &["127.0.0.1", "\"gone\"", "plain-http", "is running"])?;
     let by_digest = |digest: &str| json!({ "source": "stick", "plugin": "router", "digest": digest });
@@ -173,7 +173,7 @@ fn a_plugin_that_cannot_be_trusted_or_reached_is_not_stored() -> Result<()> {
     refused(&by_digest("sha256:00"), 422, &["64 hexadecimal digits"])?;
     refused(&json!({ "source": "stick", "plugin": "router" }), 422, &["a tag or a digest is needed"])?;
     let both = json!({ "source": "stick", "plugin": "router", "tag": "1.0", "digest": other });
-    refused(&both, 409, &["leads to sha256:", "nothing is stored"])?;
+    refused(&both, 409, &["points to sha256:", "nothing is stored"])?;
 
     // One octet of the component is changed, so its digest is another.
     let size = std::fs::metadata(stick.fixture.guest("prefix_router"))?.len();

@@ -108,7 +108,7 @@ fn cluster(cluster: &ClusterView, found: &mut Vec<AttentionView>) {
         found.push(finding(AttentionSeverity::Error, "cluster-alone", about, text, remedy));
     } else if !dead.is_empty() {
         let text = format!("nodes of the cluster are not alive: {}", dead.join(", "));
-        let remedy = "start them, or forget those that will not come back: `switchyard cluster remove`";
+        let remedy = "start them, or remove those that will not return: `switchyard cluster remove`";
         found.push(finding(AttentionSeverity::Warning, "cluster-node-down", about, text, remedy));
     }
     let unled = cluster.partitions.iter().filter(|partition| partition.leader.is_none());
@@ -129,7 +129,7 @@ fn cluster(cluster: &ClusterView, found: &mut Vec<AttentionView>) {
     for node in cluster.nodes.iter().filter(|node| node.alive && node.name != cluster.node) {
         if let Some(lacks) = &node.lacks {
             let text = format!("node {} cannot take over: it lacks {lacks}", node.name);
-            let remedy = "if it stays so, see the log of that node";
+            let remedy = "if this persists, see the log of that node";
             found.push(finding(AttentionSeverity::Warning, "cluster-node-incomplete", about, text, remedy));
         }
     }
@@ -186,8 +186,8 @@ fn appliance(facts: &Facts, found: &mut Vec<AttentionView>) {
     if facts.readiness.reasons.contains(&NotReady::Draining) {
         let by = facts.drain.as_ref().and_then(|drain| drain.by.as_deref());
         let by = by.map(|by| format!(", started by {by}")).unwrap_or_default();
-        let text = format!("the appliance drains{by}: submissions are refused, delivery continues");
-        let remedy = "to take traffic again: switchyard drain stop";
+        let text = format!("the appliance is in drain mode{by}: submissions are refused, delivery continues");
+        let remedy = "to accept traffic again: switchyard drain stop";
         let since = facts.drain.as_ref().and_then(|drain| drain.since);
         let drains = finding(AttentionSeverity::Warning, "draining", about, text, remedy);
         found.push(AttentionView { since, ..drains });
@@ -425,7 +425,7 @@ fn event_sink(sink: &EventSinkView, found: &mut Vec<AttentionView>) {
         let why = sink.error.as_deref().unwrap_or("see the log");
         let behind = plural(sink.lag_records, "record", "records");
         let text = format!("{what}: {why}; it is {behind} behind");
-        let remedy = "check it; the journal keeps what it needs up to `journal-hold` of [engine]";
+        let remedy = "check it; the journal keeps its records up to `journal-hold` of [engine]";
         found.push(finding(AttentionSeverity::Warning, "event-sink-down", about, text, remedy));
     }
     if sink.lost_records > 0 {

@@ -99,7 +99,7 @@ fn csv_line<'a>(out: &mut Vec<u8>, line: &'a str, values: impl Iterator<Item = &
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(&mut *out);
     // Writing into memory does not fail.
     if let Err(error) = writer.write_record(std::iter::once(line).chain(values)) {
-        tracing::error!(%error, "a line of a CDR file has no form");
+        tracing::error!(%error, "formatting a line of a CDR file failed");
     }
 }
 

@@ -65,7 +65,7 @@ impl CdrOptions {
             section.error("name", "must be letters, digits, '-' and '_'");
         }
         for column in self.columns.iter().filter(|column| !RECORD_FIELDS.contains(&column.as_str())) {
-            let what = format!("{column:?} is no field; known are: {}", RECORD_FIELDS.join(", "));
+            let what = format!("{column:?} is not a field; known are: {}", RECORD_FIELDS.join(", "));
             section.error("columns", what);
         }
         let templates = [

@@ -91,7 +91,7 @@ fn column_of(text: &str, known: &[&str]) -> Result<Part, String> {
     let form = || format!("has {{{text}}}; a column is {{FIELD:>8}}, {{FIELD:<8}} or {{FIELD:0>8}}");
     let (field, layout) = text.split_once(':').ok_or_else(form)?;
     if !known.contains(&field) {
-        return Err(format!("has {field:?}, which is no field; known are: {}", known.join(", ")));
+        return Err(format!("has {field:?}, which is not a field; known are: {}", known.join(", ")));
     }
     let mut characters = layout.chars();
     let first = characters.next().ok_or_else(form)?;

@@ -78,7 +78,7 @@ impl CdrThread {
                         cdr = self.options.name,
                         first = first.0,
                         last = last.0,
-                        "the journal has no longer the records that are needed next, their CDRs are lost"
+                        "the journal has removed records before they were read, their CDRs are lost"
                     );
                     self.monitor.gap(records);
                     self.writer.add_lost(records);

@@ -36,7 +36,7 @@ fn changelog(staging: &StagingDir, version: &str) -> Result<()> {
     let output = Command::new("date").args(["--utc", "--rfc-email", "--date", &date]).output()?;
     let date = String::from_utf8_lossy(&output.stdout);
     let text = format!(
-        "switchyard ({version}) unstable; urgency=medium\n\n  * What has changed is in /usr/share/doc/switchyard/CHANGELOG.md.\n\n -- \
+        "switchyard ({version}) unstable; urgency=medium\n\n  * The changes are listed in /usr/share/doc/switchyard/CHANGELOG.md.\n\n -- \
          The Switchyard authors <packages@switchyard.example>  {date}"
     );
     Ok(std::fs::write(staging.folder.join("changelog"), text)?)

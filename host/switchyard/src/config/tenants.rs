@@ -46,10 +46,10 @@ fn misplaced(tenant: &str, parents: &HashMap<&str, Option<&str>>) -> Option<Stri
     while let Some(parent) = next {
         line.push(parent);
         if parent == tenant {
-            return Some(format!("the tenants {} are below each other", line.join(", ")));
+            return Some(format!("the tenants {} are parents of each other", line.join(", ")));
         }
         if line.len() > MAX_TENANT_DEPTH {
-            return Some(format!("more than {MAX_TENANT_DEPTH} tenants are above each other"));
+            return Some(format!("more than {MAX_TENANT_DEPTH} tenants are above it"));
         }
         next = parents.get(parent).copied().flatten();
     }
@@ -241,9 +241,9 @@ mod tests {
         assert_eq!(
             parsed(&tables.concat()).unwrap_err(),
             [
-                "line 5: tenant[0].parent: the tenants a, b, a are below each other; change one of their parents",
-                "line 8: tenant[1].parent: the tenants b, a, b are below each other; change one of their parents",
-                "line 13: tenant[3].parent: the tenants d, d are below each other; change one of their parents",
+                "line 5: tenant[0].parent: the tenants a, b, a are parents of each other; change one of their parents",
+                "line 8: tenant[1].parent: the tenants b, a, b are parents of each other; change one of their parents",
+                "line 13: tenant[3].parent: the tenants d, d are parents of each other; change one of their parents",
             ]
         );
     }

@@ -234,7 +234,7 @@ impl ConfigManager {
         let (live, target) = self
             .bring_into_force(&state, &newest.document, &mut config)
             .map_err(|problem| problem.0.detail)?;
-        tracing::info!(version = newest.summary.version, "configuration of the cluster taken over");
+        tracing::info!(version = newest.summary.version, "configuration of the cluster applied");
         tell(live, &newest.summary);
         (state.summary, state.document, state.running) = (newest.summary, newest.document, target);
         Ok(())

@@ -63,7 +63,7 @@ fn a_stream_has_each_event_once_over_kills_of_both_sides() -> Result<()> {
             0 => {
                 until("the sink is down", || Ok(state(&appliance)?.state == PumpState::Down))?;
                 let why = state(&appliance)?.error.unwrap_or_default();
-                ensure!(why.contains("no stream of JetStream"), "{why}");
+                ensure!(why.contains("no JetStream stream"), "{why}");
                 nats.make_stream("EVENTS", "switchyard.>")?;
                 until("the sink is up", || Ok(state(&appliance)?.state == PumpState::Up))?;
             }

@@ -60,7 +60,7 @@ fn an_appliance_pulls_from_a_registry_with_the_credentials_of_its_source() -> Re
     };
     for (source, plugin, tag, status, words) in [
         ("wrong", "first", "1.0", 422, "the registry refuses the credentials"),
-        ("nobody", "first", "1.0", 422, "the registry wants credentials"),
+        ("nobody", "first", "1.0", 422, "the registry requires credentials"),
         ("carrier", "first", "3.0", 404, "has no 3.0"),
         ("carrier", "other", "1.0", 404, "has no 1.0"),
         ("carrier", "First", "1.0", 422, "small letters"),

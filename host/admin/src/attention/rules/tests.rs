@@ -139,7 +139,7 @@ fn not_ready_reasons_are_findings() {
     let all = [
         "Error not-ready -: the appliance takes no traffic: the disk has not finished a commit for seconds",
         "Error disk-low -: the disk is nearly full, 3.0 GiB are free: submissions are refused, delivery continues",
-        "Warning draining -: the appliance drains, started by ada: submissions are refused, delivery continues",
+        "Warning draining -: the appliance is in drain mode, started by ada: submissions are refused, delivery continues",
     ];
     assert_eq!(finding_texts(&facts), all);
     assert_eq!(findings(&facts)[2].since, Some(7));

@@ -418,7 +418,7 @@ pub(super) async fn tags(Path((_, plugin)): Path<(String, String)>) -> Response 
     } else {
         problem(
             ProblemKind::Unprocessable,
-            "oci://registry.example/plugins/<other>: the registry wants credentials",
+            "oci://registry.example/plugins/<other>: the registry requires credentials",
         )
     }
 }
