@@ -409,7 +409,7 @@ fn users_of_a_tenant_stay_within_its_branch() -> Result<()> {
         assert_eq!((missing.status, foreign.status), (404, 404));
         assert_eq!(missing.text.replace("@nowhere", "@southern"), foreign.text, "{method} {path}");
     }
-    // A session has the tenant of its user, and the carrier's users are not the tenant's.
+    // A session has the tenant of its user, and the operator's users are not the tenant's.
     let login = json!({ "user": "ann@northern", "password": "correct horse" });
     let ann = AdminClient::anonymous(&branches.appliance).with_session(&login)?;
     assert_eq!(ann.ask("GET", "/v1/status", None)?.status, 403);

@@ -36,7 +36,7 @@ pub(crate) struct Account {
     #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
     pub(crate) queue: PeerSettings,
     /// The tenant of the account: the name of a `[[tenant]]`.
-    #[key(default_as = "none: the account is the carrier's own")]
+    #[key(default_as = "none: the account is the operator's own")]
     pub(crate) tenant: Option<String>,
     /// The partition of the cluster that serves the account, with its idempotency keys, balance, limits and messages.
     /// Move an account only when none of its messages wait: messages, balance and leased numbers stay in the old

@@ -116,7 +116,7 @@ pub(crate) enum OnLookupFailure {
 }
 
 const LOOKUP_FAILURES: &[(&str, OnLookupFailure, &str)] = &[
-    ("route", OnLookupFailure::Route, "The message is routed without attributes of its number."),
+    ("route", OnLookupFailure::Route, "The message is routed without attributes of the number."),
     ("reject", OnLookupFailure::Reject, "The message ends as rejected."),
 ];
 

@@ -22,8 +22,9 @@ pub(crate) struct TenantKeys {
     /// this name.
     #[key(example = "reseller-north", check = check_name)]
     pub(crate) name: String,
-    /// The tenant above this one: the name of another `[[tenant]]`. The tree has at most 8 levels above a tenant.
-    #[key(default_as = "none: directly below the carrier")]
+    /// The tenant above this one: the name of another `[[tenant]]`. At most 8 tenants are on the path from the top of the
+    /// tree to a tenant.
+    #[key(default_as = "none: directly below the operator")]
     pub(crate) parent: Option<String>,
     /// Maximum number of messages per second that all accounts of the tenant's branch submit together; segments count.
     /// Further messages are refused, as with the rate of an account.
@@ -49,7 +50,9 @@ fn misplaced(tenant: &str, parents: &HashMap<&str, Option<&str>>) -> Option<Stri
             return Some(format!("the tenants {} are parents of each other", line.join(", ")));
         }
         if line.len() > MAX_TENANT_DEPTH {
-            return Some(format!("more than {MAX_TENANT_DEPTH} tenants are above it"));
+            return Some(format!(
+                "more than {MAX_TENANT_DEPTH} tenants are on the path from the top of the tree to it"
+            ));
         }
         next = parents.get(parent).copied().flatten();
     }
