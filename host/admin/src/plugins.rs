@@ -316,7 +316,6 @@ async fn add_debug_info(
 /// Shows the JSON Schema of a plugin version's policy document. The keyword `x-switchyard` of a property states that
 /// its value is the name (or a list of names) of an `account`, `ledger-account`, `pace-bucket`, `peer`, `pool`,
 /// `send-window` or `table` of the appliance.
-/// the names) of something in the appliance: `account`, `ledger-account`, `pace-bucket`, `peer`, `pool`, `send-window` or `table`.
 #[utoipa::path(
     get,
     path = "/v1/plugins/{name}/{version}/policy-schema",

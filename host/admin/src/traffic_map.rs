@@ -46,7 +46,6 @@ struct MapQuery {
 
 /// Shows the traffic of the last minute as a map. Accounts and peers with findings and the busiest ones are shown by
 /// name, all others as one node; with the traffic between them.
-/// and the traffic between them.
 #[utoipa::path(
     get,
     path = "/v1/traffic/map",

@@ -21,9 +21,8 @@ pub struct ClusterOptions {
     /// The URL of this node's admin API, for clients of other nodes.
     #[key(default_as = "the URL of `http.listen`")]
     pub address: Option<String>,
-    /// The address and port at which other nodes fetch plugins, tables and snapshots from this node, over mutual TLS. Port
-    /// 0: any free
-    /// port.
+    /// The address and port at which other nodes fetch plugins, tables and snapshots from this node, over mutual TLS.
+    /// Port 0: any free port.
     #[key(default = "0.0.0.0:7733")]
     pub listen: SocketAddr,
     /// Sections of the configuration that this node reads from its own file, in addition to `[http]`, `[cluster]` and

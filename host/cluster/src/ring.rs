@@ -15,9 +15,8 @@
 //!
 //! The state that all partitions share is stored as the state of partition 0.
 //!
-//! The value of a slot: 1 octet encoding (0 uncompressed, 1 LZ4), 4 octets length of the encoded record, first piece of the
-//! record.
-//! Keys of the log are overwritten and never removed, so that etcd's file does not grow.
+//! The value of a slot: 1 octet encoding (0 uncompressed, 1 LZ4), 4 octets length of the encoded record, first piece of
+//! the record. Keys of the log are overwritten and never removed, so that etcd's file does not grow.
 
 use crate::SharedScope;
 use crate::proto::KeyValue;

@@ -20,7 +20,6 @@ pub enum MessageIdForm {
 
 /// Maximum length of a stored id, in octets: four times the limit of SMPP (65 with the NUL, 34 §5.2.23), since some
 /// peers use longer ones.
-/// peers use longer ones.
 const MAX_ID_OCTETS: usize = 255;
 
 impl MessageIdForm {

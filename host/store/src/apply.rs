@@ -52,9 +52,8 @@ pub(crate) fn apply(
     Ok(checked::seal_meta(&mut meta)?)
 }
 
-/// Inserts the row of a message, and its final record into table `finished`. `encoded` is a buffer of its own, since the
-/// encryption may
-/// fail.
+/// Inserts the row of a message, and its final record into table `finished`. `encoded` is a buffer of its own, since
+/// the encryption may fail.
 fn insert_message(
     table: &mut redb::Table<'_, u64, &'static [u8]>,
     id: &u64,

@@ -70,9 +70,8 @@ impl Follower {
     /// [`checkpoint`](Self::checkpoint).
     ///
     /// # Errors
-    /// [`StoreError::JournalRecord`]: a newer version wrote a record; the records before it are applied. Other errors: the
-    /// disk fails, and the
-    /// process must stop.
+    /// [`StoreError::JournalRecord`]: a newer version wrote a record; the records before it are applied. Other errors:
+    /// the disk fails, and the process must stop.
     pub fn apply(&mut self, records: &[JournalRecord]) -> Result<(), StoreError> {
         let mut pending = Pending::default();
         let mut unreadable = None;

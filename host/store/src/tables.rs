@@ -44,9 +44,8 @@ pub(crate) const POOL_JOURNAL: TableDefinition<'_, (u32, u64), &[u8]> = TableDef
 /// Name of a small table → its checksum; see [`crate::checked`].
 pub(crate) const SUMS: TableDefinition<'_, &str, u64> = TableDefinition::new("sums");
 
-/// The format of files that this version writes. Formats up to 7 are the newest record format in the file; from 8 on, rows
-/// have
-/// checksums.
+/// The format of files that this version writes. Formats up to 7 are the newest record format in the file; from 8 on,
+/// rows have checksums.
 pub(crate) const FILE_FORMAT: u64 = 8;
 /// The format of files whose messages may have encrypted contents.
 pub(crate) const SEALED_FILE_FORMAT: u64 = 9;

@@ -1,6 +1,5 @@
 //! Publishes the state of peers and number pools to plugins, every second and before each activation, so that a new
 //! policy is validated against the current state.
-//! policy is validated against the current state.
 
 use crate::core_handle::CoreHandle;
 use arc_swap::ArcSwap;

@@ -1,6 +1,5 @@
 //! Notifies the service manager (systemd) of readiness, reload and stop, and sends watchdog messages while the core
 //! works. If none arrives within `WATCHDOG_USEC`, systemd restarts the daemon.
-//! it gets none for `WATCHDOG_USEC`, it restarts the daemon.
 //!
 //! Without a service manager (no `NOTIFY_SOCKET`) nothing is sent.
 

@@ -1,6 +1,5 @@
 //! Target values of measurements. A debug build on a busy machine misses all of them, but still shows that a subcommand
 //! works, so `--no-aims` only prints missed aims.
-//! works, so `--no-aims` only prints missed aims.
 
 use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

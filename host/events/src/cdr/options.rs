@@ -34,9 +34,8 @@ pub struct CdrOptions {
     /// The fields of a record, in order, for `csv` and `json-lines`.
     #[key(default_as = "all")]
     pub columns: Vec<String>,
-    /// The first line of a file, for `fixed`. `{FIELD:>8}` is a field of 8 characters, aligned right; `{FIELD:0>8}` pads
-    /// with zeros;
-    /// `{FIELD:<8}` is aligned left.
+    /// The first line of a file, for `fixed`. `{FIELD:>8}` is a field of 8 characters, aligned right; `{FIELD:0>8}`
+    /// pads with zeros; `{FIELD:<8}` is aligned left.
     pub header: String,
     /// The line of a message, for `fixed`.
     pub record: String,

@@ -129,7 +129,6 @@ fn deliver(link: &mut Link, options: &SpGatewayOptions, delivery: &Delivery, seq
 
 /// Passes on an SP's message. Returns the id of the first message; and the messages if there are several. A single
 /// message needs no Report, since the answer refuses it.
-/// accepted or refused as a whole, and needs no Report.
 fn submit<P: LinkedProtocol>(
     shared: &Shared,
     sp: &SpLogin,

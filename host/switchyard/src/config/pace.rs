@@ -26,9 +26,8 @@ pub(crate) struct PaceBucketKeys {
     /// Number of messages or segments per period; also the capacity of the bucket.
     #[key(example = 2000)]
     amount: u64,
-    /// The time in which the bucket fills, at a constant rate; it is empty after a start. Without `per`, the bucket
-    /// is filled at the
-    /// beginning of each day.
+    /// The time in which the bucket fills, at a constant rate; it is empty after a start. Without `per`, the bucket is
+    /// filled at the beginning of each day.
     #[key(default_as = "a day in `zone`")]
     per: Option<Duration>,
     /// IANA time zone of the days.

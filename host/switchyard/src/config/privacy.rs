@@ -10,8 +10,7 @@ use std::time::Duration;
 pub(crate) struct PrivacyKeys {
     /// The file of the root key: 32 random octets, readable only by the daemon's user, created by `switchyard privacy
     /// new-root-key FILE`. The root key protects the keys that encrypt texts, in `text.keys` of the data directory.
-    /// Without it, texts are not
-    /// encrypted.
+    /// Without it, texts are not encrypted.
     #[key(default_as = "none")]
     pub(crate) root_key_file: Option<PathBuf>,
     /// Whether texts are encrypted: the default for accounts that do not set it, and the setting for messages of no

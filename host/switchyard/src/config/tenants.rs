@@ -17,9 +17,8 @@ use std::time::Instant;
 #[derive(Debug, Clone, PartialEq, Keys)]
 #[keys(live = "takes effect at once")]
 pub(crate) struct TenantKeys {
-    /// The name: 1 to 64 characters of a-z, 0-9, dot, hyphen and underscore. The names of the tenant's users and
-    /// tokens end with `@` and
-    /// this name.
+    /// The name: 1 to 64 characters of a-z, 0-9, dot, hyphen and underscore. The names of the tenant's users and tokens
+    /// end with `@` and this name.
     #[key(example = "reseller-north", check = check_name)]
     pub(crate) name: String,
     /// The tenant above this one: the name of another `[[tenant]]`. At most 8 tenants are on the path from the top of the
