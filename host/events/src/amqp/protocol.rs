@@ -99,7 +99,7 @@ pub struct AmqpProtocolError(&'static str);
 /// Decodes the first frame of `input`. Returns the frame and its length in octets; `None` if it is not complete.
 ///
 /// # Errors
-/// The octets are not AMQP 0.9.1, or the frame exceeds [`MOST_OCTETS`].
+/// The octets are not AMQP 0.9.1, or the payload exceeds 128 KiB.
 pub fn decode_amqp_frame(input: &[u8]) -> Result<Option<(AmqpServerFrame, usize)>, AmqpProtocolError> {
     if input.starts_with(b"AMQP") {
         return Err(AmqpProtocolError("it takes another version only"));

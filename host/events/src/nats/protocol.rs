@@ -37,7 +37,7 @@ pub struct NatsProtocolError(&'static str);
 /// Decodes the first message of `input`. Returns the message and its length in octets; `None` if it is not complete.
 ///
 /// # Errors
-/// The octets are not NATS, or exceed [`MOST_OCTETS`].
+/// The octets are not NATS, or a line or payload exceeds 1 MiB.
 pub fn decode_nats_message(input: &[u8]) -> Result<Option<(NatsServerMessage, usize)>, NatsProtocolError> {
     let Some(end) = input.windows(2).position(|pair| pair == b"\r\n") else {
         let too_long = NatsProtocolError("a line is too long");
