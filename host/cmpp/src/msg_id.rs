@@ -1,12 +1,12 @@
 use bytes::Bytes;
 
 /// The id of a message at a gateway (CMPP 3.0 §8.4.3.2): month 4 bits, day 5, hour 5, minute 6, second 6, gateway 22,
-/// counter 16. For an SP these are eight octets and nothing else: other gateways fill them as they like.
+/// counter 16. An SP must treat it as eight opaque octets, since other gateways use other layouts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct CmppMsgId(pub u64);
 
 impl CmppMsgId {
-    /// From the second since 1970, a gateway code up to 4,194,303, and a counter of which 16 bits are used.
+    /// Makes an id from the second since 1970, a gateway code up to 4,194,303, and a counter of which 16 bits are used.
     #[must_use]
     pub fn new(second: u64, gateway: u32, counter: u32) -> Self {
         let text = sp_session::wall_clock(model::Timestamp(second * 1000));
@@ -30,7 +30,7 @@ impl CmppMsgId {
         Bytes::copy_from_slice(&self.0.to_be_bytes())
     }
 
-    /// From octets; 0, which is no message's, if they are not eight.
+    /// The id in these octets; 0, which is not the id of a message, unless there are eight.
     #[must_use]
     pub fn of(octets: &[u8]) -> Self {
         Self(octets.try_into().map_or(0, u64::from_be_bytes))

@@ -110,7 +110,7 @@ impl SpProtocol for Cmpp {
         }
     }
 
-    /// Gateways hash the status in either width, whatever the version.
+    /// Gateways hash the status in either width, regardless of the version.
     fn proves_secret(answer: &CmppPdu, login: &CmppPdu, secret: &[u8]) -> bool {
         let (CmppPdu::ConnectAnswer(answer), CmppPdu::Connect(connect)) = (answer, login) else {
             return false;
@@ -248,7 +248,7 @@ impl SpProtocol for Cmpp {
         result_text(status)
     }
 
-    /// 2.0 has one result for all that it has no result for.
+    /// 2.0 has one common result for all other errors.
     fn status_of(refusal: Refusal, version: u8) -> u32 {
         let (status, status_2_0) = match refusal {
             Refusal::QueueFull

@@ -24,7 +24,7 @@ pub(crate) fn export_link(path: &str, parameters: &[(&str, &str)]) -> Markup {
 
 /// A table with values of JSON, for files in both formats.
 pub(crate) struct ExportTable<'a> {
-    /// The name of the files, without its end.
+    /// File name without extension.
     pub(crate) name: &'a str,
     pub(crate) heads: &'a [&'a str],
     pub(crate) rows: Vec<Vec<Value>>,

@@ -135,7 +135,7 @@ pub(crate) fn money(millionths: i64) -> String {
     format!("{sign}{}.{fraction}", count(millionths / 1_000_000))
 }
 
-/// The same without separators, for programs.
+/// An amount without separators, for programs.
 pub(crate) fn decimal(millionths: i64) -> String {
     money(millionths).replace('\u{202f}', "").replace('−', "-")
 }
@@ -209,7 +209,7 @@ pub(crate) fn with_times(text: &str) -> Markup {
     }
 }
 
-/// The same without elements, for attributes: UTC.
+/// A text of the API with times in UTC and without elements, for attributes.
 pub(crate) fn with_readable_times(text: &str) -> String {
     let parts = split_at_times(text).into_iter();
     parts

@@ -51,7 +51,7 @@ impl<'a> ListFilter<'a> {
         all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
     }
 
-    /// The form. `all` is the number of entries that the text leaves.
+    /// The form. `all` is the number of entries that match the text.
     pub(crate) fn form<'n>(
         &self,
         (path, title, label): (&str, &str, &str),

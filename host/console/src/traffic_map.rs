@@ -47,7 +47,7 @@ impl MapInput<'_> {
     }
 }
 
-/// A rate per second; small rates do not look like none.
+/// A rate per second; a small rate is not shown as zero.
 fn rate_text(rate: f64) -> String {
     if rate > 0.0 && rate < 0.05 { "<0.1".to_owned() } else { figure(rate) }
 }

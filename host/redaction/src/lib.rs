@@ -29,7 +29,7 @@ const HASH_PREFIX: &str = "hash:";
 #[derive(Clone, PartialEq, Keys)]
 #[keys(check = Self::check)]
 pub struct RedactionKeys {
-    /// The key of hashes (HMAC-SHA-256), at least 16 characters. With another key, a number has another hash.
+    /// The hash key (HMAC-SHA-256), at least 16 characters. A new key changes all hashes.
     #[key(secret, or_file)]
     pub key: String,
 }
@@ -98,13 +98,13 @@ impl NumberRedaction {
         Ok(())
     }
 
-    /// A sender; without a rule in the form `otherwise`.
+    /// A sender in its redacted form; without a rule, in the form `otherwise`.
     #[must_use]
     pub fn source(&self, address: &Address, otherwise: NumberDisplay) -> String {
         self.source_text(&address.text(), otherwise)
     }
 
-    /// A recipient; without a rule in the form `otherwise`.
+    /// A recipient in its redacted form; without a rule, in the form `otherwise`.
     #[must_use]
     pub fn destination(&self, address: &Address, otherwise: NumberDisplay) -> String {
         self.destination_text(&address.text(), otherwise)

@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 /// A candidate decision maker: a plugin, a chain of plugins, or a built-in rule.
 pub trait Candidate: Send + Sync + 'static {
-    /// Decides a message as the candidate would have. Called from many threads, once for each message, in any order. A
-    /// panic counts as the fault `panic`.
+    /// Decides about a message as the candidate would have done. Called from many threads, once for each message, in
+    /// any order. A panic counts as the fault `panic`.
     fn decide(&self, message: &ArchivedMessage) -> CandidateDecision;
 
-    /// Asks the recorded calls of a message again. `None`: this candidate decides messages, with [`Candidate::decide`]. A message
-    /// without such a call gives an empty list.
+    /// Repeats the recorded calls of a message; empty if there are none. `None`: this candidate decides about messages,
+    /// with [`Candidate::decide`].
     fn repeat_calls(&self, _message: &ArchivedMessage) -> Option<Vec<RepeatedCall>> {
         None
     }
 
-    /// Puts the archived decision that the candidate's is compared with into the fields for routers, if it is another.
+    /// Copies the archived decision that the candidate's is compared to into the fields for routers, if it is not the
+    /// routers' decision.
     fn select_decision(&self, _message: &mut ArchivedMessage) {}
 }
 

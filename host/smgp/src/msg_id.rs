@@ -1,7 +1,7 @@
 use bytes::Bytes;
 
 /// The id of a message at a gateway (SMGP 3.0.3 §6.2.14): ten octets of BCD; the gateway 3, `MMDDhhmm` 4, a counter 3.
-/// For an SP these are ten octets and nothing else: other gateways fill them as they like.
+/// An SP must treat it as ten opaque octets, since other gateways use other layouts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SmgpMsgId(pub [u8; 10]);
 
@@ -9,7 +9,7 @@ pub struct SmgpMsgId(pub [u8; 10]);
 const COUNTERS: u32 = 1_000_000;
 
 impl SmgpMsgId {
-    /// From the second since 1970, a gateway of six digits, and a counter of which six digits are used.
+    /// Makes an id from the second since 1970, a gateway of six digits, and a counter of which six digits are used.
     #[must_use]
     pub fn new(second: u64, gateway: u32, counter: u32) -> Self {
         let time = sp_session::wall_clock(model::Timestamp(second * 1000));
@@ -27,7 +27,7 @@ impl SmgpMsgId {
     }
 
     /// The id of message `index` of a Submit to several users, of which this is the first. The counter starts again
-    /// at 0 (SMGP 3.0.3 annex B). Octets that are no BCD have no counter; the id then stands for all.
+    /// at 0 (SMGP 3.0.3 annex B). Octets that are not BCD have no counter; then all messages have the same id.
     #[must_use]
     pub fn following(self, index: u32) -> Self {
         let mut counter = 0;
@@ -46,7 +46,7 @@ impl SmgpMsgId {
         id
     }
 
-    /// From octets; zeros, which are no message's, if they are not ten.
+    /// The id in these octets; zeros, which are not the id of a message, unless there are ten.
     #[must_use]
     pub fn of(octets: &[u8]) -> Self {
         Self(octets.try_into().unwrap_or_default())
@@ -58,7 +58,7 @@ impl SmgpMsgId {
         self.0.iter().map(|octet| format!("{octet:02x}")).collect::<String>().into()
     }
 
-    /// From 20 decimal digits, as some gateways write it into reports.
+    /// Makes an id from 20 decimal digits, as some gateways write it in reports.
     #[must_use]
     pub fn of_digits(digits: &[u8]) -> Option<Self> {
         if digits.len() != 20 || !digits.iter().all(u8::is_ascii_digit) {

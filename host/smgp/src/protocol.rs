@@ -287,7 +287,7 @@ impl SpProtocol for Smgp {
 /// The kinds of charges of CMPP, which [`SpFields`] has, and ours: free, per message, monthly, capped.
 const FEE_TYPES: [(&str, &str); 4] = [("01", "00"), ("02", "01"), ("03", "02"), ("04", "03")];
 
-/// Translates a kind of charge; one without a translation stays as it is.
+/// Translates a kind of charge; a kind without a translation is unchanged.
 fn translate(
     fee_type: &Bytes,
     direction: fn((&'static str, &'static str)) -> (&'static str, &'static str),
@@ -308,7 +308,7 @@ fn content(format: u8, octets: &Bytes, tlvs: &SmgpTlvs) -> Content {
     }
 }
 
-/// The optional fields that have no place of their own in [`SpFields`].
+/// The optional fields without a field of their own in [`SpFields`].
 fn more(tlvs: &SmgpTlvs) -> Bytes {
     const OWN: [u16; 8] = [
         tag::TP_PID,

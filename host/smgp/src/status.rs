@@ -7,7 +7,7 @@ use model::ErrorClass;
 pub fn class(status: u32) -> ErrorClass {
     match status {
         1 | 75 => ErrorClass::Throttled,
-        // The hours of the contract end; a vendor's own status may end too.
+        // Outside the contract hours; or vendor-specific, of unknown duration.
         2 | 74 | 128..=255 => ErrorClass::Temporary,
         _ => ErrorClass::Permanent,
     }

@@ -14,7 +14,7 @@ pub struct ClientAuthenticator {
 }
 
 impl ClientAuthenticator {
-    /// The authenticator with the name padded to its field, as real gateways want it.
+    /// The proof with the name padded to its field, as real gateways require it.
     #[must_use]
     pub fn padded(self, name: &[u8], secret: &[u8], timestamp: u32) -> [u8; 16] {
         let padding = self.name_width.saturating_sub(name.len());

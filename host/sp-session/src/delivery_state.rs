@@ -17,7 +17,7 @@ const WORDS: [(&[u8], DlrState); 7] = [
     (b"REJECTD", DlrState::Rejected),
 ];
 
-/// The two letters of gateways' own words.
+/// Prefixes of gateways' own words: two letters and a colon.
 const PREFIXES: [(&[u8], DlrState); 21] = [
     // No report arrived, or the message centre reports one of SMPP's states.
     (b"MI:", DlrState::Expired),
@@ -45,7 +45,7 @@ const PREFIXES: [(&[u8], DlrState); 21] = [
     (b"SC:", DlrState::Expired),
 ];
 
-/// The state that a report's word stands for.
+/// The delivery state of a report's word.
 #[must_use]
 pub fn state_of(word: &[u8]) -> DlrState {
     let known = WORDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(word));
@@ -60,7 +60,7 @@ pub fn is_final(state: DlrState) -> bool {
     state.is_final() && state != DlrState::Accepted
 }
 
-/// The word that a state is reported with.
+/// The word for a delivery state in a report.
 #[must_use]
 pub fn word_of(state: DlrState) -> &'static [u8] {
     match state {

@@ -70,7 +70,7 @@ pub enum Meaning {
     Deliver(Delivery),
     /// A gateway delivers a status report.
     Report(SpStatusReport),
-    /// A Submit is answered; the id is `None` if the gateway gives none.
+    /// A Submit is answered; the id is `None` if the gateway sends none.
     SubmitAnswer {
         /// The message's id at the gateway, in hexadecimal.
         id: Option<Bytes>,
@@ -151,19 +151,19 @@ pub trait SpProtocol: Debug + Send + Sized + 'static {
     fn meaning(pdu: &Self::Pdu) -> Meaning;
     /// The version of the session after a login that offered `offered` was answered with `answer`.
     fn accepted_version(answer: &Self::Pdu, offered: u8) -> u8;
-    /// Whether the answer to our login proves the gateway's secret.
+    /// Whether the answer to our login proves that the gateway knows the password.
     fn proves_secret(answer: &Self::Pdu, login: &Self::Pdu, secret: &[u8]) -> bool;
 
-    /// A request for a sign of life, or its answer.
+    /// A link test, or its answer.
     fn link_test(is_answer: bool) -> Self::Pdu;
-    /// The end of a session, or its answer.
+    /// A logout, or its answer.
     fn logout(is_answer: bool) -> Self::Pdu;
     /// An answer without content to the request with this command id; `None` if the command has no status.
     fn refusal(command: u32, status: u32) -> Option<Self::Pdu>;
 
     /// Our login at a gateway.
     fn login(request: &OwnLogin<'_>) -> Self::Pdu;
-    /// Our answer to an SP's login. The secret proves ours if the login is accepted.
+    /// Our answer to an SP's login. If it accepts the login, it contains the proof of `secret`.
     fn login_answer(status: u32, login: &OfferedLogin, version: u8, secret: &[u8]) -> Self::Pdu;
     /// The Submit of a message.
     fn submit(submission: &Submission) -> Self::Pdu;

@@ -10,7 +10,7 @@ pub const TAGS: RangeInclusive<u16> = 0x1520..=0x152F;
 /// The fields, each as on the wire; empty if not set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SpFields {
-    /// The id that the SP knows the message by, which its status report names.
+    /// The message id at the SP, to which the status report refers.
     pub submission: Bytes,
     /// The business code: at most 10 characters.
     pub service: Bytes,
@@ -26,7 +26,7 @@ pub struct SpFields {
     pub fixed_fee: Bytes,
     /// The SP's enterprise code.
     pub sp_code: Bytes,
-    /// The id that ties the messages of one transaction together.
+    /// Id that the messages of one transaction share.
     pub link_id: Bytes,
     /// SMGP: the product that is charged for.
     pub product: Bytes,

@@ -162,7 +162,7 @@ impl Database {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                // A server that never came up has nothing to lose.
+                // A server that never started has no data to lose.
                 let _ = process.kill();
                 let _ = process.wait();
                 bail!("{} does not answer after {TIMEOUT:?}:\n{}", self.folder.display(), self.log());

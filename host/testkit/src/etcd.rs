@@ -220,7 +220,7 @@ impl EtcdServers {
         loop {
             match self.control(arguments) {
                 Err(error) if Instant::now() >= deadline => return Err(error),
-                // A request that timed out may have been done.
+                // A request that timed out may have taken effect.
                 Err(error) if error.to_string().contains("not found") => return Ok(String::new()),
                 Err(_) => drop(pause.pause(Duration::from_millis(200))),
                 Ok(output) => return Ok(output),

@@ -1,4 +1,4 @@
-//! For behaviour tests and workloads: daemons under test, load generators, and private peers and data bases.
+//! For behaviour tests and workloads: daemons under test, load generators, and private peers and databases.
 #![allow(clippy::print_stdout, reason = "command line tools speak on standard output")]
 
 pub mod api_document;

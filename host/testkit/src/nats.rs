@@ -1,4 +1,4 @@
-//! A private server of NATS from Debian's package, with JetStream.
+//! A private NATS server from Debian's package, with JetStream.
 
 use crate::program::Program;
 use crate::test_daemon::free_port;

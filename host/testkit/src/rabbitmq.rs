@@ -1,4 +1,4 @@
-//! A private broker of AMQP from Debian's package: RabbitMQ, with its management plugin.
+//! A private AMQP broker: RabbitMQ from Debian's package, with its management plugin.
 
 use crate::program::Program;
 use crate::test_daemon::free_port;
@@ -150,7 +150,7 @@ impl RabbitMqServer {
         self.ask("PUT", &format!("/api/exchanges/%2F/{name}"), &exchange).map(drop)
     }
 
-    /// Makes a durable queue for the messages of an exchange with such routing keys.
+    /// Creates a durable queue for the messages of an exchange with these routing keys.
     ///
     /// # Errors
     /// If the broker refuses.

@@ -229,7 +229,7 @@ impl TestDaemonConfig {
         self
     }
 
-    /// Routes everything to this peer, without a plugin.
+    /// Routes all messages to this peer, without a plugin.
     pub fn native(&mut self, peer: &str) -> &mut Self {
         self.router = format!("[router]\nstatic-peer = \"{peer}\"\n");
         self
@@ -313,7 +313,7 @@ impl TestDaemonConfig {
         self.launch()?.ready()
     }
 
-    /// Makes it a node of the cluster in this etcd; `keys` are more keys of `[cluster]`.
+    /// Makes the daemon a node of the cluster in this etcd; `keys` are further keys of `[cluster]`.
     pub fn cluster(&mut self, node: &str, servers: &EtcdServers, keys: &str) -> &mut Self {
         self.cluster_at(node, &servers.endpoints(), keys)
     }

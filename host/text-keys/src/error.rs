@@ -26,7 +26,7 @@ pub enum TextKeyError {
     /// The file of a new root key exists.
     #[error("{0} exists: name a new file, so that no key is lost")]
     RootKeyExists(PathBuf),
-    /// The file of keys was written with another root key.
+    /// The key file was written with another root key.
     #[error(
         "{0} was written with another root key: name the right file with root-key-file of [privacy]; to give up all texts that \
          these keys protect, move {0} away"
@@ -42,13 +42,13 @@ pub enum TextKeyError {
         /// Offset of the damage.
         offset: usize,
     },
-    /// A newer version wrote the file of keys.
+    /// A newer version wrote the key file.
     #[error("{0} was written by a newer switchyard: start that version")]
     TooNew(PathBuf),
     /// The key file was created after the start, so its keys are unknown.
     #[error("{0} appeared after the start, and its keys have not been read: restart the daemon")]
     NotRead(PathBuf),
-    /// The file of keys cannot be read or written.
+    /// The key file cannot be read or written.
     #[error(
         "{path} cannot be {doing}: {source}. Check whether the disk is full or failing, and who owns the file"
     )]

@@ -41,7 +41,7 @@ impl RootKey {
         Self(hmac::Key::new(hmac::HMAC_SHA256, octets))
     }
 
-    /// Makes a root key from random octets, in a new file that only its owner can read. It is durable on return.
+    /// Creates a root key from random octets, in a new file that only its owner can read. Durable on return.
     ///
     /// # Errors
     /// The file exists, or cannot be written.

@@ -32,16 +32,16 @@ pub struct SendCommand {
     /// The account's system_id.
     #[arg(long)]
     system_id: String,
-    /// A file with the password; standard input if left out.
+    /// A file with the password; default: standard input.
     #[arg(long)]
     password_file: Option<PathBuf>,
-    /// The source address; empty if left out, for the account's default.
+    /// The source address; by default empty, so that the account's default applies.
     #[arg(long, default_value = "")]
     from: String,
     /// Messages to submit.
     #[arg(long, default_value_t = 1)]
     count: u64,
-    /// Messages a second; as fast as they are answered if left out.
+    /// Messages per second; default: as fast as they are answered.
     #[arg(long)]
     rate: Option<f64>,
     /// Unanswered submissions at a time.
@@ -50,7 +50,7 @@ pub struct SendCommand {
     /// Submit to this many consecutive numbers, in rotation.
     #[arg(long, default_value_t = 1)]
     spread: u64,
-    /// Ask for delivery receipts and wait for them, at most for `--wait` seconds after the last answer.
+    /// Request delivery receipts and wait for them, at most for `--wait` seconds after the last answer.
     #[arg(long)]
     receipts: bool,
     /// Seconds to wait for delivery receipts.
@@ -58,7 +58,7 @@ pub struct SendCommand {
     wait: u64,
 }
 
-/// The most messages of one run: each costs a few octets of memory for its answer time.
+/// Maximum number of messages per run: each costs a few octets of memory for its answer time.
 const MAX_COUNT: u64 = 10_000_000;
 
 /// The result of the submissions.

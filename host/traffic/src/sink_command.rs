@@ -1,4 +1,4 @@
-//! `switchyard sink`: a sample SMSC. It takes every message and sends the delivery receipt that was requested.
+//! `switchyard sink`: a sample SMSC. It accepts every message and sends the delivery receipt that was requested.
 
 use crate::connection::{Connection, Wakeup};
 use crate::{TrafficError, finish, runtime};
@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
-/// Run a sample SMSC: it takes every bind and every message, prints each message and sends its delivery receipt.
+/// Run a sample SMSC: it accepts every bind and every message, prints each message and sends its delivery receipt.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SinkCommand {
     /// The address and port to listen on.
@@ -26,7 +26,7 @@ pub struct SinkCommand {
     /// The state in delivery receipts; `none` sends no receipts.
     #[arg(long, value_enum, default_value_t = SinkDlr::Delivered)]
     dlr: SinkDlr,
-    /// Messages a second that it takes; more are throttled (command status 0x58). No limit if left out.
+    /// Maximum messages per second; further ones are throttled (command status 0x58). Default: no limit.
     #[arg(long)]
     rate: Option<u32>,
     /// End after this many messages.
@@ -64,7 +64,7 @@ impl SinkDlr {
     }
 }
 
-/// Messages a second, counted in whole seconds as many carriers do.
+/// Messages per second, counted in whole seconds, as many operators do.
 #[derive(Debug)]
 struct RateLimit {
     per_second: u32,

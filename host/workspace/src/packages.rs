@@ -17,7 +17,7 @@ const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 /// The version of `wkg` on crates.io.
 const WKG: &str = "0.16.1";
 
-/// A Debian package, why it is needed, and how to check whether it is installed.
+/// A Debian package, its purpose, and the check whether it is installed.
 pub struct Prerequisite {
     /// Its name.
     pub package: &'static str,
@@ -348,8 +348,8 @@ fn rotel() -> Result<()> {
     virtual_environment("rotel", ROTEL, &crate::peers().join("rotel/bin/python"))
 }
 
-/// Installs a PyPI package into an environment of its own, unless `program`, which it brings, is there in this version. The programs
-/// of an environment name its path, so one that was moved is installed again.
+/// Installs a PyPI package into an environment of its own, unless `program`, which it brings, is there in this version.
+/// Programs of an environment contain its path, so a moved environment is installed again.
 fn virtual_environment(name: &str, requirement: &str, program: &Path) -> Result<()> {
     let venv = crate::peers().join(name);
     let done = venv.join("complete");

@@ -56,7 +56,7 @@ enum Verb {
     /// Kill the appliance repeatedly under full load, and check that nothing is lost.
     #[command(disable_help_flag = true)]
     Crash(PassedOn),
-    /// Let faults happen to a cluster in network namespaces, and check that nothing is lost, doubled or created.
+    /// Cause faults in a cluster in network namespaces, and check that nothing is lost, duplicated or invented.
     #[command(disable_help_flag = true)]
     Cluster(PassedOn),
     /// Make the pictures of the manual in docs/images/console: pages of the console over a fake API, in a headless browser.

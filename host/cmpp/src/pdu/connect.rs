@@ -6,7 +6,7 @@ use sp_session::{DecodeError, PduReader, PduWriter};
 pub struct Connect {
     /// `Source_Addr`: the SP's id, at most six characters.
     pub source: Bytes,
-    /// `AuthenticatorSource`: the proof of the secret.
+    /// `AuthenticatorSource`: the proof of the password.
     pub authenticator: [u8; 16],
     /// The version: major in the high four bits, minor in the low ones.
     pub version: u8,

@@ -110,7 +110,8 @@ impl ReportContent {
         Some(report)
     }
 
-    /// Writes a report: 71 octets in 3.0, 60 in 2.0. A text that does not fit its field is cut: the report must leave.
+    /// Writes a report: 71 octets in 3.0, 60 in 2.0. A text that does not fit its field is cut, so that the report can
+    /// be sent.
     #[must_use]
     pub fn write(&self, wide: bool) -> Bytes {
         let mut out = BytesMut::new();

@@ -3,7 +3,7 @@ use crate::CmppMsgId;
 use bytes::Bytes;
 use sp_session::{DecodeError, PduReader, PduWriter};
 
-/// FWD: a gateway hands a message to another (CMPP 3.0 §8.5.4). We only recognize it.
+/// FWD: a gateway forwards a message to another gateway (CMPP 3.0 §8.5.4). It is only recognised, not supported.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CmppForward {
     /// The gateway that sends it.

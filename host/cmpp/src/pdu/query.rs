@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use sp_session::{DecodeError, PduReader, PduWriter};
 
-/// QUERY: an SP asks for the counts of a day (CMPP 3.0 §8.4.4.1).
+/// QUERY: an SP requests the counts of a day (CMPP 3.0 §8.4.4.1).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CmppQuery {
     /// The day, `YYYYMMDD`.

@@ -50,7 +50,7 @@ pub struct Submit {
     pub link_id: Bytes,
 }
 
-/// The most users of a Submit that is read; the specification has one fewer.
+/// Maximum number of users in a received Submit; the specification allows one fewer.
 pub const MAX_USERS: usize = 100;
 
 impl Submit {

@@ -34,7 +34,7 @@ fn is_spent(one: &BalanceView) -> bool {
     one.balance.saturating_add_unsigned(one.credit) <= 0
 }
 
-/// The ledger accounts that a filter leaves, spent ones first.
+/// The ledger accounts that match a filter, spent ones first.
 fn chosen<'a>(found: &'a BalancesView, query: &Form) -> Vec<&'a BalanceView> {
     let filter = query.text("q").to_lowercase();
     let only_spent = query.text("only") == "spent";

@@ -1,4 +1,4 @@
-//! The calls of plugins about one message: asked again, tried in the playground, or made cases for their authors.
+//! Plugin calls about one message: repeat them, try them in the playground, or make cases of them for plugin authors.
 
 use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::form::Form;
@@ -27,7 +27,7 @@ struct PluginCall {
     actions: Markup,
 }
 
-/// The calls of plugins about a message whose questions are kept, each with the buttons that its user may press. `None` for users who
+/// The repeatable plugin calls about a message, each with the buttons that the user may press. `None` for users who
 /// may neither try policies nor read texts: a case has the text.
 pub(crate) async fn section(context: &RequestContext, trace: &TraceView) -> Option<Markup> {
     if !context.may_read_bodies() && !context.has_permission(Permission::Operate) {
@@ -119,7 +119,7 @@ pub(crate) async fn make(context: &RequestContext, id: &str, form: &Form) -> Res
     page(context, "Case of a message", NavItem::Messages, body)
 }
 
-/// The live plugins of a hook decide a message again, without effects.
+/// Repeats the decision of a hook's live plugins about a message, without effects.
 pub(crate) async fn ask(context: &RequestContext, id: &str, form: &Form) -> Response {
     let hook = form.text("hook");
     let body = decide_again(context, id, hook, form).await;
@@ -199,7 +199,7 @@ async fn request(
     context.send(Method::POST, &path, form, Some(&json!(request))).await?.read()
 }
 
-/// The request to decide a message by the live plugins of a hook.
+/// The request for a decision of a hook's live plugins about a message.
 async fn live_request(context: &RequestContext, id: &str, hook: &str) -> Result<PolicyTryRequest, ApiError> {
     let found: HookStateView = context.get(&format!("/v1/hooks/{}", encode_segment(hook))).await?;
     // Missing fields of a binding are taken from the live binding of the plugin.

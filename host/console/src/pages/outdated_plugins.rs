@@ -1,4 +1,4 @@
-//! The tags by which stored versions were pulled and that lead to another artifact now, each with a button that pulls it.
+//! Tags with which stored versions were pulled and that now point to another artifact, each with a button to pull it.
 
 use crate::layout::{csrf_field, page};
 use crate::nav::NavItem;

@@ -69,7 +69,7 @@ pub(crate) async fn run(
     context.send(Method::POST, &path, form, Some(&json!(request))).await?.read()
 }
 
-/// Makes a case of the message of the form, as the document decides it.
+/// Makes a case of the message of the form, with the decision of the document.
 pub(crate) async fn make_case(
     context: &RequestContext,
     form: &Form,

@@ -243,7 +243,7 @@ fn check_result(checked: &PolicyTryView) -> Markup {
     }
 }
 
-/// The request that a form describes, for the hook that it is about.
+/// The request that a form describes, and the hook that it is for.
 fn activation(found: &HookStateView, form: &Form) -> Result<ActivationRequest, ApiError> {
     let request = requested_binding(found.hook, form)?;
     Ok(ActivationRequest {

@@ -42,7 +42,7 @@ fn is_in_state(queue: &QueueView, state: &str) -> bool {
     }
 }
 
-/// The queues with waiting messages that the text of a filter leaves, in the order of the page, and the number of empty ones.
+/// The queues with waiting messages that match the text of a filter, in the order of the page, and the number of empty ones.
 async fn read(
     context: &RequestContext,
     filter: &ListFilter<'_>,
@@ -56,7 +56,7 @@ async fn read(
     Ok((all, empty))
 }
 
-/// The live region, of the queues that a filter with these parameters leaves.
+/// The live region with the queues that match a filter with these parameters.
 pub(crate) async fn regions(context: &RequestContext, parameters: &str) -> Result<Vec<Region>, ApiError> {
     let query = Form::of_query(parameters);
     let filter = ListFilter::new(&query);
@@ -209,7 +209,7 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
     render(&context, &QueuesPageState { form: Form::of(query), ..QueuesPageState::default() }).await
 }
 
-/// The form of the filter, and the regions that it leaves.
+/// The form of the filter, and the regions with the matching queues.
 async fn filtered(
     context: &RequestContext,
     filter: &ListFilter<'_>,

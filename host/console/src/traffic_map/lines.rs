@@ -67,7 +67,7 @@ fn path(from: f64, to: f64) -> String {
     format!("M0,{from:.1}C50,{from:.1} 50,{to:.1} 100,{to:.1}")
 }
 
-/// Hands out places of given widths, side by side around a centre.
+/// Assigns positions of given widths, side by side around a centre.
 struct Stack(f64);
 
 impl Stack {

@@ -64,7 +64,7 @@ pub(crate) struct VirtualMachine {
     /// A forwarded port on which nothing in the machine listens.
     pub(crate) closed: SocketAddr,
     ssh: SocketAddr,
-    /// Its last octet of the MAC address on a network that the machines of a test share.
+    /// The last octet of its MAC address on a network that the machines of a test share.
     shared_network: Option<(SharedNetwork, u8)>,
     starts: u32,
 }

@@ -3,7 +3,7 @@ use crate::{SmgpMsgId, SmgpTlvs};
 use bytes::Bytes;
 use sp_session::{DecodeError, PduReader, PduWriter};
 
-/// SmgpForward: a gateway hands a message to another (SMGP 3.0.3 §5.3). We only recognize it.
+/// SmgpForward: a gateway forwards a message to another gateway (SMGP 3.0.3 §5.3). It is only recognised, not supported.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SmgpForward {
     /// The message's id.
@@ -12,7 +12,7 @@ pub struct SmgpForward {
     pub nodes: [Bytes; 3],
     /// As in a Submit.
     pub kind: u8,
-    /// 0 this is a report, 1 it wants one, 2 it does not.
+    /// 0: this is a report; 1: a report is requested; 2: none is requested.
     pub report: u8,
     /// As in a Submit.
     pub priority: u8,

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use sp_session::{DecodeError, PduReader, PduWriter};
 
-/// SmgpQuery: an SP asks for the counts of a day (SMGP 3.0.3 §5.2.2.6).
+/// SmgpQuery: an SP requests the counts of a day (SMGP 3.0.3 §5.2.2.6).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SmgpQuery {
     /// The day, `YYYYMMDD`.

@@ -3,7 +3,7 @@ use crate::SmgpTlvs;
 use bytes::Bytes;
 use sp_session::{DecodeError, PduReader, PduWriter};
 
-/// The most users of a Submit (SMGP 3.0.3 §6.2.22).
+/// Maximum number of users in a Submit (SMGP 3.0.3 §6.2.22).
 pub const MAX_USERS: usize = 100;
 
 /// Octets of a number.

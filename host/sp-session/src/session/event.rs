@@ -13,21 +13,21 @@ pub(super) enum SessionRole {
 /// Options of a session. A time of zero means never.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// Requests of ours that may be unanswered.
+    /// Maximum number of unanswered requests of ours.
     pub window_out: usize,
-    /// Requests of the peer that the owner may leave unanswered; more are not read.
+    /// Maximum number of unanswered requests of the peer; further ones are not read.
     pub window_in: usize,
-    /// The time for an answer, before the request is sent again (CMPP 3.0 §7.1: T).
+    /// Maximum time for an answer, after which the request is sent again (CMPP 3.0 §7.1: T).
     pub response_timeout: Duration,
     /// Maximum number of times that a request is sent (CMPP 3.0 §7.1: N).
     pub tries: u32,
-    /// The time for the login and its answer.
+    /// Maximum time for the login and its answer.
     pub login_timeout: Duration,
-    /// The time without a PDU of the peer after which a link test is sent (CMPP 3.0 §7.1: C).
+    /// Idle time after which a link test is sent (CMPP 3.0 §7.1: C).
     pub idle: Duration,
-    /// The time for the rest of a PDU after its first octet.
+    /// Maximum time for the rest of a PDU after its first octet.
     pub partial_timeout: Duration,
-    /// The longest PDU accepted, in octets.
+    /// Maximum length of a received PDU, in octets.
     pub limit: u32,
 }
 
@@ -76,7 +76,7 @@ pub enum Event<P: SpProtocol> {
         /// The owner's token of the request.
         token: u64,
     },
-    /// An answer to no request; it is ignored.
+    /// An answer that matches no request; it is ignored.
     UnexpectedAnswer {
         /// Its sequence id.
         sequence: u32,

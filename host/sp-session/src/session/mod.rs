@@ -144,7 +144,7 @@ impl<P: SpProtocol> Session<P> {
         &mut self.output
     }
 
-    /// Requests of ours that are unanswered.
+    /// Number of unanswered requests of ours.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.window.len()
@@ -156,7 +156,7 @@ impl<P: SpProtocol> Session<P> {
         if self.is_logged_in() { self.options.window_out.saturating_sub(self.window.len()) } else { 0 }
     }
 
-    /// Requests of the peer that wait for the owner's answer.
+    /// Number of the peer's requests that wait for the owner's answer.
     #[must_use]
     pub fn unanswered_in(&self) -> usize {
         self.answers.waiting()

@@ -1,4 +1,4 @@
-//! A gateway that takes numbered messages by CMPP 3.0 or SMGP 3.0, and accepts them all.
+//! A gateway that accepts numbered messages over CMPP 3.0 or SMGP 3.0.
 
 use super::tally::Tally;
 use super::wire;
@@ -19,12 +19,12 @@ pub enum GatewayProtocol {
     Smgp,
 }
 
-/// The places of a protocol that the sink reads and writes; all else it ignores. Offsets count from the header on.
+/// Offsets of the fields that the sink reads and writes; it ignores all others. Offsets count from the header on.
 struct Layout {
     submit: u32,
     link_test: u32,
     logout: u32,
-    /// The place of the content's length in a Submit with one number.
+    /// Offset of the content's length in a Submit with one number.
     content_length: usize,
     /// Octets of a message's id.
     id: usize,

@@ -42,7 +42,7 @@ impl Hlr {
     pub fn start_again(&mut self) -> Result<()> {
         let mut command = Command::new("osmo-hlr");
         command.args(["-c", "osmo-hlr.cfg", "-l", "hlr.db"]);
-        // Only these two are checked: a connection to GSUP would be a peer without a name.
+        // Only these two are checked, since a connection to GSUP would be a peer without a name.
         let listens = [VTY, CTRL].map(|port| self.at(port));
         self.program = None;
         self.program = Some(Program::start("osmo-hlr", &self.folder, &mut command, &listens)?);

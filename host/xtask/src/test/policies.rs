@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use workspace::packages;
 
-/// The dependency checker; an installed one of another version is used as it is.
+/// The dependency checker; an installed one is used, even with another version.
 const CARGO_DENY: (&str, &str) = ("cargo-deny", "0.20.2");
 
 /// `cargo doc`, without warnings.
@@ -58,7 +58,7 @@ fn contains_example(source: &str) -> bool {
     fences.step_by(2).any(|mark| mark.is_empty() || mark == "rust")
 }
 
-/// `cargo deny check`: licences, sources and bans without a network; advisories, if their data base can be fetched.
+/// `cargo deny check`: licences, sources and bans without a network; advisories, if their database can be fetched.
 pub(super) fn dependencies() -> Result<()> {
     let program = packages::cargo_tool(CARGO_DENY.0, CARGO_DENY.1)?;
     let check = |checks: &[&str]| {

@@ -188,8 +188,8 @@ fn run(executable: &Executable, selection: &Selection, log: &Path) -> Result<Res
 
 fn command(executable: &Executable, selection: &Selection, log: &Path) -> Result<Command> {
     let log_file = File::create(log).with_context(|| format!("creating {}", log.display()))?;
-    // A daemon compiles an uploaded plugin at the lowest priority. Beside tests that compute at a higher one it would get no processor
-    // for minutes.
+    // A daemon compiles an uploaded plugin at the lowest priority. Next to tests at a higher priority, it would get no
+    // processor for minutes.
     let mut command = Command::new("nice");
     command.args(["-n", "19"]).arg(&executable.path);
     command.current_dir(&executable.folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log_file);

@@ -54,7 +54,7 @@ const RUNS: &[&[&str]] = &[
     &["package", "--stage", "--binary", DAEMON],
 ];
 
-/// Stands for the path of the daemon that the tests have built.
+/// Placeholder for the path of the daemon that the tests have built.
 const DAEMON: &str = "DAEMON";
 
 /// Subcommands that are not run, with the reason.

@@ -99,7 +99,7 @@ impl ImageTest {
         Ok(())
     }
 
-    /// Makes another version of the router live.
+    /// Activates another version of the router.
     pub(super) fn swap(&self, running: &RunningVm, component: &[u8]) -> Result<()> {
         let other = guest::variant(component, "the image test's");
         let upload = ("PUT", "/v1/plugins/prefix-router");

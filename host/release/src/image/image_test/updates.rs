@@ -96,7 +96,8 @@ impl ImageTest {
         Ok(())
     }
 
-    /// Installs an update that does not come up, by the command line: it is booted, and then the current slot again.
+    /// Installs an update that does not become healthy, over the command line: the machine boots it, and then the
+    /// current slot again.
     pub(super) fn rolls_back(
         &self,
         running: &mut RunningVm,

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 pub struct ControlReport {
     /// Queries of numbers, including unknown and unanswered ones.
     pub questions: u64,
-    /// Questions per number. A question that an old HLR does not know, and that is repeated immediately in another form,
+    /// Queries per number. A query that an old HLR does not support, and that is repeated at once in another form,
     /// counts once.
     pub per_number: HashMap<String, u64>,
     /// Maximum number of unanswered questions about one number at a time.

@@ -1,4 +1,4 @@
-//! Which numbers are held, as their holders know it.
+//! Record of the held numbers, as their holders know them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
