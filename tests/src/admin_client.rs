@@ -49,7 +49,7 @@ impl AdminClient {
         Self::over_tls_at(appliance.config().http(), certificate, own)
     }
 
-    /// The same for any listener of the appliance.
+    /// A client over TLS for any listener of the appliance.
     pub fn over_tls_at(address: SocketAddr, certificate: &[u8], own: Option<ClientCert>) -> Result<Self> {
         let roots = RootCerts::new_with_certs(&[Certificate::from_pem(certificate)?]);
         let tls = TlsConfig::builder().root_certs(roots).client_cert(own).build();

@@ -11,7 +11,7 @@ use std::time::Instant;
 use testkit::sample::SampleBusiness;
 use testkit::test_daemon::free_port;
 
-/// The secret of the signatures of pushes.
+/// The secret for the signatures of pushes.
 const SECRET: &str = "a-secret";
 
 /// A protocol and version.
@@ -71,7 +71,7 @@ impl Dialect {
         Ok((gateway, SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port)?))))
     }
 
-    /// The `[[gateway]]` of a gateway in Python; `keys` are more of its keys.
+    /// The `[[gateway]]` of a gateway in Python; `keys` are further keys.
     pub fn gateway_section(self, name: &str, address: SocketAddr, keys: &str) -> String {
         format!(
             "[[gateway]]\nname = \"{name}\"\nprotocol = \"{}\"\nversion = \"{}\"\naddress = \"{address}\"\n\
@@ -84,7 +84,7 @@ impl Dialect {
 
 /// A gateway and a business system with the appliance between them: the appliance is the gateway's SP.
 ///
-/// The business system is the account `shop`; everything goes to the gateway `mobile`.
+/// The business system is the account `shop`; all messages go to the gateway `mobile`.
 pub struct ChinaSpFixture {
     /// The folder and the programs.
     pub fixture: Fixture,
@@ -154,7 +154,7 @@ impl ChinaSpFixture {
     }
 }
 
-/// An SP with the appliance as its gateway, and whatever peer the messages go to.
+/// An SP with the appliance as its gateway. The test adds the peer of the messages.
 #[derive(Debug)]
 pub struct ChinaGatewayFixture {
     /// The folder and the programs.
@@ -189,7 +189,7 @@ impl ChinaGatewayFixture {
         Ok(Self { fixture, sp, config, port })
     }
 
-    /// Lets the SP log in; `options` are more of the login's. Returns the answer.
+    /// Lets the SP log in; `options` are further options of the login. Returns the answer.
     pub fn log_in(&mut self, options: &Value) -> Result<Value> {
         let mut connect = json!({ "port": self.port });
         if let (Some(connect), Some(options)) = (connect.as_object_mut(), options.as_object()) {

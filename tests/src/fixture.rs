@@ -58,8 +58,8 @@ impl Fixture {
         std::fs::read(&path).with_context(|| format!("reading {}", path.display()))
     }
 
-    /// A configuration in which the default router sends everything to the peer `upstream`; it contains neither that peer nor an
-    /// account yet.
+    /// A configuration in which the default router sends all messages to the peer `upstream`; it contains neither that
+    /// peer nor an account yet.
     pub fn config(&self) -> Result<TestDaemonConfig> {
         let mut config = TestDaemonConfig::new(&self.binary, &self.folder.path().join("appliance"))?;
         config.router(&self.guest("prefix_router"), POLICY)?;

@@ -33,7 +33,7 @@ impl Substitutions {
         self
     }
 
-    /// The text with all replacements. What is put in is not replaced again: a free port may begin with a well-known one.
+    /// The text with all replacements. A replacement is not replaced again: a free port may begin with a well-known one.
     pub fn read(&self, text: &str) -> String {
         let mut read = String::with_capacity(text.len());
         let mut rest = text;
@@ -150,7 +150,7 @@ impl ManualShell {
 
 impl Drop for ManualShell {
     fn drop(&mut self) {
-        // The daemon that the page has started is no child of the shell any more, but in its process group.
+        // The daemon that the page has started is no longer a child of the shell, but still in its process group.
         let _ = kill_process_group(Pid::from_child(&self.process), Signal::KILL);
         let _ = self.process.wait();
     }

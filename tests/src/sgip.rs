@@ -25,7 +25,7 @@ fn with(mut options: Value, more: &Value) -> Value {
 
 /// A gateway and a business system with the appliance between them.
 ///
-/// The business system is the account `shop`; everything goes to the gateway `unicom`.
+/// The business system is the account `shop`; all messages go to the gateway `unicom`.
 #[derive(Debug)]
 pub struct SpFixture {
     /// The folder and the programs.

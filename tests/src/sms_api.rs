@@ -76,7 +76,7 @@ impl SmsApi {
         format!("http://{}/", self.address)
     }
 
-    /// Reacts so to the next requests, in this order.
+    /// Sets the reactions to the next requests, in this order.
     pub fn react(&self, reactions: &[ApiReaction]) {
         self.state.lock().reactions.extend(reactions);
     }

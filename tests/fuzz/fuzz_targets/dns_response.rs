@@ -1,4 +1,4 @@
-//! Arbitrary octets as the response to a question to the domain name system: foreign, or read without a panic.
+//! Arbitrary octets as the response to a DNS query: recognised as foreign, or parsed without a panic.
 #![no_main]
 
 use capabilities::{DnsQuestion, DnsRecord, DnsRecordType, DnsResponse, parse_dns_response};

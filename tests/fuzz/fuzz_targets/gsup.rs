@@ -1,4 +1,4 @@
-//! GSUP: frames, messages, a client of an HLR, the proxy between MSC and HLR, questions to a control interface. The first
+//! GSUP: frames, messages, a client of an HLR, the proxy between MSC and HLR, queries to a control interface. The first
 //! octet selects the target.
 #![no_main]
 
@@ -76,7 +76,7 @@ fn client(octets: &[u8]) {
     assert!(output.is_empty(), "a piece of a frame was written");
 }
 
-/// An arbitrary control interface: every question is answered or fails once.
+/// An arbitrary control interface: every query is answered or fails exactly once.
 fn control(octets: &[u8]) {
     let mut client = ctrl::CtrlClient::new(LookupDetail::Imsi, 10);
     let mut open = Vec::new();

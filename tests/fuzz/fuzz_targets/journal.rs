@@ -1,5 +1,6 @@
-//! Arbitrary octets as the files of a journal; the first one selects how. What opens can be read as a whole, takes records, and has
-//! them all when it is opened again. Anything else is refused as damaged or unknown.
+//! Arbitrary octets as the files of a journal; the first octet selects the layout. A journal that opens can be read as
+//! a whole, accepts records, and has all of them when it is opened again. Anything else is refused as damaged or
+//! unknown.
 #![no_main]
 
 use journal::record::{EntryRef, decode_record, encode_record};
@@ -81,7 +82,7 @@ fn compose(files: &mut Files, plan: &[u8]) {
     files.remove(&segment_name(3));
 }
 
-/// Opens the journal; the number of the last record if that is possible.
+/// Opens the journal. Returns the number of the last record; `None` if it is refused.
 fn open(files: &Files, applied: Seq) -> Option<u64> {
     let disk = SimulatedDisk::new(1);
     disk.set_files(files);

@@ -1,5 +1,5 @@
 //! A CMPP or SMGP session with an arbitrary peer, owner and clock: it never panics, answers no request more often than
-//! it came, writes only whole PDUs, and respects its windows.
+//! it arrived, writes only whole PDUs, and respects its windows.
 #![no_main]
 
 use arbitrary::Arbitrary;

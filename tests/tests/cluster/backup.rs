@@ -1,4 +1,4 @@
-//! A cluster is lost as a whole, and a backup of its leader founds the next one.
+//! A cluster is lost as a whole, and a backup of its leader creates the next one.
 
 use crate::nodes::Bed;
 use crate::shared_state::{change, counted};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use testkit::etcd::EtcdServers;
 
-/// A node whose messages wait for a peer that is not there.
+/// A node whose messages wait for a peer that is down.
 fn node(bed: &Bed, folder: &str, name: &str) -> Result<TestDaemonConfig> {
     let mut config = bed.node_in(folder, name, "")?;
     config.peer("closed", ([127, 0, 0, 1], free_port()?).into(), "uncertain = \"send-again\"");
@@ -92,7 +92,7 @@ fn a_backup_of_the_leader_founds_a_new_cluster() -> Result<()> {
     let new = submit(&leader)?;
     assert_ne!(new, lost, "an id is never used twice");
 
-    // Another machine joins with an empty disk, and has all when the first one dies.
+    // Another machine joins with an empty disk, and has all messages when the first one dies.
     let follower = node(&bed, "c", "c")?.follow()?;
     leader.wait_for_nodes(2)?;
     leader.kill()?;

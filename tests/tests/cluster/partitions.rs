@@ -1,4 +1,4 @@
-//! Two partitions, each led by one of two nodes and followed by the other. Everything comes to one address.
+//! Two partitions, each led by one of two nodes and followed by the other. All requests come to one address.
 
 use crate::nodes::Bed;
 use crate::shared_state::change;
@@ -157,7 +157,7 @@ fn one_partition_loses_its_leader_and_nothing_is_missing() -> Result<()> {
     until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
     let sums = bed.tally.summary();
     assert_eq!((sums.missing, sums.refused), (0, 0), "{sums:?}");
-    // Now the leader of partition 0 dies, and with it the address; its accounts are reached by way of the other partition.
+    // Now the leader of partition 0 dies, and its address with it; its accounts are reached through the other partition.
     zero.kill()?;
     let zero = other_zero.ready()?;
     until("the accounts of partition 0 are back", || {

@@ -97,7 +97,7 @@ fn a_node_without_a_plugin_or_table_does_not_lead() -> Result<()> {
         cluster.nodes.iter().any(|node| node.name == "b" && node.lacks.is_some())
     })?;
     assert_eq!(cluster.role, api::ClusterRole::Follower);
-    // Both have it as soon as the dead one is back; whichever claims first leads.
+    // Both nodes have the table as soon as the dead one returns; the node that claims first leads.
     let nodes = [dead.launch()?, incomplete];
     let leads = |node: &TestDaemon| node.request("GET", "/v1/ready", &[]).is_ok_and(|(code, _)| code == 200);
     until("one leads", || Ok(nodes.iter().any(leads)))?;

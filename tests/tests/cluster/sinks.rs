@@ -18,7 +18,7 @@ fn messages_with(sink: &SmsApi, kind: &str) -> BTreeSet<String> {
     of_kind.filter_map(|event| Some(event["data"]["message"].as_str()?.to_owned())).collect()
 }
 
-/// The messages in the CDR files of all nodes, in the order of the numbers of the files, and the names of these.
+/// The messages in the CDR files of all nodes, in the order of the file numbers, and the names of the files.
 fn records(folders: &[PathBuf]) -> Result<(Vec<String>, Vec<String>)> {
     let mut files = Vec::new();
     for folder in folders {

@@ -30,7 +30,7 @@ fn a_killed_leader_is_replaced_and_nothing_is_lost() -> Result<()> {
     assert_eq!(cluster.term, 4, "{cluster:#?}");
     let followed: ClusterView = follower.read("/v1/cluster")?;
     assert_eq!((followed.role, followed.leader.as_deref()), (ClusterRole::Follower, Some("b")));
-    // Both end in order: the one that follows first, then the leader.
+    // Both end in order: the follower first, then the leader.
     assert!(follower.stop()?.0.success());
     assert!(leader.stop()?.0.success());
     let sums = bed.tally.summary();
@@ -164,7 +164,7 @@ fn a_node_that_was_away_for_too_long_joins_with_a_snapshot() -> Result<()> {
     ensure!(removed.status.success(), "{}", String::from_utf8_lossy(&removed.stderr));
     assert_eq!(leader.read::<ClusterView>("/v1/cluster")?.nodes.len(), 1);
     until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
-    // A node that never was there has nothing, and joins in the same way.
+    // A new node has an empty disk, and joins in the same way.
     let new = bed.node("c", "")?.launch()?;
     new.wait_for_line(TIMEOUT, |line| line.contains("tables replaced by a snapshot of the leader"))?;
     leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| {

@@ -32,7 +32,7 @@ esac
 "#,
     ),
 ];
-/// The network, then the blocks of the page. What a machine does at its own pace is asked for again and again.
+/// The network, then the blocks of the page. Output that takes time is polled.
 const RUN: &str = r#"
 set -eu -o pipefail
 mount -t tmpfs tmpfs /run && mkdir -p /run/netns
@@ -68,7 +68,7 @@ for block in block-*.*; do
 done
 "#;
 
-/// A block for a machine, as it stands in the page.
+/// A block for a machine, as on the page.
 fn machines(block: &CommandBlock) -> Result<Vec<String>> {
     let first = block.script.lines().next().unwrap_or_default();
     let names = first.strip_prefix("# on ").context("a block must begin with `# on` and the machines")?;
@@ -147,7 +147,7 @@ fn become_a_cluster(tls: bool) -> Result<()> {
             let name = format!("block-{number}.{machine}");
             let script = block.script.replace(" --this", &format!(" {options} --this"));
             std::fs::write(folder.join(&name), script)?;
-            // The last line is the last to come true.
+            // The last line is the last one to appear.
             if let Some(line) = block.printed.lines().last() {
                 let words = line.split('…').next().unwrap_or_default().trim_end();
                 std::fs::write(folder.join(format!("expected-{number}.{machine}")), words)?;

@@ -154,7 +154,7 @@ fn a_storm_of_100_000_messages_looks_up_each_of_1000_numbers_once_despite_an_hlr
         ..SourceOptions::new(network.appliance()?.smpp(), "acme", PASSWORD)
     };
     let source = Source::start(&options, &network.tally)?;
-    // The HLR stops with all its connections during the questions, and MSCs lose theirs too.
+    // The HLR stops with all its connections during the queries, and MSCs lose theirs, too.
     until("the first questions", || Ok(network.hlr.control_report().questions > NUMBERS / 4))?;
     network.hlr.stop();
     let asked_before = network.hlr.control_report().questions;
@@ -651,7 +651,7 @@ fn unidentified_connections_neither_exhaust_the_listener_nor_reach_the_hlr() -> 
     for _ in 0..40 {
         crowd.push(RawConnection::connect(network.proxy)?);
     }
-    // All but the youngest are closed in favour of later ones.
+    // All connections but the newest are closed in favour of later ones.
     for one in crowd.iter_mut().take(36) {
         one.until_closed()?;
     }

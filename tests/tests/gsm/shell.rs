@@ -32,7 +32,7 @@ pub(crate) fn me() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// A folder that every user can look into, with the program and the socket in it.
+/// A folder with the program and the socket that every user can read.
 pub(crate) struct ShellFixture {
     fixture: Fixture,
     open: tempfile::TempDir,

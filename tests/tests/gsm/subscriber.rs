@@ -135,7 +135,7 @@ fn a_subscriber_is_shown_with_waiting_messages_and_can_be_retried_pinged_and_fou
     let path = format!("/v1/messages/{other}");
     appliance.wait_until(TIMEOUT, &path, |trace| trace["state"] == "deferred")?;
 
-    // Tried on request, as its trace says, and the following messages too; other subscribers are not affected.
+    // Retried on request, as its trace says; so are the following messages. Other subscribers are not affected.
     msc.behave(MtBehaviour::Take, Duration::ZERO);
     let woken = appliance.ask("POST", &format!("{by_imsi}/wake"), b"")?;
     assert_eq!(woken, json!({ "messages": 1 }));

@@ -639,7 +639,7 @@ fn the_command_line_logs_in_and_stays_logged_in() -> Result<()> {
     Ok(())
 }
 
-/// Two appliances have names; each command reaches the one that is named, with the token of its context.
+/// Two named appliances: each command reaches the named one, with the token of its context.
 #[test]
 fn contexts_name_appliances() -> Result<()> {
     let (fixture, appliance) = appliance()?;

@@ -325,7 +325,7 @@ fn a_command_whose_output_nobody_reads_ends_quietly() -> Result<()> {
     Ok(())
 }
 
-/// A command on a pseudo-terminal: by `script`, which each Debian has (package bsdutils).
+/// A command on a pseudo-terminal, by `script` from Debian's package bsdutils.
 struct TerminalCommand {
     process: Child,
     keyboard: ChildStdin,
@@ -433,7 +433,7 @@ fn explain_asks_on_a_terminal_and_nowhere_else() -> Result<()> {
     terminal.type_line("")?;
     ensure!(terminal.process.wait()?.success(), "{terminal:?}", terminal = terminal.screen);
 
-    // Without a terminal, nothing is asked, and complete arguments give the same as ever.
+    // Without a terminal, the command asks nothing; complete arguments have the same result as with a terminal.
     let done = admin.run(&["explain"])?;
     ensure!(done.code == 2 && done.out.is_empty() && done.error.contains("--destination"), "{}", done.error);
     let out = admin.text(&["explain", "--from-account", "acme", "--destination", "4915112345678"])?;

@@ -528,7 +528,7 @@ fn the_console_shows_users_of_a_tenant_only_their_branch() -> Result<()> {
             ensure!(!text.contains(&format!("href=\"{hidden}\"")), "{path} links to {hidden}");
         }
     }
-    // The other pages are there, and have nothing.
+    // The other pages exist and are empty.
     for path in [
         "/accounts",
         "/accounts/omega-bank",

@@ -12,7 +12,7 @@ const QUEUE_FULL: u32 = 0x14;
 const BIND_FAILED: u32 = 0x0D;
 const WRONG_PASSWORD: u32 = 0x0E;
 
-/// Everything goes to the peer `upstream`, without a plugin.
+/// All messages go to the peer `upstream`, without a plugin.
 fn config(fixture: &Fixture, upstream: SocketAddr) -> Result<TestDaemonConfig> {
     let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
     config.account("acme", "").peer("upstream", upstream, "dlrs = false").native("upstream");

@@ -57,7 +57,7 @@ impl Manager {
     }
 }
 
-/// Everything waits for the peer `upstream`, which does not listen.
+/// All messages wait for the peer `upstream`, which does not listen.
 fn config(fixture: &Fixture) -> Result<TestDaemonConfig> {
     let nobody = SocketAddr::from(([127, 0, 0, 1], free_port()?));
     let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;

@@ -102,7 +102,7 @@ fn a_message_goes_to_the_api_and_its_receipt_comes_back() -> Result<()> {
     esme.wait_for_delivered(1, TIMEOUT)?;
     assert!(esme.delivered[0].contains("stat:DELIVRD"), "{}", esme.delivered[0]);
 
-    // A message of a subscriber, which no router takes, goes to the default account.
+    // A subscriber's message that no route matches goes to the default account.
     let body = "From=%2B8613000000001&To=10655&Body=ja+bitte";
     let (status, answer) =
         peer.call("upstream/callback/incoming?key=c411", "application/x-www-form-urlencoded", body)?;

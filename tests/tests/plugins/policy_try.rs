@@ -1,4 +1,4 @@
-//! A policy document is tried with messages before it serves any.
+//! A policy document is tried on messages before it is activated.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::{Sink, SinkOptions, Tally};

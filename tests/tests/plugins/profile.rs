@@ -27,7 +27,7 @@ fn functions_of_the_plugin_and_of_the_host_are_sampled() -> Result<()> {
         "{printed}"
     );
 
-    // The router asks the host, and not the other way round; the shares are those of the samples.
+    // The router calls the host, not the other way round; the shares are those of the samples.
     let folded = std::fs::read_to_string(folder.join("stacks.txt"))?;
     let mut samples = 0;
     for line in folded.lines() {

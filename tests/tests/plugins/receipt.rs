@@ -1,5 +1,5 @@
-//! `second-chance` over SMPP: a message without a delivery goes to its next leg, its submitter gets one DLR and is charged once;
-//! late DLRs, a killed daemon, DLRs that are changed or not believed.
+//! `second-chance` over SMPP: a message without a delivery goes to its next leg, its submitter gets one DLR and is
+//! charged once; late DLRs, a killed daemon, DLRs that are changed or distrusted.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::{Fixture, RawConnection, TIMEOUT, bind, shipped, steps};
@@ -253,7 +253,7 @@ fn a_late_delivery_of_the_first_leg_ends_the_message_after_a_crash_too() -> Resu
         ensure!(dlr.contains("stat:DELIVRD"), "{dlr}");
         let trace = setup.trace(&id, |trace| trace["finished"] == true)?;
         ensure!(has_step(&trace, "late DLR from north: Delivered"), "{trace:#}");
-        // The second peer's own word comes too late.
+        // The second peer's own DLR arrives too late.
         setup.south.dlr(&format!("s{crash}"), "UNDELIV", 11)?;
         setup.expect_no_other_dlr()?;
     }

@@ -20,7 +20,7 @@ fn login_statuses(dialect: Dialect) -> (u32, u32, u32, u32) {
     }
 }
 
-/// An SMSC that reports on everything.
+/// An SMSC that sends a DLR for every message.
 struct Upstream {
     sink: Sink,
 }
@@ -73,7 +73,7 @@ fn logins_are_proved_and_refused_in_the_protocols_terms() -> Result<()> {
         let answer = china.log_in(&late)?;
         assert_eq!((&answer["status"], &answer["octets"]), (&json!(0), &json!(octets)), "{answer}");
         assert_eq!((&answer["proof"], &answer["version"]), (&json!(true), &json!(back)), "{answer}");
-        // With an unpadded proof; and then there are enough.
+        // With an unpadded proof; then the limit of connections is reached.
         let answer = china.log_in(&json!({ "timestamp": null, "unpadded": true }))?;
         assert_eq!(answer["status"], 0, "{answer}");
         let answer = china.log_in(&json!({ "timestamp": timestamp(5)? }))?;

@@ -201,7 +201,7 @@ fn each_word_of_a_report_has_its_state() -> Result<()> {
         ] {
             let id = china.submit(USER, word)?;
             let taken = china.gateway.expect("submitted")?;
-            // Accepted is no end: the report after it counts.
+            // "Accepted" is not final: the later report counts.
             for stat in ["ACCEPTD", word] {
                 china.gateway.tell(
                     &json!({ "report": { "id": taken["id"], "number": USER, "stat": stat, "err": "000" } }),

@@ -1,4 +1,4 @@
-//! From an SP by one protocol to a gateway by another, through the appliance.
+//! From an SP with one protocol to a gateway with another one, through the appliance.
 
 use anyhow::{Context, Result};
 use behaviour_tests::china::{ChinaGatewayFixture, Dialect};
@@ -38,7 +38,7 @@ fn check_68_every_protocol_reaches_every_other() -> Result<()> {
             if has_link_id {
                 assert_eq!(taken["link_id"], "LINK0001");
             }
-            // The SP hears of its own id, and not of the gateway's.
+            // The report to the SP has the SP's own id, and not the gateway's.
             let report = china.sp.expect("reported")?;
             assert_eq!((&report["submission"], &report["stat"]), (&answer["id"], &json!("DELIVRD")));
             assert_ne!(taken["id"], answer["id"]);
@@ -92,7 +92,7 @@ fn check_64_parts_stay_parts_whether_they_have_a_header_or_not() -> Result<()> {
         let (mut china, mut gateway) = chain(from, to, &json!({ "report": "after" }), "")?;
         let _appliance = china.config.start()?;
         assert_eq!(china.log_in(&json!({}))?["status"], 0);
-        // Two parts that only count themselves.
+        // Two segments that have only a number and a total.
         for number in [1, 2] {
             let submit = json!({ "destinations": [USER], "text": format!("part {number}"), "report": 1,
                 "pk_total": 2, "pk_number": number });
@@ -126,13 +126,13 @@ fn check_64_parts_stay_parts_whether_they_have_a_header_or_not() -> Result<()> {
 /// Moment at which the daemon is killed.
 #[derive(Debug, Clone, Copy)]
 enum Kill {
-    /// After the SP has its answer; the gateway is away.
+    /// After the SP has its answer; the gateway is not connected.
     Accepted,
     /// While the gateway owes its answer.
     Submitted,
     /// After the gateway's answer, before its report.
     Answered,
-    /// After the report, while the SP owes its answer.
+    /// After the report, while the SP's answer is missing.
     Reported,
 }
 
@@ -190,7 +190,7 @@ fn one_kill(from: Dialect, to: Dialect, kill: Kill) -> Result<()> {
     let reported = china.sp.expect("reported")?;
     assert_eq!((&reported["submission"], &reported["stat"]), (&answer["id"], &json!("DELIVRD")));
     gateway.tell(&json!({ "count": true }))?;
-    // In doubt, the message waits for its report and is not repeated.
+    // An uncertain message waits for its report and is not repeated.
     assert_eq!(gateway.expect("counts")?["new"], 1);
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 const USER: &str = "13800138000";
 
-/// An appliance for SPs of this dialect, with a gateway that reports on everything.
+/// An appliance for SPs of this dialect, with a gateway that reports on every message.
 fn appliance(
     dialect: Dialect,
     keys: &str,

@@ -104,7 +104,7 @@ fn invalid_variants(operation: &Value, row: &Row, good: &Request) -> Vec<(String
         let is_number = schema["type"].to_string().contains("integer");
         match parameter["in"].as_str() {
             Some("query") if is_number || schema.get("enum").is_some() => {
-                // Beside the valid one it would be given twice, which is another error.
+                // In addition to the valid one, it would be given twice, which is another error.
                 let path = good.at.split('?').next().unwrap_or_default();
                 let request = Request { at: format!("{path}?{name}=no-such-word"), ..good.clone() };
                 all.push((format!("{name} of another kind"), request, vec![400]));

@@ -1,4 +1,4 @@
-//! The API document against the API, by PyPI `schemathesis`.
+//! Comparison of the API with its document, by PyPI `schemathesis`.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::fake_image_service::FakeImageService;

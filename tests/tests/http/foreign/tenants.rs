@@ -1,4 +1,4 @@
-//! The API as users of a tenant, with each role, by PyPI `schemathesis`: no answer has anything of another branch.
+//! The API as users of a tenant, with each role, by PyPI `schemathesis`: no answer contains data of another branch.
 
 use super::openapi::{Run, run_schemathesis};
 use crate::tenants::TwoBranches;

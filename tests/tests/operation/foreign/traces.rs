@@ -167,7 +167,7 @@ fn a_collector_receives_the_trace_of_a_message_with_the_span_of_each_plugin_call
         assert_eq!(ids.len(), trace.len(), "span ids are unique: {trace:#?}");
     }
 
-    // A collector that dies costs traces, and no message.
+    // When a collector dies, traces are lost, but no messages.
     collector.program.kill()?;
     let id = esme.submit(2)?.map_err(|status| anyhow::anyhow!("refused with {status:#x}"))?;
     wait_for_delivery(&appliance, &id)

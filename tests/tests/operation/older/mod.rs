@@ -54,7 +54,7 @@ fn message(format: u8, id: u64, is_scheduled: bool) -> Vec<u8> {
     text(&mut out, "0123456789ab");
     text(&mut out, "everything upstream");
     if format >= 3 {
-        // Neither price nor host answers, nor a wish for a sender.
+        // No price, no host answers, no sender request.
         out.push(0);
     }
     out

@@ -1,5 +1,5 @@
-//! The lookup `number-portability` with a DNS server that others wrote (PyPI `dnslib`): ported numbers go another way, a number is
-//! asked once, and messages survive a silent server and a crash.
+//! The lookup `number-portability` with an independent DNS server (PyPI `dnslib`): ported numbers take another route,
+//! each number is queried once, and messages survive a silent server and a crash.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::{Fixture, Peer, RawConnection, bind, steps, until};
@@ -133,7 +133,7 @@ fn messages_to_ported_numbers_go_another_way() -> Result<()> {
     // This answer comes by TCP.
     submit(&mut esme, 6, LONG, "long")?;
     ensure!(take(&mut south)?.contains("long"));
-    // A name is no number.
+    // A name is not a number.
     submit(&mut esme, 7, "Shop", "no number")?;
     ensure!(take(&mut north)?.contains("no number"));
 
@@ -188,7 +188,7 @@ fn a_hundred_messages_to_a_new_number_ask_once_and_survive_a_crash() -> Result<(
     appliance = appliance.kill()?.start()?;
     server.expect("asked")?;
     silence(&mut server, false)?;
-    // The question of the first run had no answer; that of the second is repeated when its time is over.
+    // The query of the first run had no answer; the query of the second run is repeated after its timeout.
     bind_plugins(&fixture, &appliance, port, 1_000)?;
     let mut south = connect(&appliance, "south")?;
     for _ in 0..MESSAGES {

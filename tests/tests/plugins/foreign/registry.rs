@@ -203,7 +203,7 @@ fn a_registry_gets_the_credentials_that_it_wants_and_no_message_has_them() -> Re
 #[test]
 fn a_registry_on_another_machine_is_reached_over_tls() -> Result<()> {
     let author = Author::new()?;
-    // Loopback as IPv6 sees it: for us another machine, which a registry on this machine cannot be.
+    // An IPv6 form of loopback: for us another machine, where a registry needs TLS.
     let host = "::ffff:127.0.0.1";
     let signed = rcgen::generate_simple_self_signed([host.to_owned()])?;
     let (certificate, key) = (signed.cert.pem(), signed.signing_key.serialize_pem());
@@ -251,7 +251,7 @@ fn an_appliance_takes_a_signed_plugin_from_a_registry_and_from_a_stick() -> Resu
         assert_eq!(version["version"], pushed["version"]);
     }
 
-    // A signature of somebody whom the appliance does not trust passes through the registry, and no further.
+    // The registry accepts a signature by an untrusted author; the appliance refuses it.
     std::fs::copy(author.fixture.guest("least_cost"), author.folder.join("foreign.wasm"))?;
     author.succeed(&["keygen", "foreign.key"])?;
     author.succeed(&["sign", "--key", "foreign.key", "foreign.wasm"])?;
@@ -259,7 +259,7 @@ fn an_appliance_takes_a_signed_plugin_from_a_registry_and_from_a_stick() -> Resu
     let message = failed(&upload(&author, &appliance, &format!("{location}:foreign"))?, &["push"])?;
     assert!(message.contains("signature"), "{message}");
 
-    // The contract is an artifact too, and no plugin.
+    // The contract is also an artifact, but not a plugin.
     let contract = format!("oci://{}/switchyard/hooks:0.3.0", registry.address());
     assert_eq!(author.json(&["contract", &contract])?["version"], "0.3.0");
     assert!(author.fail(&["pull", &contract])?.contains("it is a WIT package"));

@@ -63,7 +63,7 @@ fn plugins_and_the_contract_pass_between_us_and_wkg() -> Result<()> {
         "{wit:.300}"
     );
 
-    // From wkg to an appliance that takes signed plugins only: the signature is an annotation.
+    // From wkg to an appliance that accepts only signed plugins: the signature is an annotation.
     plugin(&["keygen", "author.key"])?;
     plugin(&["sign", "--key", "author.key", "router.wasm"])?;
     let signature = String::from_utf8(octets("router.wasm.sig")?)?;

@@ -100,7 +100,7 @@ impl ConsoleFixture {
         browser.reads(name).await
     }
 
-    /// Makes a router live over the API that sends everything to an unknown peer: it fails for every message.
+    /// Activates a router over the API that sends all messages to an unknown peer: it fails for every message.
     fn break_router(&self) -> Result<()> {
         let live = self.appliance.get("/v1/hooks/router")?["live"]["chain"][0].clone();
         let body = json!({
