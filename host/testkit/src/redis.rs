@@ -16,8 +16,8 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Starts an empty server. Its only settings are its port, its folder and `settings`, for example `["--appendonly",
-    /// "yes"]`.
+    /// Starts an empty server. Its only settings are its port, its folder and `settings`, for example
+    /// `["--appendonly", "yes"]`.
     ///
     /// # Errors
     /// If it is not installed or does not start; the error contains the end of its log.

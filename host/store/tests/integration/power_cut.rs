@@ -1,8 +1,8 @@
 //! The store on a disk that loses power, and on one that fails.
 //!
 //! When the power fails, unsynced writes are kept, lost or torn at random. The state found afterwards must be the state
-//! after a prefix of the commits, and include all commits that returned. A failure prints its seed; `SEED=n cargo test
-//! -p store power_cut::` replays it.
+//! after a prefix of the commits, and include all commits that returned. A failure prints its seed;
+//! `SEED=n cargo test -p store power_cut::` replays it.
 
 use crate::support::open_on;
 use crate::support::reference::{Reference, draft};
