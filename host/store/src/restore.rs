@@ -32,11 +32,8 @@ impl Store {
     /// * Ids assigned since the backup are not assigned again: the next id is beyond all of them.
     /// * Messages that may have been sent since the backup become uncertain, unless `send_again` is set: they are
     ///   neither sent again nor failed until an admin decides. Excluded are messages that cannot have been sent:
-    ///   unattempted messages that are scheduled
-    /// for later, held
-    ///   messages, messages that are uncertain already, and messages that wait for a DLR. DLRs are always sent, because an
-    /// account
-    ///   recognises duplicates.
+    ///   unattempted messages that are scheduled for later, held messages, messages that are uncertain already, and
+    ///   messages that wait for a DLR. DLRs are always sent, because an account recognises duplicates.
     ///
     /// # Errors
     /// The disk fails or a record is damaged; nothing has changed then.
