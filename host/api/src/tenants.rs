@@ -12,7 +12,7 @@ pub struct DayQuotaView {
     pub limit: u64,
     /// Messages accepted today; more than the limit if it was lowered since.
     pub accepted: u64,
-    /// When the next day begins, milliseconds since the epoch.
+    /// Start of the next day, milliseconds since the epoch.
     pub day_ends: u64,
 }
 
@@ -50,7 +50,7 @@ pub struct TenantView {
 pub struct AccountInfo {
     /// Its name.
     pub name: String,
-    /// Its tenant; null if it is the carrier's own.
+    /// Its tenant; null if it is the operator's own account.
     #[schema(required)]
     pub tenant: Option<String>,
     /// Messages a day of the account; null: no limit of its own.
