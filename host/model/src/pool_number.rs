@@ -22,7 +22,7 @@ impl PoolNumber {
         self.0.to_be_bytes()
     }
 
-    /// Parses what [`PoolNumber::octets`] returned; `None` for other octets.
+    /// Parses the output of [`PoolNumber::octets`]; `None` for other octets.
     #[must_use]
     pub fn from_octets(octets: [u8; 8]) -> Option<Self> {
         let value = u64::from_be_bytes(octets);
