@@ -5,7 +5,7 @@ use crate::request::Submission;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
-/// What a placeholder stands for.
+/// The value of a placeholder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Placeholder {
     Source,
@@ -32,7 +32,7 @@ enum Part {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Template(Vec<Part>);
 
-/// Why a template has no value for a message.
+/// The reason why a template has no value for a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoValue {
     /// The message is 8-bit data, which has no text.

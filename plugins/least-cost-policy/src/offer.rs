@@ -2,12 +2,12 @@ use crate::document::Offer as OfferEntry;
 use policy_values::price;
 use std::time::Duration;
 
-/// A peer's price for one part of a message.
+/// A peer's price for one segment of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// The peer.
     pub peer: String,
-    /// Cost of a part, in millionths.
+    /// Cost of a segment, in millionths.
     pub cost: u32,
     /// 0 to 100, 100 is best.
     pub quality: u8,

@@ -73,7 +73,7 @@ fn the_longest_prefix_is_charged_for_each_part() {
     assert_eq!(charge_of(quote("anyone", "8613912345678", 3)), ("anyone".to_owned(), 60_000, false));
     assert_eq!(charge_of(quote("anyone", "8621", 1)), ("anyone".to_owned(), 35_000, false));
     assert_eq!(charge_of(quote("shop", "49", 2)), ("shop-ltd".to_owned(), 100_000, false));
-    // A message has at least one part.
+    // A message has at least one segment.
     assert_eq!(charge_of(quote("anyone", "49", 0)).1, 50_000);
 }
 
@@ -169,7 +169,7 @@ proptest! {
         }
     }
 
-    /// No price and number of parts give an amount that the host refuses.
+    /// The host accepts the amount for every price and number of segments.
     #[test]
     fn every_amount_is_valid_for_the_ledger(parts: u16, price: u64, origin in "(acme|shop|ops|late|anyone)") {
         let policy = Policy::parse(SHORT).unwrap();

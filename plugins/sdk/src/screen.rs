@@ -66,7 +66,7 @@ pub fn quarantine() -> Decision {
     decision(Verdict::Quarantine)
 }
 
-/// Accept the message, charge nothing, and deliver it to nobody. A submitter that wants a DLR is told this state.
+/// Accept the message, charge nothing, and do not deliver it. The DLR, if the submitter wants one, has this state.
 #[must_use]
 pub fn drop_as(reported: DroppedAs) -> Decision {
     decision(Verdict::Drop(reported))

@@ -23,7 +23,7 @@ pub enum Mood {
     ManyLegs,
     /// Returns a text that is not UTF-8.
     BadUtf8,
-    /// Names a peer by a text that is not UTF-8.
+    /// Names a peer with a text that is not UTF-8.
     BadUtf8Peer,
     /// Names an unknown peer or account.
     UnknownPeer,

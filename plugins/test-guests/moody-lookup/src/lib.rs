@@ -1,5 +1,5 @@
-//! A test guest: a lookup whose document sets its behaviour on numbers that begin with 666 (the first line) and what it knows of
-//! others.
+//! A test guest: a lookup whose document sets its behaviour on numbers that begin with 666 (the first line), and its answers
+//! about other numbers.
 //!
 //! | line | action |
 //! |---|---|
