@@ -1,4 +1,4 @@
-//! Admission: from a submission to its place in a queue.
+//! Admission: checks a submission, and puts it into a queue.
 
 use crate::engine::Engine;
 use crate::idempotency_keys::KeyLookup;

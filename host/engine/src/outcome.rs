@@ -1,4 +1,4 @@
-//! Outcomes: from a peer's answer to the next step.
+//! Outcomes: the next step after a peer's answer.
 
 use crate::counts::Counted;
 use crate::engine::Engine;
