@@ -39,7 +39,7 @@ fn day() -> u64 {
     86_400_000
 }
 
-/// What happened to a submission.
+/// An event of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CaseEvent {
@@ -107,9 +107,9 @@ pub enum CaseReceiptStep {
     Accept,
     /// Try the next leg.
     NextLeg,
-    /// The DLR counts as another.
+    /// The DLR counts as one with another state and error code.
     Remap(CaseRemap),
-    /// The DLR is not believed.
+    /// The DLR is ignored.
     Suspect,
 }
 

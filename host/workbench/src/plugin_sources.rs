@@ -61,7 +61,7 @@ pub(crate) fn write_sbom(octets: &[u8], out: Option<&Path>) -> Result<String, Wo
     }
 }
 
-/// Where a version was pulled from, for people.
+/// The source from which a version was pulled, for people.
 pub(crate) fn origin_text(origin: &PluginOrigin) -> String {
     let tag = origin.tag.as_ref().map(|tag| format!(":{tag}")).unwrap_or_default();
     value_text(&format!("{}/{}{tag}", origin.source, origin.plugin))

@@ -8,7 +8,7 @@ from wit_world.imports.types import Attribute
 
 # The appliance's table.
 table = 0
-# How long an answer holds, in milliseconds.
+# How long an answer is valid, in milliseconds.
 valid = 60000
 
 
