@@ -12,7 +12,7 @@ pub(crate) fn trace_without_content(trace: &str, at: Timestamp, by: &Arc<str>) -
     serde_json::to_string(&trace).ok()
 }
 
-/// Removes the text that a screen replaced. That there was one stays.
+/// Removes the text that a screen replaced. The trace still shows that there was one.
 pub(crate) fn without_submitted_text(trace: &mut Value) {
     if let Some(octets) = trace.pointer_mut("/screening/submitted/octets") {
         *octets = json!("");
