@@ -160,7 +160,7 @@ impl Pusher {
             }
         }
         let left = chains.into_values().flatten().map(|message| not_sent(link, &message)).collect();
-        // A push that is cut off may have been accepted; it is repeated (at least once).
+        // An aborted push may have been accepted; it is repeated (at least once).
         drop(pushes);
         self.account.counts.pushing.store(0, Relaxed);
         handle.close(left, Duration::from_secs(5)).await;
@@ -199,7 +199,7 @@ impl Pusher {
             DlrTarget::Url(call) => {
                 let called = tokio::time::timeout(self.push.timeout, self.call(&message, *call)).await;
                 match called.unwrap_or_else(late) {
-                    // Other items go elsewhere, so they do not wait for this one.
+                    // Other items go to other URLs, so they do not wait for this one.
                     PushOutcome::Down(why) => PushOutcome::Refused(why),
                     pushed => pushed,
                 }
@@ -284,7 +284,7 @@ impl Pusher {
     }
 }
 
-/// An error with the one that caused it.
+/// An error with its cause.
 fn cause(error: &reqwest::Error) -> String {
     let mut deepest: &dyn std::error::Error = error;
     while let Some(source) = deepest.source() {

@@ -84,7 +84,7 @@ impl Task {
     }
 }
 
-/// How a context logs in, without the secret.
+/// The credentials of a context, without the secret.
 fn credentials(settings: &ContextSettings) -> String {
     match (&settings.token_file, &settings.token) {
         (Some(path), _) => path.display().to_string(),
