@@ -21,7 +21,7 @@ def escape(text):
 
 
 def field(query, name):
-    """The value of a field in a query. Escapes are left as they are: this API needs none."""
+    """The value of a field in a query. Escapes are not decoded: this API needs none."""
     for pair in query.split("&"):
         key, separator, value = pair.partition("=")
         if separator and key == name:
