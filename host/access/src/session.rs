@@ -56,7 +56,7 @@ impl Session {
         Self { principal, caller, until, csrf }
     }
 
-    /// Compares a CSRF token with that of the session, in constant time.
+    /// Compares a CSRF token with the session's token, in constant time.
     #[must_use]
     pub fn csrf_matches(&self, csrf: &str) -> bool {
         secret::constant_time_eq(&self.csrf, csrf)

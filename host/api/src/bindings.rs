@@ -326,7 +326,7 @@ mod milliseconds {
     }
 }
 
-/// How a chain became live.
+/// The change that made a chain live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BindingChange {

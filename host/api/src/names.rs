@@ -70,7 +70,7 @@ names! {
         /// The ESME submits and receives.
         Transceiver = "transceiver",
     }
-    /// Why a link is blocked.
+    /// The reason why a link is blocked.
     #[derive(Default)]
     LinkBlocker {
         /// It is not blocked.
@@ -96,7 +96,7 @@ names! {
         /// It accepts no traffic.
         NotReady = "not-ready",
     }
-    /// How the lookup of a number ended.
+    /// The outcome of the lookup of a number.
     LookupResultView {
         /// There was no answer, or the plugin failed.
         Failed = "failed",

@@ -183,7 +183,7 @@ pub struct LinkView {
     /// Smoothed round-trip time, in microseconds.
     #[schema(required)]
     pub round_trip_us: Option<u64>,
-    /// Why the link is blocked.
+    /// The reason why the link is blocked; `none` if it is not.
     #[schema(inline)]
     pub blocked_by: LinkBlocker,
     /// Received requests, by kind.

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 /// The report of a replay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ReplayReport {
-    /// How the replay ended. If it is not complete, the report covers the oldest messages only.
+    /// The outcome of the replay. Unless it is `complete`, the report covers only the oldest messages.
     #[schema(value_type = ReplayOutcomeObject)]
     pub ended: ReplayOutcome,
     /// Messages that the candidate decided. In a replay of the hooks `receipt` and `peer`, calls: a message may have several.
@@ -41,7 +41,7 @@ pub struct ReplayReport {
     pub pace: Throughput,
 }
 
-/// How a replay ended.
+/// The outcome of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "how")]
 pub enum ReplayOutcome {
@@ -68,7 +68,7 @@ impl ReplayOutcome {
     }
 }
 
-/// How a replay ended.
+/// The outcome of a replay.
 #[derive(ToSchema)]
 #[schema(as = ReplayOutcome)]
 #[expect(dead_code, reason = "only a schema")]

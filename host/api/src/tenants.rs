@@ -36,7 +36,7 @@ pub struct TenantView {
     pub max_price: Option<u64>,
     /// Whether the ledger account with its name is charged for the messages of its branch.
     pub charged: bool,
-    /// The accounts of its branch: its own, and those of all tenants below it.
+    /// The accounts of its branch: of the tenant, and of all tenants below it.
     pub accounts: Vec<String>,
     /// Calls of the plugins that are bound for the tenant, on this node since its first binding; omitted if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

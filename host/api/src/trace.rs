@@ -167,7 +167,7 @@ pub struct LookupView {
     /// The plugin's note, or the reason of the failure.
     #[schema(required)]
     pub note: Option<String>,
-    /// How the lookup ended.
+    /// The outcome of the lookup.
     #[schema(inline)]
     pub result: LookupResultView,
     /// The attributes of the number, in their order.

@@ -163,7 +163,7 @@ pub struct DurableCounter {
     calendar: Calendar,
     calendar_text: Box<str>,
     shards: Box<[Mutex<Shard>]>,
-    /// Keys are untrusted input: the hash is seeded, so that nobody can cause collisions.
+    /// Keys are untrusted input: the hash is seeded, so that an attacker cannot cause collisions.
     hasher: DefaultHashBuilder,
     quota: Arc<KeyQuota>,
     wake: Arc<WakeSignal>,

@@ -13,7 +13,7 @@ use model::{
 };
 use std::time::Duration;
 
-/// From this many attempts on, at least [`MIN_RETRY_DELAY`] passes between attempts, whatever the policy says.
+/// From this many attempts on, at least [`MIN_RETRY_DELAY`] passes between attempts, even if the policy asks for less.
 /// Otherwise immediate retries of messages that a peer refuses immediately would keep the disk busy.
 pub(crate) const MANY_ATTEMPTS: u16 = 100;
 pub(crate) const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);

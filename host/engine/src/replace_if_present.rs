@@ -42,8 +42,7 @@ impl Engine {
 
     /// The messages that a submission replaces: the newest previous text of the same origin, source, destination and
     /// service type, with all its waiting segments. The first segment of a concatenated text replaces for the whole
-    /// text; another segment replaces only its own repetition. So no segment replaces another segment of its own
-    /// text.
+    /// text; another segment replaces only its own repetition. So no segment replaces another segment of the same text.
     pub(crate) fn replaced_by(&self, message: &Message) -> Vec<MessageId> {
         let candidates: Vec<(MessageId, Option<Segment>)> = self
             .replaceable(message)

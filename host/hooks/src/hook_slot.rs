@@ -275,7 +275,7 @@ impl<W: World> HookSlot<W> {
         Ok(bindings)
     }
 
-    /// Sets the full SHA-256 in stored bindings of a release that did not record it. A version that is not stored any more gets
+    /// Sets the full SHA-256 in stored bindings of a release that did not record it. A version that is no longer stored gets
     /// none, and cannot serve.
     fn pin_old_records(state: &mut HookState, library: &Library) -> bool {
         let records = state.records.iter_mut().flat_map(|record| &mut record.chain);

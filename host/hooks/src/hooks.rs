@@ -296,8 +296,8 @@ impl Hooks {
     /// earlier one.
     ///
     /// # Errors
-    /// There is no such version, or it cannot be written. `described`, the SHA-256 of the component that the document describes, is
-    /// not that of the version.
+    /// There is no such version, or the document cannot be written, or `described` (the SHA-256 of the component that the
+    /// document describes) differs from the SHA-256 of the version.
     pub fn add_sbom(
         &self,
         plugin: &str,

@@ -19,7 +19,7 @@ const SHARDS: usize = 16;
 pub struct LookupCacheOptions {
     /// Maximum number of answers; beyond it, the answers that expire first are removed. 0: nothing is cached.
     pub entries: usize,
-    /// The shortest time for which an answer is cached, whatever its plugin says.
+    /// The shortest time for which an answer is cached, even if its plugin asks for less.
     pub min_lifetime: Duration,
     /// The longest time for which an answer is cached.
     pub max_lifetime: Duration,

@@ -36,7 +36,7 @@ impl LookupNumber {
     }
 }
 
-/// How a lookup ended.
+/// The outcome of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum LookupResult {
@@ -72,7 +72,7 @@ impl LookupResult {
 /// The result of the lookup of a message's number, and its origin, for the routers, the trace and replays.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lookup {
-    /// How the lookup ended.
+    /// The outcome of the lookup.
     pub result: LookupResult,
     /// The attributes of the number: names as for [`crate::MessageChanges::is_attribute_name`], and values.
     pub attributes: Vec<(Box<str>, Box<str>)>,

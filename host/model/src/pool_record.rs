@@ -127,7 +127,7 @@ pub struct JournalEntry {
     pub number: PoolNumber,
     /// The change.
     pub change: PoolChange,
-    /// The new record; `None`: it is not in the pool any more.
+    /// The new record; `None`: the number is no longer in the pool.
     pub row: Option<NumberRow>,
     /// The author; `None`: a timer.
     pub by: Option<Arc<str>>,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 /// One timestamped step of a message's trace.
 ///
-/// `P` names peers: their ids while the message is live, their names in the archive. The JSON form is that of the
-/// archive's traces.
+/// `P` names peers: their ids while the message is live, their names in the archive. The archive's traces have the same JSON
+/// form.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Step<P = PeerId> {
     /// The time of the step.

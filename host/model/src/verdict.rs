@@ -92,8 +92,8 @@ impl fmt::Display for RejectReason {
 
 /// One leg of a route: a peer and how to reach the destination over it.
 ///
-/// `P` names the peer: its id while the message is live, its name in the archive. The JSON form is that of the
-/// archive's traces; fields with their default value are omitted.
+/// `P` names the peer: its id while the message is live, its name in the archive. The archive's traces have the same JSON
+/// form; fields with their default value are omitted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Leg<P = PeerId> {
     /// The peer.
@@ -165,7 +165,7 @@ impl<P> Leg<P> {
 
 /// The verdict of a routing decision.
 ///
-/// The JSON form is that of the archive's traces.
+/// The archive's traces have the same JSON form.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Verdict<P = PeerId> {
     /// Send it on one of these legs, in order.

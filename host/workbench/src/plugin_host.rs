@@ -37,9 +37,9 @@ pub struct CaseSetup {
     pub now: u64,
     /// The grants of the binding.
     pub grants: CaseGrants,
-    /// Maximum memory of an instance, in octets; default: that of a binding.
+    /// Maximum memory of an instance, in octets; default: the default of a binding.
     pub memory: Option<usize>,
-    /// Deadline of a call, in milliseconds; default: that of a binding.
+    /// Deadline of a call, in milliseconds; default: the default of a binding.
     pub deadline_ms: Option<u64>,
     /// The appliance's tables, by name.
     pub tables: BTreeMap<String, CaseTable>,

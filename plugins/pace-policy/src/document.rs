@@ -43,7 +43,7 @@ pub enum UnitKeyword {
     Segments,
 }
 
-/// The objects that each have a pace bucket of their own.
+/// The kind of object that each pace bucket is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

@@ -4,12 +4,12 @@
 //!
 //! | hook | trait | macro |
 //! |---|---|---|
-//! | whether a message may pass | [`Screen`] | [`export_screen!`] |
-//! | what is known of a number | [`Lookup`] | [`export_lookup!`] |
+//! | the check of a message before routing | [`Screen`] | [`export_screen!`] |
+//! | the facts about a number | [`Lookup`] | [`export_lookup!`] |
 //! | the next step of a message | [`Router`] | [`export_router!`] |
 //! | the subscriber of a number | [`Resolver`] | [`export_resolver!`] |
 //! | the step after a failed attempt | [`DeliveryPolicy`] | [`export_delivery_policy!`] |
-//! | what follows from a DLR | [`Receipt`] | [`export_receipt!`] |
+//! | the step after a DLR | [`Receipt`] | [`export_receipt!`] |
 //! | the price of a message | [`Biller`] | [`export_biller!`] |
 //! | submission to a peer | [`Peer`] | [`export_peer!`] |
 //! | the HTTP API of another product | [`FrontEnd`] | [`export_front_end!`] |

@@ -136,8 +136,8 @@ impl SessionPair {
     }
 }
 
-/// The answer to the last question. A session knows all names of the generator, but a case only those of its setup and its
-/// questions: any other peer in an answer is a fault, as in a case.
+/// The answer to the last question. A session knows all names of the generator, but a case knows only the names in its setup
+/// and its questions: any other peer in an answer is a fault, as in a case.
 fn answer(session: &Session, setup: &CaseSetup, asked: &[CaseQuestion]) -> Option<CaseAnswer> {
     let answer = session.ask(asked.last()?);
     let named: Vec<&str> = match &answer {
