@@ -175,7 +175,7 @@ impl Access {
             let (_, table) = KINDS
                 .into_iter()
                 .find(|(known, _)| *known == kind)
-                .ok_or_else(|| damaged(format!("{full_name:?} is no user and no token")))?;
+                .ok_or_else(|| damaged(format!("{full_name:?} is neither a user nor a token")))?;
             if let Some(record) = record {
                 let checked = if kind == "users" {
                     serde_json::from_slice::<UserRecord>(record).map(drop)

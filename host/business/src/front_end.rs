@@ -193,7 +193,7 @@ fn item(submission: FrontEndSubmission) -> Result<SubmitItem, String> {
         OffsetDateTime::from_unix_timestamp_nanos(i128::from(at) * 1_000_000)
             .ok()
             .and_then(|at| at.format(&Rfc3339).ok())
-            .ok_or_else(|| format!("{at} ms is no time of delivery"))
+            .ok_or_else(|| format!("{at} ms is not a valid time of delivery"))
     });
     Ok(SubmitItem {
         from: submission.source,

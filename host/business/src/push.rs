@@ -237,7 +237,7 @@ impl Pusher {
         let Some(acknowledgement) = call.acknowledgement else { return PushOutcome::Delivered };
         match read_body(response).await {
             Ok(body) if String::from_utf8_lossy(&body).trim() == acknowledgement => PushOutcome::Delivered,
-            Ok(_) => PushOutcome::Refused("the response is no acknowledgement".to_owned()),
+            Ok(_) => PushOutcome::Refused("the response is not an acknowledgement".to_owned()),
             Err(outcome) => outcome,
         }
     }

@@ -65,7 +65,7 @@ fn machine(text: &str) -> Result<Machine, String> {
     if !is_name {
         return Err("a name has letters, digits and hyphens".to_owned());
     }
-    let address = address.parse().map_err(|_| format!("{address:?} is no IP address"))?;
+    let address = address.parse().map_err(|_| format!("{address:?} is not an IP address"))?;
     Ok((name.to_owned(), address))
 }
 

@@ -342,7 +342,7 @@ impl VersionStore {
                     Some((table, number.parse::<u64>().ok()?))
                 });
                 let Some((table, number)) = parts else {
-                    return Err(std::io::Error::other(format!("{name:?} is no row of this file")).into());
+                    return Err(std::io::Error::other(format!("{name:?} is not a row of this file")).into());
                 };
                 let mut table = transaction.open_table(table)?;
                 match octets {

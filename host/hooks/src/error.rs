@@ -151,7 +151,7 @@ pub enum HookError {
     )]
     ServesNoPeers(&'static str),
     /// A binding of another hook than `router` with a tenant.
-    #[error("bindings of the {0} hook serve no `tenant`: only routers do")]
+    #[error("bindings of the {0} hook must not have a `tenant`: only routers can have one")]
     ServesNoTenants(&'static str),
     /// A binding serves an unknown tenant.
     #[error(

@@ -234,12 +234,12 @@ impl TryFrom<HoursForm> for SendHours {
                 .iter()
                 .zip(&mut days)
                 .find(|(known, _)| *known == name)
-                .ok_or_else(|| format!("{name:?} is no day; the days are {}", DAY_NAMES.join(", ")))?;
+                .ok_or_else(|| format!("{name:?} is not a day; the days are {}", DAY_NAMES.join(", ")))?;
             *open = true;
         }
         let minute = |text: &str| {
             parse_minute_of_day(text)
-                .ok_or_else(|| format!("{text:?} is no time of the day; write it as \"08:00\""))
+                .ok_or_else(|| format!("{text:?} is not a time of day; write it as \"08:00\""))
         };
         Ok(Self { days, opens: minute(&form.opens)?, closes: minute(&form.closes)? })
     }
@@ -318,7 +318,7 @@ mod tests {
             HoursForm { days: vec!["monday".to_owned()], opens: "08:00".into(), closes: "09:00".into() };
         assert_eq!(
             SendHours::try_from(wrong).unwrap_err(),
-            "\"monday\" is no day; the days are mon, tue, wed, thu, fri, sat, sun"
+            "\"monday\" is not a day; the days are mon, tue, wed, thu, fri, sat, sun"
         );
     }
 }

@@ -38,9 +38,9 @@ impl Strategy {
     }
 }
 
-/// The text is no strategy.
+/// The text is not a strategy.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
-#[error("{0:?} is no strategy: expected longest-idle, random, weighted, sticky or nearest")]
+#[error("{0:?} is not a strategy: expected longest-idle, random, weighted, sticky or nearest")]
 pub struct ParseStrategyError(pub String);
 
 impl FromStr for Strategy {

@@ -95,7 +95,7 @@ pub enum OciError {
     },
     /// The size of the content differs from its descriptor.
     #[error(
-        "{location}: {digest} has not the {expected} octets that its descriptor says. Push it again from its source"
+        "{location}: {digest} does not have the {expected} octets of its descriptor. Push it again from its source"
     )]
     SizeMismatch {
         /// The location.

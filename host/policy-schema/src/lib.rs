@@ -20,7 +20,7 @@ const PREAMBLE: [u8; 8] = [0, b'a', b's', b'm', 13, 0, 1, 0];
 #[derive(Debug, thiserror::Error)]
 pub enum PolicySchemaError {
     /// The octets are no component, or a section is truncated.
-    #[error("the file is no complete WebAssembly component; build it again")]
+    #[error("the file is not a complete WebAssembly component; build it again")]
     Component,
     /// The component has a schema already.
     #[error("the component has a policy schema already; build it without one, and then add the schema")]
@@ -29,11 +29,11 @@ pub enum PolicySchemaError {
     #[error("the policy schema has {0} octets; the maximum is {MAX_SCHEMA_OCTETS}")]
     Size(usize),
     /// The schema is not JSON.
-    #[error("the policy schema is no JSON: {0}")]
+    #[error("the policy schema is not JSON: {0}")]
     Json(#[from] serde_json::Error),
     /// The schema is JSON, but not an object.
     #[error(
-        "the policy schema is no JSON object; it must be a JSON Schema such as {{\"type\": \"object\", …}}"
+        "the policy schema is not a JSON object; it must be a JSON Schema such as {{\"type\": \"object\", …}}"
     )]
     NoObject,
 }

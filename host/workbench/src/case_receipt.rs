@@ -94,7 +94,10 @@ impl<'de> Deserialize<'de> for CaseDlrState {
         let found = Self::all().find(|state| state.0.name() == name);
         found.ok_or_else(|| {
             let all: Vec<_> = Self::all().map(|state| state.0.name()).collect();
-            serde::de::Error::custom(format!("{name:?} is no state of a DLR: {}", all.join(", ")))
+            serde::de::Error::custom(format!(
+                "{name:?} is not a DLR state; the states are {}",
+                all.join(", ")
+            ))
         })
     }
 }

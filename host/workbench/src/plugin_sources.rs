@@ -44,7 +44,9 @@ fn parse_plugin(text: &str) -> Option<(String, String)> {
 /// The tags of `SOURCE/PLUGIN`.
 pub(crate) fn list_tags(hooks: &HooksApi, plugin: &str) -> Result<PluginTagsView, WorkbenchError> {
     let (source, plugin) = parse_plugin(plugin).ok_or_else(|| {
-        WorkbenchError::Usage(format!("{plugin:?} is no plugin of a source of the appliance: SOURCE/PLUGIN"))
+        WorkbenchError::Usage(format!(
+            "{plugin:?} is not a plugin of a source of the appliance; write SOURCE/PLUGIN"
+        ))
     })?;
     hooks.plugin_tags(&source, &plugin)
 }

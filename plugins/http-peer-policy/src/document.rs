@@ -414,7 +414,7 @@ fn check_request(request: &RequestRules) -> Result<(), String> {
     for name in request.headers.keys() {
         let token = |octet: u8| octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&octet);
         if name.is_empty() || !name.bytes().all(token) {
-            return Err(format!("[request] headers: {name:?} is no name of a header"));
+            return Err(format!("[request] headers: {name:?} is not a header name"));
         }
         if name.eq_ignore_ascii_case("authorization") && (request.basic.is_some() || request.bearer.is_some())
         {

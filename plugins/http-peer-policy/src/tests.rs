@@ -246,7 +246,7 @@ fn mistakes_in_documents_are_named() {
         ("[request]\nurl = \"{destination}\"\n".to_owned(), "https://"),
         ("[request]\nurl = \"https://h{destination}/\"\n".to_owned(), "host without placeholders"),
         ("[request]\nurl = \"ftp://h/{destination}\"\n".to_owned(), "https://"),
-        ("[request]\nurl = \"https://h/{to}\"\n".to_owned(), "{to} is no placeholder"),
+        ("[request]\nurl = \"https://h/{to}\"\n".to_owned(), "{to} is not a placeholder"),
         (format!("{whole}form = {{}}\njson = {{}}\n"), "one body"),
         (format!("{whole}method = \"GET\"\nform = {{}}\n"), "POST or PUT"),
         (format!("{whole}headers = {{ \"a b\" = \"\" }}\n"), "no name of a header"),

@@ -200,9 +200,9 @@ fn errors_name_the_mistake() {
         ("[[source]]\nenum = \"e164.arpa.\"".to_owned(), "without a dot at its end"),
         ("[[source]]\nenum = \"e164.arpa\"\nported = true".to_owned(), "`ported` goes with `table`"),
         ("[[source]]\nhttp = \"https://h/\"\nfields = { mcc = \"/m\" }".to_owned(), "{number}"),
-        ("[[source]]\nhttp = \"https://{number}/\"\nfields = { mcc = \"/m\" }".to_owned(), "behind the host"),
+        ("[[source]]\nhttp = \"https://{number}/\"\nfields = { mcc = \"/m\" }".to_owned(), "after the host"),
         ("[[source]]\nhttp = \"https://h/{number}\"".to_owned(), "needs `fields` or `network`"),
-        ("[[source]]\nhttp = \"https://h/{number}\"\nfields = { mcc = \"m\" }".to_owned(), "no JSON pointer"),
+        ("[[source]]\nhttp = \"https://h/{number}\"\nfields = { mcc = \"m\" }".to_owned(), "not a JSON pointer"),
         (
             "[[source]]\nhttp = \"https://h/{number}\"\nfields = { Mcc = \"/m\" }".to_owned(),
             "an attribute has",

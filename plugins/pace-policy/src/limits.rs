@@ -241,7 +241,7 @@ fn minute(text: &str) -> Result<u16, String> {
         let (hours, minutes) = (number(hours)?, number(minutes)?);
         Some(hours * 60 + minutes).filter(|all| minutes < 60 && *all <= 1440)
     };
-    read().ok_or_else(|| format!("{text:?} is no time of the day; write it as \"08:00\""))
+    read().ok_or_else(|| format!("{text:?} is not a time of day; write it as \"08:00\""))
 }
 
 fn check_name(kind: &str, name: &str, most: usize) -> Result<(), String> {

@@ -14,7 +14,7 @@ impl<'de> Deserialize<'de> for AttributeConditions {
         let named: BTreeMap<String, Names> = BTreeMap::deserialize(deserializer)?;
         if let Some(wrong) = named.keys().find(|name| !is_attribute_name(name)) {
             return Err(D::Error::custom(format!(
-                "{wrong:?} is no attribute: its name has 1 to 64 of a-z, 0-9, dot, hyphen and underscore"
+                "{wrong:?} is not an attribute: its name has 1 to 64 of a-z, 0-9, dot, hyphen and underscore"
             )));
         }
         Ok(Self(named.into_iter().map(|(name, values)| (name, values.0)).collect()))
@@ -145,10 +145,10 @@ mod tests {
     #[test]
     fn wrong_conditions_are_refused() {
         for (text, expected) in [
-            (r#"{ Mcc = "262" }"#, "is no attribute"),
+            (r#"{ Mcc = "262" }"#, "is not an attribute"),
             (r#"{ mcc = [] }"#, "at least one"),
             (r#"{ mcc = 262 }"#, "a text in quotes"),
-            (r#"{ "" = "x" }"#, "is no attribute"),
+            (r#"{ "" = "x" }"#, "is not an attribute"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

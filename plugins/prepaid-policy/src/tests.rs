@@ -108,7 +108,7 @@ fn a_table_price_wins_with_a_longer_prefix_only() {
     assert_eq!(PriceMatch::longer(None, Some(row.clone())), Some(row));
     assert_eq!(PriceMatch::longer(Some(own.clone()), None), Some(own));
     let broken = policy.quote("acme", 1, |_, _| Some(PriceMatch::row(2, "cheap")));
-    assert!(refused(broken).contains("\"cheap\" is no price"));
+    assert!(refused(broken).contains("\"cheap\" is not a price"));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn errors_name_the_line_and_the_mistake() {
         ),
         (
             "default-tariff = \"t\"\n[[tariff]]\nname = \"t\"\nprices = { \"1\" = \"1,5\" }\n".to_owned(),
-            "\"1,5\" is no price",
+            "\"1,5\" is not a price",
         ),
         (
             "default-tariff = \"t\"\n[[tariff]]\nname = \"t\"\nprice = \"1\"\n".to_owned(),

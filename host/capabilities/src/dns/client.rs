@@ -35,7 +35,7 @@ impl Dns for DnsClient {
     ) -> Result<DnsAnswer, DnsFailure> {
         let shown = || name.chars().take(80).collect::<String>();
         let normalised = normalised_name(name)
-            .ok_or_else(|| DnsFailure::NotAllowed(format!("{:?} is no name", shown())))?;
+            .ok_or_else(|| DnsFailure::NotAllowed(format!("{:?} is not a domain name", shown())))?;
         if !is_granted(grant, &normalised) {
             return Err(DnsFailure::NotAllowed(format!("{:?} is in no granted zone (grants.dns)", shown())));
         }

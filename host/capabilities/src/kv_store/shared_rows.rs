@@ -117,7 +117,8 @@ impl RedbKvStore {
             // Keys and values may be untrusted input.
             transaction.set_two_phase_commit(true);
             for (name, value) in changes {
-                let row = parse(name).ok_or_else(|| std::io::Error::other(format!("{name:?} is no row")))?;
+                let row = parse(name)
+                    .ok_or_else(|| std::io::Error::other(format!("{name:?} is not a valid row")))?;
                 set_row(&transaction, &row, value.as_deref())?;
             }
             transaction.commit()?;
