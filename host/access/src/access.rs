@@ -340,7 +340,7 @@ impl Access {
         Some((Principal::Token(name.clone()), caller))
     }
 
-    /// The expiry time of the principal's token. `None` if the principal is no token, or the token does not expire.
+    /// The expiry time of the principal's token. `None` if the principal is not a token, or the token does not expire.
     #[must_use]
     pub fn token_end(&self, principal: &Principal) -> Option<model::Timestamp> {
         match principal {

@@ -4,7 +4,7 @@ use model::{Step, StepKind, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A trace without the text that a screen replaced, and with a step for the erasure. `None` if it is no trace.
+/// A trace without the text that a screen replaced, and with a step for the erasure. `None` if it is not a trace.
 pub(crate) fn trace_without_content(trace: &str, at: Timestamp, by: &Arc<str>) -> Option<String> {
     let mut trace: Value = serde_json::from_str(trace).ok()?;
     without_submitted_text(&mut trace);
@@ -19,7 +19,7 @@ pub(crate) fn without_submitted_text(trace: &mut Value) {
     }
 }
 
-/// Adds a step for the erasure. `None` if it is no trace.
+/// Adds a step for the erasure. `None` if it is not a trace.
 pub(crate) fn with_erasure_step(trace: &mut Value, at: Timestamp, by: &Arc<str>) -> Option<()> {
     let step: Step = Step { at, kind: StepKind::ContentErased { by: by.clone() } };
     trace.get_mut("steps")?.as_array_mut()?.push(serde_json::to_value(step).ok()?);

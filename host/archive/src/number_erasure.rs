@@ -148,7 +148,7 @@ async fn update(
     session.execute(&update).await.map(drop)
 }
 
-/// A trace without the number, and, with `step`, without its content. `None` if it is no trace.
+/// A trace without the number, and, with `step`, without its content. `None` if it is not a trace.
 fn trace_without_number(trace: &str, forms: &[&str], step: Option<(Timestamp, &Arc<str>)>) -> Option<String> {
     let mut trace: Value = serde_json::from_str(trace).ok()?;
     remove_number(&mut trace, forms);

@@ -315,7 +315,7 @@ fn encode_sections(
 /// reads.
 ///
 /// # Errors
-/// The octets are no batch, or only a newer version knows the format or a section.
+/// The octets are not a batch, or only a newer version knows the format or a section.
 pub fn decode_batch(octets: &[u8]) -> Result<Batch, RecordError> {
     decode_batch_with(octets, None)
 }

@@ -30,7 +30,7 @@ use std::path::Path;
 /// | `label = "…"` | the console's form has a field with this label |
 /// | `name = "…"` | the key, if it is not the field's name |
 /// | `flatten` | the keys of another table belong to this one |
-/// | `skip`, `skip = EXPRESSION` | the field is no key |
+/// | `skip`, `skip = EXPRESSION` | the field is not a key |
 ///
 /// An `Option` is a key without a default. A field without a default, an example or an `Option` is empty, `false` or a
 /// table of defaults if its key is missing. `#[keys(live = "…")]` and `#[keys(restart = "…")]` set the effect of keys

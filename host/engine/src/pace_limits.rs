@@ -336,7 +336,7 @@ impl PaceLimits {
     fn forget(&mut self, index: LimitIndex) {
         let Some(place) = self.limits.get_mut(index as usize) else { return };
         let limit = std::mem::replace(place, Limit::new("".into()));
-        // The free index is no limit: it must be neither found nor removed again.
+        // No limit has this index now: it must be neither found nor removed again.
         self.removed.extend(limit.removal());
         if self.buckets.get(&limit.name) == Some(&index) {
             self.buckets.remove(&limit.name);
@@ -352,7 +352,7 @@ impl PaceLimits {
     pub(crate) fn take_changed(&mut self) -> Vec<PaceDay> {
         let mut records = std::mem::take(&mut self.removed);
         for index in std::mem::take(&mut self.changed) {
-            // A new day without tokens taken is no row: the former day stays.
+            // A new day without taken tokens needs no row: the previous day's row stays.
             if let Some(limit) = self.limits.get_mut(index as usize).filter(|limit| limit.changed) {
                 limit.changed = false;
                 if limit.taken > 0 {

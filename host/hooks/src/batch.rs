@@ -126,7 +126,7 @@ impl<W: World> Generation<W> {
         let Ok(mut instance) = self.take_instance() else { return 0 };
         let questions: Vec<(W::Question<'_>, Option<&W::Answer>)> =
             open.iter().map(|one| (one.asked.question, one.evaluation.earlier.as_ref())).collect();
-        // Loading is no decision: it counts nothing.
+        // Loading is not a decision: it counts nothing.
         let loaded = self.work_on(&mut instance, now, &mut HostCallLog::Discard, |instance| {
             W::load(self, instance, &questions).map(Ok)
         });

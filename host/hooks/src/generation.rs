@@ -133,7 +133,7 @@ impl<W: World> Generation<W> {
             Err(StartError::Fault(fault)) => return Err(faulty("configuration")(fault.summary())),
         };
         generation.arm(&mut first, Timestamp(0));
-        // The self-check is no traffic and must not count, because the counters may be shared with a live plugin.
+        // The self-check is not traffic and must not count, because the counters may be shared with a live plugin.
         first.store.data_mut().call_log = HostCallLog::Discard;
         let checked = W::check(&mut first);
         first.store.data_mut().host_calls = HostCallCounts::default();

@@ -86,7 +86,7 @@ fn read_description(component: &Path) -> Option<VersionInfo> {
     serde_json::from_slice(&std::fs::read(component.with_extension("json")).ok()?).ok()
 }
 
-/// Whether a plugin can have this name: 1 to 64 letters, digits, `-` and `_`, so that it is no path to another folder.
+/// Whether a plugin can have this name: 1 to 64 letters, digits, `-` and `_`, so that it cannot be a path to another folder.
 #[must_use]
 pub fn is_plugin_name(name: &str) -> bool {
     (1..=64).contains(&name.len())

@@ -90,7 +90,7 @@ impl TenantInstances {
     }
 }
 
-/// A share in [`TenantInstances`]; `None`: the binding is no tenant's.
+/// A share in [`TenantInstances`]; `None`: the binding has no tenant.
 pub(crate) type TenantShare = Option<Arc<TenantInstances>>;
 
 #[cfg(test)]

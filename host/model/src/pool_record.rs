@@ -19,7 +19,7 @@ impl PoolName {
     }
 }
 
-/// The text is no pool name.
+/// The text is not a pool name.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 #[error(
     "{0:?} cannot be the name of a pool: expected 1 to 100 octets of UTF-8 without spaces, control characters, braces and \

@@ -48,7 +48,7 @@ pub struct DlrFacts {
 /// The receipt hook's verdict on a [`ReceiptEvent`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReceiptVerdict {
-    /// The DLR counts as it is; without a DLR, the message goes on waiting.
+    /// The DLR counts as it is; without a DLR, the message keeps waiting.
     Accept,
     /// Try the next leg; if there is none, as [`ReceiptVerdict::Accept`].
     NextLeg,
@@ -59,7 +59,7 @@ pub enum ReceiptVerdict {
         /// The error code.
         error: u16,
     },
-    /// The DLR is ignored: the message goes on waiting. Without a DLR, as [`ReceiptVerdict::Accept`].
+    /// The DLR is ignored: the message keeps waiting. Without a DLR, as [`ReceiptVerdict::Accept`].
     Suspect,
 }
 

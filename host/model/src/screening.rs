@@ -36,7 +36,7 @@ pub struct Screening {
     pub by: Arc<PluginVersion>,
     /// The plugin's note, or the fault that `on-fault` handled.
     pub note: Option<Box<str>>,
-    /// The changes of the screens, if the message goes on.
+    /// The changes by the screens, if the message continues to the routers.
     pub changes: Option<Box<MessageChanges>>,
     /// The text as submitted, if a screen replaced it.
     pub submitted_text: Option<Text>,

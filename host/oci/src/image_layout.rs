@@ -76,7 +76,7 @@ impl ImageLayout {
         Ok(octets)
     }
 
-    /// Refuses a folder that is no image layout, or a layout of another version.
+    /// Refuses a folder that is not an image layout, or a layout of another version.
     fn check_mark(&self) -> Result<(), OciError> {
         let mark: Mark = decode(&self.location, MARK_FILE, &self.read_small(MARK_FILE, MAX_MARK_OCTETS)?)?;
         if mark.version == LAYOUT_VERSION {

@@ -11,7 +11,7 @@ pub(crate) const BILL_ENDINGS: [&str; 2] = ["sbom.json", "bom.json"];
 /// The bill of materials of a component: from the given file, otherwise from the file next to the component.
 ///
 /// # Errors
-/// A file cannot be read, is no bill of materials, or describes another component.
+/// A file cannot be read, is not a bill of materials, or describes another component.
 pub(crate) fn read_bill(
     file: &Path,
     component: &[u8],

@@ -55,11 +55,11 @@ pub enum Verdict {
 pub(crate) enum Action {
     /// This verdict; no further rule is evaluated.
     Decide(Verdict),
-    /// Only set the tags; evaluation goes on.
+    /// Only set the tags; evaluation continues.
     Tag,
-    /// Replace the words and links that the rule found with this text; evaluation goes on.
+    /// Replace the words and links that the rule found with this text; evaluation continues.
     Replace(String),
-    /// The message uses a pace bucket or a send window; evaluation goes on.
+    /// The message uses a pace bucket or a send window; evaluation continues.
     Pace(Box<PaceRule>),
 }
 

@@ -66,7 +66,7 @@ pub fn remap(state: DlrState, error: u16) -> Decision {
     decision(Step::Remap(Remapped { state, error }))
 }
 
-/// Ignore the DLR; the message goes on waiting.
+/// Ignore the DLR; the message keeps waiting.
 #[must_use]
 pub fn suspect() -> Decision {
     decision(Step::Suspect)

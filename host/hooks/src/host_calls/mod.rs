@@ -113,7 +113,7 @@ pub(crate) struct GenerationContext {
     /// The key-value store of the plugin; on trial, with an overlay.
     pub(crate) kv_store: Arc<dyn KvStore>,
     pub(crate) log_budget: Arc<LogBudget>,
-    /// The generation has served before with these tables, so a missing one is no error.
+    /// The generation has served before with these tables, so a missing table is not an error.
     pub(crate) allow_missing_tables: bool,
 }
 

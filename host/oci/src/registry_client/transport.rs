@@ -251,7 +251,7 @@ impl RegistryClient {
         Ok(octets)
     }
 
-    /// Returns an error for a response that is no success.
+    /// Returns an error for a response without a success status.
     pub(super) fn check_success(
         &self,
         url: &str,

@@ -126,8 +126,8 @@ impl ProfileArgs {
         cases::read(file.path())
     }
 
-    /// Asks the questions of all cases again and again. An instance of a case goes on from round to round, and so do its counters
-    /// and values.
+    /// Asks the questions of all cases repeatedly. The instance of a case is kept from round to round, and so are its
+    /// counters and values.
     fn ask(
         &self,
         host: &LocalHost,

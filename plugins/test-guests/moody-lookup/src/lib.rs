@@ -5,8 +5,8 @@
 //! |---|---|
 //! | `MOOD` | the misbehaviour |
 //! | `NAME VALUE` | knows this attribute of every number |
-//! | `unknown SECONDS` | knows nothing of any number, for so long |
-//! | `try-later` | cannot find anything out |
+//! | `unknown SECONDS` | knows no number; the answer is valid for this time |
+//! | `try-later` | cannot answer now |
 //! | `http URL`, `dns NAME` | the note is the answer from there |
 
 use std::time::Duration;
