@@ -43,7 +43,7 @@ pub struct NumberErasureView {
     pub awaiting_archive: u64,
     /// Opt-outs of the number. They are kept, so that the subscriber gets no messages from these senders.
     pub opt_outs_kept: u64,
-    /// Whether archive and store contain no data of the number any more. If not, repeat the request.
+    /// Whether archive and store no longer contain data of the number. If false, repeat the request.
     pub complete: bool,
     /// Places that may contain the number, and that an erasure does not reach.
     pub not_reached: Vec<String>,

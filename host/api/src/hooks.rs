@@ -57,7 +57,7 @@ pub struct PluginCountsView {
     pub faults: PluginFaultCounts,
     /// Total duration of the calls, in nanoseconds.
     pub nanoseconds: u64,
-    /// The most linear memory that an instance has had, in octets.
+    /// The largest linear memory of any instance so far, in octets.
     pub memory: u64,
     /// Number of host calls, by interface of the contract; interfaces without calls are left out.
     pub host_calls: BTreeMap<String, u64>,

@@ -85,7 +85,7 @@ pub struct HistorySampleView {
     pub delivered: u64,
     /// Unsuccessful messages, without cancelled ones.
     pub failed: u64,
-    /// The most unfinished messages.
+    /// The largest number of unfinished messages in the interval.
     pub waiting: u64,
     /// Mean duration of a commit, in microseconds; null without commits.
     #[schema(required)]

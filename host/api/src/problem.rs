@@ -13,7 +13,7 @@ pub struct Problem {
     pub title: Cow<'static, str>,
     /// The HTTP status.
     pub status: u16,
-    /// The cause, and what would be valid.
+    /// The cause, and the remedy or the valid values.
     pub detail: String,
     /// The reason, for programs, if the status is not specific enough.
     #[serde(flatten)]

@@ -83,7 +83,7 @@ pub struct FinishedMessageView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<serde_json::Value>)]
     pub trace: Option<Box<RawValue>>,
-    /// The price, if a biller was asked.
+    /// The price; omitted if no biller was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub price: Option<FinishedPriceView>,

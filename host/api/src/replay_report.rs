@@ -45,11 +45,11 @@ pub struct ReplayReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "how")]
 pub enum ReplayOutcome {
-    /// At the last message.
+    /// All messages were replayed.
     Complete,
-    /// By cancellation.
+    /// The replay was cancelled.
     Cancelled,
-    /// By an error of the source.
+    /// The source of the messages failed.
     Failed {
         /// The cause.
         why: String,
@@ -73,7 +73,7 @@ impl ReplayOutcome {
 #[schema(as = ReplayOutcome)]
 #[expect(dead_code, reason = "only a schema")]
 struct ReplayOutcomeObject {
-    /// The kind of end.
+    /// The kind of outcome.
     #[schema(value_type = ReplayOutcomeSchema, inline)]
     how: String,
     /// The cause of a failure.

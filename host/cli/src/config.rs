@@ -56,7 +56,8 @@ struct ApplyArgs {
 enum Task {
     /// Show the active version: its author and reason, and a pending confirmation.
     Show,
-    /// Write the active version as a TOML file; "(unchanged)" stands for secrets, and keeps them when you apply the file.
+    /// Write the active version as a TOML file; secrets are written as "(unchanged)", which keeps them when you apply the
+    /// file.
     Export {
         /// The file; standard output by default.
         file: Option<PathBuf>,

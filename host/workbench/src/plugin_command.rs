@@ -122,8 +122,9 @@ pub enum PluginCommand {
     /// The sources are in the appliance's configuration, `[plugins] sources`. The appliance stores the plugin without
     /// activating it. A component that is read into a file gets its signature and its bill of materials in the same folder.
     Pull {
-        /// A plugin of a source: SOURCE/PLUGIN:TAG. For a file the artifact: oci://HOST/REPOSITORY:TAG or oci-layout:FOLDER:TAG. A
-        /// digest in place of the tag, @sha256:DIGEST, always identifies the same artifact.
+        /// A plugin of a source, SOURCE/PLUGIN:TAG, which the appliance pulls; or an artifact, oci://HOST/REPOSITORY:TAG or
+        /// oci-layout:FOLDER:TAG, which is read into a file. A digest in place of the tag, @sha256:DIGEST, always identifies
+        /// the same artifact.
         #[arg(value_name = "SOURCE/PLUGIN:TAG|LOCATION")]
         source: String,
         /// The plugin's name on the appliance; default: its name in the source.
@@ -316,20 +317,20 @@ pub enum PluginCommand {
         #[command(flatten)]
         api: ApiArgs,
     },
-    /// Make a case of a fault in the appliance: its question, with whole numbers and its text, the policy document and, if the
-    /// appliance has an archive, the host's answers.
+    /// Create a case from a fault on the appliance: its question, with whole numbers and its text, the policy document and,
+    /// if the appliance has an archive, the host's answers.
     Case {
         /// The hook.
         #[arg(value_parser = hook)]
         hook: Hook,
         /// The number of the fault, as `switchyard plugin log` shows it; default: the last one.
         fault: Option<u64>,
-        /// Make cases of this number of newest messages of the archive instead, 1 to 100, with the plugin's decisions; for
-        /// the hooks screen and router.
+        /// Create cases from this number of newest messages of the archive instead, 1 to 100, with the plugin's decisions;
+        /// for the hooks screen and router.
         #[arg(long, value_name = "N", conflicts_with = "fault")]
         last: Option<u64>,
-        /// Make cases of this archived message instead, with the live plugins' decisions; for the hooks screen, router and
-        /// receipt.
+        /// Create cases from this archived message instead, with the live plugins' decisions; for the hooks screen, router
+        /// and receipt.
         #[arg(long, value_name = "ID", conflicts_with_all = ["fault", "last"])]
         message: Option<String>,
         /// With --last: the plugin. NAME alone is the live version. Default: the first live plugin.
