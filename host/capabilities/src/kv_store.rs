@@ -270,7 +270,7 @@ impl RedbKvStore {
             }
         }
         drop(committing);
-        // Our own change was in the batch: it was queued before the lock was taken.
+        // The caller's change was in the batch: it was queued before the lock was taken.
         result.lock().take().unwrap_or(Ok(false))
     }
 

@@ -77,13 +77,13 @@ pub enum EngineCommand {
         /// The link.
         link: LinkId,
     },
-    /// A submission was refused. It precedes the answer and is meant for counting.
+    /// A submission was refused. For counts; it precedes the answer.
     Refused(Box<RefusedSubmission>),
     /// Query a message's state at the peer (query_sm). Answered by [`crate::Event::QueryResult`].
     QueryPeer {
         /// A link of the peer.
         link: LinkId,
-        /// Our id.
+        /// The appliance's message id.
         id: MessageId,
         /// The peer's id.
         peer_id: PeerMessageId,

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 /// The id of an accepted message: unique for ever, ascending with time.
 ///
-/// Submitters see it as decimal digits (ten of them for the first ten thousand million messages, which most ESMEs can
-/// store), the same in the submit response, the DLR and every query.
+/// Submitters see it as decimal digits (ten digits for the first nine billion messages, which most ESMEs can store), the
+/// same in the submit response, the DLR and every query.
 ///
 /// Bits 46 to 52 are the partition of the cluster that accepted the message. So all ids are exact as doubles, which readers
-/// of JSON and CSV use, and positive in SQL. A partition has ids for 70 million million messages.
+/// of JSON and CSV use, and positive in SQL. A partition has 2^46 ids, for 70 trillion messages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MessageId(pub u64);
@@ -37,7 +37,7 @@ impl MessageId {
         u8::try_from(self.0 >> Self::NUMBER_BITS).unwrap_or(u8::MAX)
     }
 
-    /// The id without its partition in base 36, at most 8 characters up to 2.8 million million: for links older than SMPP 3.4.
+    /// The id without its partition in base 36, at most 8 characters up to 2.8 trillion: for links older than SMPP 3.4.
     #[must_use]
     pub fn short(self) -> String {
         let mut digits = Vec::new();
@@ -92,10 +92,10 @@ impl FromStr for MessageId {
     }
 }
 
-/// The id of a peer: an SMSC that we dial, an account whose ESMEs bind to us, or a core network.
+/// The id of a peer: an SMSC that the appliance dials, an account whose ESMEs bind to the appliance, or a core network.
 ///
-/// [`crate::Directory`] knows the name. Ids are durable and never reused, not even after the peer was removed from
-/// the configuration.
+/// [`crate::Directory`] has the name. Ids are durable and never reused, not even after the peer was removed from the
+/// configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PeerId(pub u32);

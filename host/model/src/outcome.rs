@@ -22,7 +22,7 @@ pub enum ErrorClass {
     /// The peer does not know the subscriber: the number is resolved again if the resolver's answer may be outdated;
     /// otherwise the error is permanent.
     UnknownSubscriber,
-    /// The number belongs to another subscriber now: it is resolved again, however fresh the resolver's answer is.
+    /// The number belongs to another subscriber now: it is resolved again, even if the resolver's answer is fresh.
     NumberMoved,
 }
 

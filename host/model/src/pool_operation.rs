@@ -7,17 +7,17 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
-    /// The one idle for the longest time.
+    /// The number that has been idle for the longest time.
     #[default]
     LongestIdle,
-    /// A random one.
+    /// A random number.
     Random,
-    /// A random one, in proportion to the weights.
+    /// A random number, in proportion to the weights.
     Weighted,
-    /// The same one for the same user and callee, while it is idle and the pool's numbers do not change; adding or
+    /// The same number for the same user and callee, while it is idle and the pool's numbers do not change; adding or
     /// removing a number moves few pairs only.
     Sticky,
-    /// The one with the longest common prefix with the callee.
+    /// The number with the longest common prefix with the callee.
     Nearest,
 }
 

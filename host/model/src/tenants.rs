@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// The greatest depth of the tree: at most this many tenants from a tenant, itself included, up to its root.
 pub const MAX_TENANT_DEPTH: usize = 8;
 
-/// Replaces the name of a peer that a tenant may not know.
+/// Replaces the name of a peer that a tenant may not see.
 pub const HIDDEN_PEER: &str = "(other)";
 
 /// The tree of tenants, with the accounts of each.
@@ -38,7 +38,7 @@ pub struct TenantBranch {
     pub tenants: BTreeSet<Arc<str>>,
     /// The accounts of these tenants.
     pub accounts: BTreeSet<Arc<str>>,
-    /// The peers that belong to no tenant, which everybody may know.
+    /// The peers that belong to no tenant, whose names every caller may see.
     shared_peers: Arc<BTreeSet<Arc<str>>>,
 }
 
