@@ -24,7 +24,7 @@ const TOKENS: TableDefinition<&str, &[u8]> = TableDefinition::new("tokens");
 /// The tables that the nodes of a cluster share.
 const KINDS: [(&str, TableDefinition<&str, &[u8]>); 2] = [("users", USERS), ("tokens", TOKENS)];
 
-/// Prefix of token secrets. Secret scanners find a leaked token by it.
+/// Prefix of token secrets, by which secret scanners recognise a leaked token.
 const TOKEN_PREFIX: &str = "swyd_";
 
 /// The access store: users, tokens, sessions and the audit log, in `access.redb`.
@@ -52,7 +52,7 @@ impl Access {
     pub fn open(path: &Path) -> Result<Self, AccessError> {
         let failed =
             |error: redb::Error| AccessError::Store { path: path.to_owned(), source: Arc::new(error) };
-        // A small cache: there are few users beside millions of messages.
+        // A small cache: there are few users, compared to millions of messages.
         let database = Database::builder().set_cache_size(8 << 20).create(path);
         let database = Arc::new(database.map_err(|error| failed(error.into()))?);
         let make = || -> Result<(), redb::Error> {
@@ -75,7 +75,7 @@ impl Access {
         })
     }
 
-    /// Sets how long audit records are kept. Default: [`DEFAULT_AUDIT_RETENTION`](crate::DEFAULT_AUDIT_RETENTION).
+    /// Sets the retention of audit records. Default: [`DEFAULT_AUDIT_RETENTION`](crate::DEFAULT_AUDIT_RETENTION).
     pub fn set_audit_retention(&self, audit: Duration) {
         self.audit.set_retention(audit);
     }
@@ -148,7 +148,7 @@ impl Access {
         self.changes.load(Relaxed)
     }
 
-    /// All users and tokens as they are on disk, for another node of a cluster: `users/NAME` and `tokens/NAME`.
+    /// All users and tokens in their stored form, for another node of a cluster: `users/NAME` and `tokens/NAME`.
     ///
     /// # Errors
     /// If the disk fails.
@@ -162,10 +162,10 @@ impl Access {
         Ok(all)
     }
 
-    /// Sets records of another node of the cluster; `None` removes one. All of them, or none.
+    /// Sets records of another node of the cluster; `None` removes a record. All changes are applied, or none.
     ///
     /// # Errors
-    /// If one is not a record, or the disk fails.
+    /// If a value is not a valid record, or the disk fails.
     pub fn set_records(&self, changes: &[(String, Option<Vec<u8>>)]) -> Result<(), AccessError> {
         let _lock = self.write_lock.lock();
         let damaged = |what: String| AccessError::Damaged { path: self.path.clone(), what };
@@ -175,7 +175,7 @@ impl Access {
             let (_, table) = KINDS
                 .into_iter()
                 .find(|(known, _)| *known == kind)
-                .ok_or_else(|| damaged(format!("{full_name:?} is no user and no token")))?;
+                .ok_or_else(|| damaged(format!("{full_name:?} is neither a user nor a token")))?;
             if let Some(record) = record {
                 let checked = if kind == "users" {
                     serde_json::from_slice::<UserRecord>(record).map(drop)
@@ -340,7 +340,7 @@ impl Access {
         Some((Principal::Token(name.clone()), caller))
     }
 
-    /// The expiry time of the principal's token. `None` if the principal is no token, or the token does not expire.
+    /// The expiry time of the principal's token. `None` if the principal is not a token, or the token does not expire.
     #[must_use]
     pub fn token_end(&self, principal: &Principal) -> Option<model::Timestamp> {
         match principal {
@@ -373,7 +373,7 @@ impl Access {
         Ok(caller.zip(opened))
     }
 
-    /// The caller that a principal is now. `None` if the user or token no longer exists or has expired.
+    /// The current caller of a principal. `None` if the user or token no longer exists or has expired.
     #[must_use]
     pub fn current_caller(&self, principal: &Principal, now: Now) -> Option<Caller> {
         self.caller(&self.directory(), principal, now)
@@ -419,7 +419,7 @@ impl Access {
         self.audit.add(record)
     }
 
-    /// The audit records after this serial, oldest first, at most `limit`.
+    /// The audit records after this serial, oldest first, at most `limit` records.
     ///
     /// # Errors
     /// If the disk fails, or a record is damaged.
@@ -427,7 +427,7 @@ impl Access {
         self.audit.after(serial, limit)
     }
 
-    /// A page of the audit log, newest first: the records of callers whose tenants the scope has.
+    /// A page of the audit log, newest first: only records of callers whose tenants are in the scope.
     ///
     /// # Errors
     /// If the disk fails, or a record is damaged.

@@ -1,4 +1,5 @@
-//! The audit log: who did what, and when. Records are appended and never changed. Expired records are deleted, oldest first.
+//! The audit log of admin operations, with caller and time. Records are appended and never changed. Expired records are
+//! deleted, oldest first.
 
 use crate::AccessError;
 use api::{AuditEntry, AuditPage, AuditRecord};
@@ -201,7 +202,7 @@ impl Audit {
         rows.iter().map(|(serial, octets)| self.decode(*serial, octets)).collect()
     }
 
-    /// A page of the records that the scope has.
+    /// A page of the records that are in the scope.
     pub(crate) fn page(&self, query: &AuditQuery, scope: &AccountScope) -> Result<AuditPage, AccessError> {
         let failed = |error: redb::Error| self.failed(error);
         let transaction = self.database.begin_read().map_err(|error| failed(error.into()))?;

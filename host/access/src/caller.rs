@@ -30,7 +30,8 @@ impl Caller {
         if permission == Permission::ReadBodies { self.bodies } else { self.role.has(permission) }
     }
 
-    /// How the numbers of subscribers are shown to the caller: whole to those who may read message texts, in all answers.
+    /// The display of subscribers' numbers to the caller, in all answers: whole numbers if the caller may read message
+    /// texts, otherwise masked.
     #[must_use]
     pub fn number_display(&self) -> NumberDisplay {
         if self.has(Permission::ReadBodies) { NumberDisplay::Whole } else { NumberDisplay::Masked }

@@ -1,7 +1,7 @@
 //! Access control of the admin's API: callers with their roles and permissions, users, tokens, sessions, and the append-only
 //! audit log.
 //!
-//! This crate hashes no passwords and speaks no HTTP. Password hashes and the time come in as arguments.
+//! This crate hashes no passwords and contains no HTTP. Password hashes and the time are arguments.
 #![forbid(unsafe_code)]
 
 mod access;

@@ -17,7 +17,7 @@ const MAX_PER_PRINCIPAL: usize = 32;
 /// Maximum sessions in all.
 const MAX_SESSIONS: usize = 10_000;
 
-/// The authenticated identity behind a session or a token.
+/// The authenticated identity of a session or a token.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Principal {
     /// The root token of the data directory.
@@ -35,7 +35,7 @@ pub struct NewSession {
     pub secret: String,
     /// The CSRF token that requests with side effects must send in the header `Switchyard-CSRF`.
     pub csrf: String,
-    /// Time of expiry at the latest.
+    /// The latest time of expiry.
     pub until: Timestamp,
 }
 
@@ -44,9 +44,9 @@ pub struct NewSession {
 pub struct Session {
     /// The owner.
     pub principal: Principal,
-    /// The caller that the owner is now.
+    /// The current caller of the owner.
     pub caller: Caller,
-    /// Time of expiry at the latest.
+    /// The latest time of expiry.
     pub until: Timestamp,
     csrf: Arc<str>,
 }
@@ -56,7 +56,7 @@ impl Session {
         Self { principal, caller, until, csrf }
     }
 
-    /// Compares a CSRF token with that of the session, in constant time.
+    /// Compares a CSRF token with the session's token, in constant time.
     #[must_use]
     pub fn csrf_matches(&self, csrf: &str) -> bool {
         secret::constant_time_eq(&self.csrf, csrf)

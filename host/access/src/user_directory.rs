@@ -127,8 +127,8 @@ fn check_account(role: Role, account: Option<&str>) -> Result<(), AccessError> {
     }
 }
 
-/// The names of a tenant's users end with the tenant's name: so nobody learns from a name that is taken which users other
-/// tenants have.
+/// The names of a tenant's users must end with the tenant's name, so that a "name is taken" error does not reveal users of
+/// other tenants.
 fn check_tenant(name: &str, tenant: Option<&str>) -> Result<(), AccessError> {
     let Some(tenant) = tenant else { return Ok(()) };
     let own = name.strip_suffix(tenant).and_then(|name| name.strip_suffix('@'));
@@ -138,7 +138,8 @@ fn check_tenant(name: &str, tenant: Option<&str>) -> Result<(), AccessError> {
     }
 }
 
-/// A tenant does not use up the names of all others. `tenants`: those of the users, or tokens, so far.
+/// Limits the users, or tokens, of one tenant, so that a tenant cannot use up the names of all others. `tenants`: the
+/// tenants of all users, or tokens.
 fn check_tenant_limit<'a>(
     tenants: impl Iterator<Item = Option<&'a str>>,
     tenant: Option<&str>,
@@ -169,7 +170,7 @@ impl UserDirectory {
         self.tokens.iter().map(|(name, record)| token_info(name, record)).collect()
     }
 
-    /// The caller that a user is.
+    /// The caller of a user.
     pub(crate) fn caller(&self, user: &str) -> Option<Caller> {
         let (name, record) = self.users.get_key_value(user)?;
         Some(Caller {
@@ -181,7 +182,7 @@ impl UserDirectory {
         })
     }
 
-    /// The caller that a token is. `None` if the token has expired.
+    /// The caller of a token. `None` if the token has expired.
     pub(crate) fn bearer(&self, token: &str, wall: Timestamp) -> Option<Caller> {
         let record = self.tokens.get(token)?;
         if record.until.is_some_and(|until| until <= wall) {

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 pub enum AttentionSeverity {
     /// Messages are or will soon be delayed or refused.
     Error,
-    /// An admin should look into it.
+    /// An admin should investigate.
     Warning,
 }
 

@@ -1,7 +1,7 @@
-//! Bindings of plugins to hooks, and the requests that change them.
+//! Bindings of plugins to hooks, and requests that change bindings.
 //!
-//! The crate `hooks` stores [`BindingRecord`] with all that it contains, and [`crate::HookEvent`], on disk: a field that an earlier
-//! release did not write needs a default.
+//! The crate `hooks` stores [`BindingRecord`], the types that it contains, and [`crate::HookEvent`] on disk: a field that an
+//! earlier release did not write needs a default.
 
 use crate::name_schemas::BindingChangeSchema;
 use model::Timestamp;
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFault {
-    /// The plugin is asked again later.
+    /// The plugin is called again later.
     // The message is accepted and held; a resolver resolves the number again later; for a delivery policy, the built-in schedule
     // applies.
     #[default]
@@ -61,7 +61,7 @@ pub struct Grants {
     /// The plugin may query the HLR.
     #[serde(default)]
     pub hlr: bool,
-    /// The servers and zones that `dns` may ask; omitted: none.
+    /// The servers and zones that `dns` may query; omitted: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub dns: Option<DnsGrant>,
@@ -73,7 +73,7 @@ pub struct Grants {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 32)]
     pub counters: Vec<CounterGrant>,
-    /// What `quality` tells of peers; omitted: of whole peers, over five minutes.
+    /// The figures that `quality` returns; omitted: figures of whole peers, over five minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub quality: Option<QualityGrant>,
@@ -104,17 +104,17 @@ impl Default for Grants {
     }
 }
 
-/// The questions that a plugin may ask the domain name system.
+/// The DNS queries that a plugin may send.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DnsGrant {
-    /// The servers, asked one after the other until one answers: IP addresses, with a port if that is not 53.
+    /// The servers, queried one after the other until one answers: IP addresses, with a port if it is not 53.
     #[schema(min_items = 1, max_items = 4)]
     pub servers: Vec<String>,
-    /// The zones, with the names below them.
+    /// The zones: names in them and below them may be queried.
     #[schema(min_items = 1, max_items = 32)]
     pub zones: Vec<String>,
-    /// How long each server may take, in milliseconds.
+    /// Timeout of a query to one server, in milliseconds.
     #[serde(default = "default_dns_timeout")]
     #[schema(required = false, minimum = 50, maximum = 30_000)]
     pub timeout_ms: u64,
@@ -130,7 +130,7 @@ impl Default for DnsGrant {
     }
 }
 
-/// What `quality` tells of peers, beside figures of whole peers.
+/// The figures that `quality` returns, in addition to figures of whole peers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct QualityGrant {
@@ -138,11 +138,11 @@ pub struct QualityGrant {
     #[serde(default = "default_quality_window")]
     #[schema(required = false, minimum = 10_000, maximum = 86_400_000)]
     pub window_ms: u64,
-    /// Figures by so many leading digits of the destination; several numbers give several sets of figures.
+    /// Figures by the leading digits of the destination: the numbers of digits. Each number gives its own set of figures.
     #[serde(default)]
     #[schema(required = false, max_items = 4)]
     pub digits: Vec<u8>,
-    /// Figures by the value of these attributes of messages.
+    /// Figures by the values of these message attributes.
     #[serde(default)]
     #[schema(required = false, max_items = 4)]
     pub attributes: Vec<String>,
@@ -162,7 +162,7 @@ impl Default for QualityGrant {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CounterGrant {
-    /// The counter's name, unique in its binding.
+    /// The counter's name, unique within the binding.
     #[schema(min_length = 1, max_length = 64)]
     pub name: String,
     /// The period: the counter restarts at 0 with each new one.
@@ -229,22 +229,22 @@ pub struct Binding {
     pub plugin: String,
     /// The plugin's version: the first twelve hexadecimal digits of `sha256`.
     pub version: String,
-    /// The component's full SHA-256, in hexadecimal digits, which a component must have to serve. Omitted only in the history of a
-    /// release that did not record it, for versions that are not stored any more.
+    /// The component's full SHA-256, in hexadecimal digits. Only a component with this hash is loaded. Omitted only in
+    /// history that an earlier release wrote without it, for versions that are no longer stored.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sha256: String,
     /// The policy document.
     #[serde(default)]
     #[schema(required)]
     pub policy: String,
-    /// The tenant that it serves, by name: it is asked only about messages that accounts of the tenant's branch submit. Omitted: it
-    /// serves all. For the hook `router` only.
+    /// The tenant that it serves, by name: it is called only for messages that accounts of the tenant's branch submit.
+    /// Omitted: it serves all messages. For the hook `router` only.
     // Not written if there is none, so that a release without this field can read the stored bindings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub tenant: Option<String>,
-    /// By name: in the hook `peer`, the peers that it serves, where each `[[plugin-peer]]` has one binding; for a router of a tenant,
-    /// the peers to which it may forward.
+    /// Names of peers. For the hook `peer`: the peers that it serves; each `[[plugin-peer]]` has one binding. For a router
+    /// of a tenant: the peers to which it may forward.
     // Not written if empty, so that a release without this field can read the stored bindings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<String>,
@@ -257,7 +257,7 @@ pub struct Binding {
     #[schema(required, value_type = u64)]
     pub memory: usize,
     /// Deadline of a call, in milliseconds.
-    // Time in which its thread waits, for a processor or for the host, does not count.
+    // Time in which the plugin's thread waits for a processor or for the host does not count.
     #[serde(default = "default_deadline", with = "milliseconds", rename = "deadline-ms")]
     #[schema(required, value_type = u64)]
     pub deadline: Duration,
@@ -326,7 +326,7 @@ mod milliseconds {
     }
 }
 
-/// How a chain became live.
+/// The change that made a chain live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BindingChange {
@@ -374,7 +374,8 @@ pub struct BindingRecord {
     #[serde(default, rename = "how")]
     #[schema(required, value_type = BindingChangeSchema, inline)]
     pub change: BindingChange,
-    /// Why the chain was rolled back automatically. A rollback does not return to such a chain.
+    /// Reason of the automatic rollback of this chain; `None` if there was none. A rollback does not return to a chain with
+    /// a reason.
     #[serde(default, rename = "condemned", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub rollback_reason: Option<String>,
@@ -424,7 +425,7 @@ pub struct CandidateRecordView {
 pub struct BindingRequest {
     /// The plugin.
     pub plugin: String,
-    /// The plugin's version: its SHA-256 in hexadecimal digits, or 6 or more first ones that no other version of it has.
+    /// The plugin's version: its SHA-256 in hexadecimal digits, or a unique prefix of at least 6 digits.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -436,7 +437,7 @@ pub struct BindingRequest {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// The peers that it serves, for the hook `peer`, or to which it may forward, for a router of a tenant.
+    /// For the hook `peer`: the peers that it serves. For a router of a tenant: the peers to which it may forward.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peers: Option<Vec<String>>,
@@ -496,7 +497,7 @@ pub struct ActivationRequest {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
-    /// The plugin's version: its SHA-256 in hexadecimal digits, or 6 or more first ones that no other version of it has.
+    /// The plugin's version: its SHA-256 in hexadecimal digits, or a unique prefix of at least 6 digits.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -504,13 +505,13 @@ pub struct ActivationRequest {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// The tenant that it serves, for the hook `router`. The binding takes the place of the same plugin for the same tenant,
-    /// or comes first; the others stay.
+    /// The tenant that it serves, for the hook `router`. The binding replaces the binding of the same plugin for the same
+    /// tenant. If there is none, it becomes the first of the chain. Other bindings stay.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// The peers that it serves, for the hook `peer`: the binding takes them over, and the other peers keep theirs. For a router of a
-    /// tenant, the peers to which it may forward.
+    /// For the hook `peer`: the peers that it serves. Their previous bindings are replaced; other peers keep theirs. For a
+    /// router of a tenant: the peers to which it may forward.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peers: Option<Vec<String>>,

@@ -15,7 +15,7 @@ pub struct BusinessView {
     pub accepted: u64,
     /// Messages and DLRs that it has fetched.
     pub fetched: u64,
-    /// Fetched, but not yet acknowledged.
+    /// Messages and DLRs that it has fetched and not yet acknowledged.
     pub leased: u64,
     /// Pushes to it; null if there are none.
     #[schema(required)]

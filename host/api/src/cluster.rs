@@ -10,22 +10,22 @@ use utoipa::ToSchema;
 pub struct ClusterView {
     /// The name of this node.
     pub node: String,
-    /// What it does.
+    /// Its role.
     pub role: ClusterRole,
-    /// The partition of this node. All below is of this partition, but for `partitions`.
+    /// The partition of this node. All other fields except `partitions` refer to this partition.
     #[serde(default)]
     pub partition: u8,
     /// All partitions of the cluster, by number.
     #[serde(default)]
     pub partitions: Vec<PartitionView>,
-    /// The node that leads; null if the last leader has ended in order.
+    /// The node that leads; null if the last leader was stopped cleanly.
     #[schema(required)]
     pub leader: Option<String>,
     /// The term of the last claim. Each claim of a node begins the next one.
     pub term: u64,
     /// The last record of the log.
     pub head: u64,
-    /// So many records are in etcd. A node that lacks older ones needs a backup of the leader.
+    /// The number of records that etcd keeps. A node that lacks older records needs a backup of the leader.
     pub slots: u64,
     /// The format of the records that the leader writes: the newest one that all nodes read.
     pub format: u8,
@@ -35,7 +35,7 @@ pub struct ClusterView {
     pub nodes: Vec<ClusterNodeView>,
     /// The members of etcd, as configured here.
     pub etcd: Vec<EtcdMemberView>,
-    /// Why etcd does not answer; null if it does.
+    /// The error if etcd does not answer; null if it answers.
     #[schema(required)]
     pub etcd_error: Option<String>,
 }
@@ -46,15 +46,15 @@ pub struct ClusterView {
 pub struct PartitionView {
     /// Its number. The ids of its messages begin with it: divide by 2 to the power of 46.
     pub partition: u8,
-    /// The node that leads it; null if none does at the moment.
+    /// The node that leads it; null if there is no leader now.
     #[schema(required)]
     pub leader: Option<String>,
-    /// The URL of the admin API of that node.
+    /// The URL of the leader's admin API; null if there is no leader.
     #[schema(required)]
     pub address: Option<String>,
-    /// Its nodes that were seen in the last seconds.
+    /// Number of its nodes that were seen in the last seconds.
     pub alive: usize,
-    /// Its nodes.
+    /// Number of its nodes.
     pub nodes: usize,
 }
 
@@ -64,7 +64,7 @@ pub struct PartitionView {
 pub struct ClusterNodeView {
     /// Its name.
     pub name: String,
-    /// What it does, or did when it was seen last.
+    /// Its role, or its role when it was last seen.
     pub role: ClusterRole,
     /// Whether it was seen in the last seconds.
     pub alive: bool,
@@ -76,7 +76,8 @@ pub struct ClusterNodeView {
     pub formats: RecordFormats,
     /// The last record that is durable in its tables.
     pub durable: u64,
-    /// What it lacks to lead: some of the state that the nodes share, such as a plugin, or records that it cannot read.
+    /// The reason why it cannot lead: it lacks shared state such as a plugin, or cannot read some records. Null if it can
+    /// lead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacks: Option<String>,
 }
@@ -84,13 +85,13 @@ pub struct ClusterNodeView {
 /// Formats of the records that the nodes of a cluster read from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RecordFormats {
-    /// The oldest one.
+    /// The oldest format.
     pub oldest: u8,
-    /// The newest one.
+    /// The newest format.
     pub newest: u8,
 }
 
-/// What a node of a cluster does.
+/// The role of a node in a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClusterRole {
@@ -110,9 +111,9 @@ pub struct EtcdMemberView {
     pub version: String,
     /// Whether it leads etcd.
     pub leader: bool,
-    /// The octets of its file.
+    /// Size of its database file, in octets.
     pub octets: u64,
-    /// What is wrong with it; null if it is well.
+    /// The problem of the member; null if it is healthy.
     #[schema(required)]
     pub problem: Option<String>,
 }

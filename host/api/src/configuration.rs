@@ -33,7 +33,7 @@ pub struct UnconfirmedVersionView {
 pub struct CurrentConfiguration {
     /// The version; also the `ETag`.
     pub version: u64,
-    /// When it came into force, in milliseconds since the epoch.
+    /// Time at which it came into force, in milliseconds since the epoch.
     pub at: u64,
     /// The author of the change.
     pub by: String,
@@ -126,7 +126,7 @@ pub struct ConfigurationCheck {
 pub struct ConfigVersionSummaryView {
     /// The version number.
     pub version: u64,
-    /// When it came into force, in milliseconds since the epoch.
+    /// Time at which it came into force, in milliseconds since the epoch.
     pub at: u64,
     /// The author of the change.
     pub by: String,

@@ -67,7 +67,7 @@ pub struct CoreNetworkMt {
 pub struct CoreNetworkMo {
     /// Received from handsets.
     pub received: u64,
-    /// Of these, repetitions.
+    /// Of these, repeated ones.
     pub repeated: u64,
     /// Refused, by RP cause.
     #[schema(value_type = BTreeMap<String, u64>)]

@@ -1,4 +1,4 @@
-//! Erasures: of contents of messages, and of all of one number.
+//! Erasures: of a message's content, and of all data of a number.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 pub struct ContentErasureView {
     /// The message id.
     pub id: String,
-    /// When the content was erased, milliseconds since the epoch. A repetition gives the time of the first erasure.
+    /// Time of the erasure, milliseconds since the epoch. A repeated request returns the time of the first erasure.
     pub content_erased_at: u64,
 }
 
@@ -22,11 +22,11 @@ pub struct NumberErasureRequest {
     pub number: String,
 }
 
-/// The receipt of an erasure: what was done, and what remains.
+/// The receipt of an erasure: its effect, and the remaining data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = NumberErasure)]
 pub struct NumberErasureView {
-    /// The id of the receipt. The audit log has it, too.
+    /// The id of the receipt, which is also in the audit log.
     pub id: String,
     /// The time, milliseconds since the epoch.
     pub at: u64,
@@ -36,15 +36,15 @@ pub struct NumberErasureView {
     pub rows: u64,
     /// Messages whose content was erased, in archive and store.
     pub contents: u64,
-    /// Messages with this number that have not ended. They are not changed: repeat the request when they have.
+    /// Unfinished messages with this number. They are not changed: repeat the request when they have ended.
     pub in_flight: u64,
-    /// Messages that have ended and wait for the archive: they have no content any more, but the number. Repeat the request
-    /// when they are archived.
+    /// Finished messages that wait for the archive: their content is erased, but they still contain the number. Repeat the
+    /// request when they are archived.
     pub awaiting_archive: u64,
-    /// Opt-outs of the number, which are kept so that they are obeyed.
+    /// Opt-outs of the number. They are kept, so that the subscriber gets no messages from these senders.
     pub opt_outs_kept: u64,
-    /// Whether archive and store have nothing of the number any more; otherwise repeat the request.
+    /// Whether archive and store no longer contain data of the number. If false, repeat the request.
     pub complete: bool,
-    /// What has the number perhaps, and is not reached.
+    /// Places that may contain the number, and that an erasure does not reach.
     pub not_reached: Vec<String>,
 }

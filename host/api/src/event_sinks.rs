@@ -15,7 +15,7 @@ pub struct EventSinkView {
     /// `starting` until it has accepted an event, `up` or `down`.
     #[schema(inline)]
     pub state: PumpState,
-    /// Why it is down.
+    /// The error, if it is `down`; otherwise null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub error: Option<String>,
@@ -25,11 +25,11 @@ pub struct EventSinkView {
     pub failed: u64,
     /// Records of the journal whose events it has not accepted. A record is a batch of changes.
     pub lag_records: u64,
-    /// The age of the oldest one of them that was read; 0 if there is none.
+    /// The age of the oldest of these records that was read; 0 if there is none.
     pub lag: SpanView,
-    /// How often the journal had no longer the records that the sink needed next.
+    /// How often the journal no longer had the records that the sink needed next.
     pub gaps: u64,
-    /// The records that were missing then. Their events are lost.
+    /// Number of these missing records. Their events are lost.
     pub lost_records: u64,
     /// The last record whose events it has accepted.
     pub position: u64,

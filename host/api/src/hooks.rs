@@ -57,7 +57,7 @@ pub struct PluginCountsView {
     pub faults: PluginFaultCounts,
     /// Total duration of the calls, in nanoseconds.
     pub nanoseconds: u64,
-    /// The most linear memory that an instance has had, in octets.
+    /// The largest linear memory of any instance so far, in octets.
     pub memory: u64,
     /// Number of host calls, by interface of the contract; interfaces without calls are left out.
     pub host_calls: BTreeMap<String, u64>,
@@ -179,7 +179,7 @@ pub struct FaultExample {
     pub kind: String,
     /// The fault, for people.
     pub what: String,
-    /// What the plugin reported last: the words of a panic or an exception, over several lines; null if it reported nothing.
+    /// The plugin's last report: the message of a panic or an exception, with several lines; null if it reported nothing.
     #[schema(required)]
     pub report: Option<String>,
     /// The plugin's call stack, innermost frame first; empty if the call has returned, or the report has a stack.
@@ -206,7 +206,7 @@ pub struct FaultCase {
 /// A frame of a plugin's call stack.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct StackFrame {
-    /// The function, as its language names it.
+    /// The function's name in its language.
     pub function: String,
     /// The place in the source, as `FILE:LINE`; null if the plugin's debug information is not stored.
     #[schema(required)]

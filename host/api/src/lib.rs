@@ -1,5 +1,4 @@
-//! The types of the HTTP API, once: what the daemon answers, what the command line and the console read, and what the OpenAPI document
-//! describes.
+//! Types of the HTTP API: shared by the daemon, its clients (the command line and the console) and the OpenAPI document.
 #![forbid(unsafe_code)]
 
 mod appliance_image;

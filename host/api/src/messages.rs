@@ -40,7 +40,7 @@ pub struct MessagePageView {
     /// The `cursor` of the next page; null on the last page.
     #[schema(required)]
     pub next: Option<String>,
-    /// Why messages may be missing, if some may be.
+    /// The reason why messages may be missing; null if none is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
 }

@@ -51,7 +51,7 @@ impl HistoryRange {
     }
 }
 
-/// `GET /v1/metrics/history`: counts by interval, and what happened.
+/// `GET /v1/metrics/history`: counts by interval, and events.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = MetricsHistory)]
@@ -64,7 +64,7 @@ pub struct MetricsHistoryView {
     pub interval_ms: u64,
     /// Intervals in which this node ran, oldest first.
     pub samples: Vec<HistorySampleView>,
-    /// What happened in the range, oldest first.
+    /// Events in the range, oldest first.
     pub events: Vec<HistoryEventView>,
 }
 
@@ -85,7 +85,7 @@ pub struct HistorySampleView {
     pub delivered: u64,
     /// Unsuccessful messages, without cancelled ones.
     pub failed: u64,
-    /// The most unfinished messages.
+    /// The largest number of unfinished messages in the interval.
     pub waiting: u64,
     /// Mean duration of a commit, in microseconds; null without commits.
     #[schema(required)]
@@ -105,7 +105,7 @@ pub enum HistoryEventKind {
     TakeOver,
     /// A version of the configuration came into force.
     Configuration,
-    /// The live plugins of a hook were exchanged by an admin.
+    /// An admin changed the live plugins of a hook.
     Exchange,
     /// A plugin failed, or was rolled back automatically.
     Fault,
@@ -134,7 +134,7 @@ pub struct HistoryEventView {
     /// The kind.
     #[schema(inline)]
     pub kind: HistoryEventKind,
-    /// What it is about: a hook, a version of the configuration, a term; empty for a start.
+    /// The subject: a hook, a version of the configuration, or a term; empty for a start.
     pub subject: String,
     /// Details.
     pub text: String,

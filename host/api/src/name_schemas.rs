@@ -40,7 +40,7 @@ name_schemas! {
     ];
     /// A hook.
     HookSchema = Hook::ALL.map(Hook::name);
-    /// How a chain became live.
+    /// The change that made a chain live.
     BindingChangeSchema = ["activated", "promoted", "rolled-back", "rolled-back-by-itself", "unbound"];
     /// The kind of a plugin's fault.
     PluginFaultKindSchema = ["trap", "deadline", "memory", "verdict", "instance"];
@@ -48,7 +48,7 @@ name_schemas! {
     PolicyReferenceKindSchema = ["peer", "pool", "table"];
     /// The state of a replay.
     ReplayStateSchema = ["running", "done", "failed"];
-    /// How a replay ended.
+    /// The outcome of a replay.
     ReplayOutcomeSchema = ["complete", "cancelled", "failed"];
     /// The state of a number in its pool.
     NumberStateSchema = ["idle+up", "idle+down", "busy+up", "busy+down"];

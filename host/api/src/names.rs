@@ -1,4 +1,4 @@
-//! Enumerations of which the API knows the names only.
+//! Enumerations that the API knows only by name.
 
 use model::{FinalState, LookupResult};
 use serde::{Deserialize, Serialize};
@@ -70,19 +70,19 @@ names! {
         /// The ESME submits and receives.
         Transceiver = "transceiver",
     }
-    /// Why a link is blocked.
+    /// The reason why a link is blocked.
     #[derive(Default)]
     LinkBlocker {
         /// It is not blocked.
         #[default]
         None = "none",
-        /// The peer has not answered as many messages as its window allows.
+        /// The window is full: the peer has not answered the messages in it.
         PeerWindow = "peer-window",
         /// The peer answered "throttled" or "queue full" within the last second.
         PeerThrottles = "peer-throttles",
-        /// The peer does not read.
+        /// The peer does not read from the connection.
         SlowReader = "slow-reader",
-        /// As many submissions wait for the engine and the disk as the account's window allows.
+        /// The account's window is full: its submissions wait for the engine and the disk.
         OurWindow = "our-window",
         /// The account exceeded its rate within the last second.
         AccountRate = "account-rate",
@@ -91,12 +91,12 @@ names! {
     }
     /// Whether the daemon accepts traffic.
     ReadinessStatus {
-        /// It does.
+        /// It accepts traffic.
         Ready = "ready",
-        /// It does not.
+        /// It accepts no traffic.
         NotReady = "not-ready",
     }
-    /// How the lookup of a number ended.
+    /// The outcome of the lookup of a number.
     LookupResultView {
         /// There was no answer, or the plugin failed.
         Failed = "failed",
@@ -163,7 +163,7 @@ names! {
         /// A message failed for another reason and waits for its retry.
         BackOff = "back-off",
     }
-    /// The kind of a handset's sign.
+    /// The event that showed a handset's presence.
     PresenceSign {
         /// A location update.
         LocationUpdate = "location-update",
@@ -187,9 +187,9 @@ names! {
         /// The unbind.
         Unbind = "unbind",
     }
-    /// The state of what takes data from the appliance: the archive's database, or an event sink.
+    /// The state of a receiver of data: the archive's database, or an event sink.
     PumpState {
-        /// It was not reached yet.
+        /// It has not been reached yet.
         Starting = "starting",
         /// It works.
         Up = "up",

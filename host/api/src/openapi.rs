@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi;
 
-/// Adds routes to the `paths` and `schemas` of a document, with what is common to all operations: id, tags, problem responses.
-/// `describe` completes each operation; its arguments are the method, the path and the operation.
+/// Adds routes to the `paths` and `schemas` of a document, and the common parts of all operations: id, tags, problem
+/// responses. `describe` completes each operation; its arguments are the method, the path and the operation.
 pub fn add_routes(
     paths: &mut Map<String, Value>,
     schemas: &mut Map<String, Value>,
@@ -93,7 +93,7 @@ fn simplify(schema: &mut Value) {
     }
 }
 
-/// Replaces an `allOf` of a schema and its description by the schema.
+/// Replaces an `allOf` of a schema and its description with the schema.
 fn unwrap_single_all_of(map: &mut Map<String, Value>) {
     let description_only = |part: &Value| match part.as_object() {
         Some(part) if part.keys().all(|key| key == "type" || key == "description") => {

@@ -79,10 +79,10 @@ pub struct StatusTotals {
     pub unknown: u64,
 }
 
-/// Why a queue is blocked, as far as the attention rules distinguish it.
+/// The cause of a blocked queue, as the attention rules distinguish it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlockCause {
-    /// No reason, or one that passes without an admin.
+    /// Not blocked, or by a cause that ends without an admin.
     #[default]
     Other,
     /// A queue action holds the whole queue.
@@ -124,7 +124,7 @@ pub struct QueueView {
     pub oldest: Option<u64>,
     /// Links that can carry messages.
     pub links: usize,
-    /// Why the queue is blocked, and until when.
+    /// The reason why the queue is blocked, and the end of it, for people.
     pub blocked_by: String,
     /// Rate limit in messages a second, as learnt from the peer's throttling errors; null if the peer has never throttled.
     #[schema(required)]
@@ -183,7 +183,7 @@ pub struct LinkView {
     /// Smoothed round-trip time, in microseconds.
     #[schema(required)]
     pub round_trip_us: Option<u64>,
-    /// Why the link is blocked.
+    /// The reason why the link is blocked; `none` if it is not.
     #[schema(inline)]
     pub blocked_by: LinkBlocker,
     /// Received requests, by kind.
@@ -196,7 +196,7 @@ pub struct LinkView {
     pub refused_by_peer: BTreeMap<String, u64>,
     /// Start of the phase, milliseconds since the epoch.
     pub since: u64,
-    /// Since when the link is down, across dialling attempts; null if it is up.
+    /// Time at which the link went down, milliseconds since the epoch, across dialling attempts; null if it is up.
     #[schema(required)]
     pub down_since: Option<u64>,
     /// The last error.
@@ -214,8 +214,8 @@ impl LinkView {
         self.phase == LinkPhase::Bound
     }
 
-    /// Since when the link is up or, across dialling attempts, down; milliseconds since the epoch. The phase changes with each
-    /// attempt, and its start says nothing of how long the link is down.
+    /// Time at which the link went up or, across dialling attempts, down; milliseconds since the epoch. `since` does not
+    /// give this time, because the phase changes with each attempt.
     #[must_use]
     pub fn up_or_down_since(&self) -> u64 {
         self.down_since.unwrap_or(self.since)
@@ -228,7 +228,7 @@ impl LinkView {
     }
 }
 
-/// `GET /v1/links/summary`: how many links are up, and those that need attention first.
+/// `GET /v1/links/summary`: counts of links, and some links, sorted by need of attention.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = LinksSummary)]
 pub struct LinksSummaryView {
@@ -238,12 +238,12 @@ pub struct LinksSummaryView {
     pub connecting: u64,
     /// All other links.
     pub down: u64,
-    /// Some links: those that are not bound first, then those with most messages in flight.
+    /// Some links: unbound links first, then the links with most messages in flight.
     pub links: Vec<LinkView>,
 }
 
 impl LinksSummaryView {
-    /// The summary of these links, with at most `limit` of them.
+    /// The summary of these links; it lists at most `limit` of them.
     #[must_use]
     pub fn of(mut links: Vec<LinkView>, limit: usize) -> Self {
         let count =

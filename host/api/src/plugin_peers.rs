@@ -1,9 +1,9 @@
-//! Peers whose protocol a plugin speaks.
+//! Peers whose protocol a plugin implements.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A peer whose protocol a plugin speaks, in `GET /v1/plugin-peers`. Counts are since the start of the daemon.
+/// A peer whose protocol a plugin implements, in `GET /v1/plugin-peers`. Counts are since the start of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize, ToSchema)]
 #[schema(as = PluginPeer)]
 pub struct PluginPeerView {
@@ -25,16 +25,16 @@ pub struct PluginPeerView {
     pub refused: u64,
     /// Submit attempts whose outcome is uncertain.
     pub uncertain: u64,
-    /// Messages that went back to the queue, because no plugin could be asked.
+    /// Messages that went back to the queue, because no plugin could be called.
     pub not_sent: u64,
-    /// Time that all submit attempts have taken together, in milliseconds.
+    /// Total duration of all submit attempts, in milliseconds.
     pub busy_ms: u64,
     /// Its callbacks.
     pub callbacks: PeerCallbacksView,
-    /// Why the last message was not accepted, in words of the plugin.
+    /// The plugin's note on the last message that was not accepted.
     #[schema(required)]
     pub last_failure: Option<String>,
-    /// When that was, in milliseconds since the epoch.
+    /// Time of this failure, in milliseconds since the epoch.
     #[schema(required)]
     pub last_failure_at: Option<u64>,
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Where a plugin version was pulled from.
+/// The origin of a pulled plugin version.
 // Stored with the version: a field that an earlier release did not write needs a default.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct PluginOrigin {
@@ -31,7 +31,7 @@ pub struct PluginSourceView {
     pub url: String,
 }
 
-/// Names a plugin of a source.
+/// A request to pull a plugin from a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PluginPullRequest {
@@ -43,7 +43,8 @@ pub struct PluginPullRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub tag: Option<String>,
-    /// The digest of the artifact's manifest: `sha256:` and 64 hexadecimal digits. With a tag, the tag must lead to it.
+    /// The digest of the artifact's manifest: `sha256:` and 64 hexadecimal digits. If both are given, the tag must resolve
+    /// to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub digest: Option<String>,
@@ -59,11 +60,11 @@ pub struct PluginPullRequest {
 pub struct PluginTagsView {
     /// The tags, sorted; at most 1000.
     pub tags: Vec<String>,
-    /// Whether these are all.
+    /// Whether the list is complete.
     pub complete: bool,
 }
 
-/// A tag that leads to something else than what is stored, or that cannot be resolved.
+/// A tag that resolves to another version than the stored one, or that cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[schema(as = OutdatedPlugin)]
 pub struct OutdatedPluginView {
@@ -75,11 +76,11 @@ pub struct OutdatedPluginView {
     pub tag: String,
     /// The stored versions that were pulled by this tag, as PLUGIN@VERSION.
     pub stored: Vec<String>,
-    /// The digest to which the tag leads now; omitted if it cannot be resolved.
+    /// The digest to which the tag resolves now; omitted if it cannot be resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub digest: Option<String>,
-    /// Why the tag cannot be resolved; omitted if it can.
+    /// The error if the tag cannot be resolved; otherwise omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub problem: Option<String>,

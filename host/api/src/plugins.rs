@@ -28,16 +28,16 @@ pub struct PluginVersionView {
     /// The name of the trusted key that signed the component; null if it is not signed.
     #[schema(required)]
     pub signed_by: Option<String>,
-    /// Whether it has the JSON Schema of its policy document.
+    /// Whether it contains the JSON Schema of its policy document.
     #[serde(default)]
     pub policy_schema: bool,
-    /// Whether its debug information is stored: then the call stacks of its faults show places in the source.
+    /// Whether its debug information is stored. If so, call stacks of faults show source lines.
     #[serde(default)]
     pub debug_info: bool,
     /// Whether its bill of materials (SBOM) is stored.
     #[serde(default)]
     pub sbom: bool,
-    /// Where the appliance pulled it from; omitted if it was uploaded.
+    /// The source from which it was pulled; omitted if it was uploaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub origin: Option<PluginOrigin>,

@@ -1,4 +1,4 @@
-//! Trying a policy document with messages, before it serves any.
+//! Tests of a policy document with messages, before it goes live.
 
 use crate::bindings::ActivationRequest;
 use crate::hooks::UnknownReference;
@@ -49,7 +49,7 @@ pub struct PolicyTryView {
     pub messages: Vec<TriedMessageView>,
     /// Number of messages with different decisions.
     pub different: u64,
-    /// Whether all messages were tried; false if the time was up before.
+    /// Whether all messages were tried; false if the time limit was reached.
     pub complete: bool,
 }
 
@@ -66,7 +66,7 @@ pub struct MessageCase {
     /// A `[[case]]` to append to `cases.toml`: the message with whole numbers and its text, the policy document, the time, the host's answers,
     /// and the decision as the expected answer.
     pub case: String,
-    /// Why the decision may differ from the one at the time: something that was not recorded. Null if it is exact.
+    /// The reason why the decision may differ from the original one: data that was not recorded. Null if it is exact.
     #[schema(required)]
     pub inexact: Option<String>,
 }
@@ -90,12 +90,12 @@ pub struct TriedMessageView {
     pub live: TriedDecisionView,
     /// Whether the decisions differ, in the legs, their costs, the sender, the changes of the message or the price.
     pub different: bool,
-    /// Why the decisions may differ from those at the time: something that was not recorded. Null if they are exact.
+    /// The reason why the decisions may differ from the original ones: data that was not recorded. Null if they are exact.
     #[schema(required)]
     pub inexact: Option<String>,
 }
 
-/// A decision, and what it took.
+/// A decision, with the host calls and the CPU time that it needed.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = TriedDecision)]
 pub struct TriedDecisionView {
@@ -141,7 +141,7 @@ pub struct TriedLegView {
 pub struct TriedHostCallView {
     /// `peer`, `pool`, `counter`, `table` or `attribute`.
     pub call: String,
-    /// The name, such as that of the peer.
+    /// The name, for example of the peer.
     pub name: String,
     /// The key in a table or of a counter. Null if there is none, or the caller may not read the numbers of archived messages.
     #[schema(required)]

@@ -68,7 +68,7 @@ pub struct PoolSettingsRequest {
     pub quarantine_ms: u64,
 }
 
-/// Counts of a pool's numbers, by state and in all.
+/// Counts of a pool's numbers: by state, and in total.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = PoolCounts)]
 pub struct PoolCountsView {

@@ -6,16 +6,16 @@ use std::borrow::Cow;
 use std::fmt;
 use utoipa::ToSchema;
 
-/// A problem document (RFC 9457): why a request was refused.
+/// A problem document (RFC 9457): the reason why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// Short summary.
     pub title: Cow<'static, str>,
     /// The HTTP status.
     pub status: u16,
-    /// The cause, and what would be valid.
+    /// The cause, and the remedy or the valid values.
     pub detail: String,
-    /// The reason for programs, where the status is not enough.
+    /// The reason, for programs, if the status is not specific enough.
     #[serde(flatten)]
     pub reason: Option<Box<ProblemReason>>,
     /// All errors of a document, each with its pointer.
@@ -30,7 +30,7 @@ pub struct FieldProblem {
     pub pointer: String,
     /// The error.
     pub what: String,
-    /// The allowed values, where they can be listed.
+    /// The allowed values, if they can be listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed: Option<String>,
 }

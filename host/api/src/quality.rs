@@ -1,10 +1,10 @@
-//! What was observed of peers, and conversions that integrators report.
+//! Observations of peers, and conversions that integrators report.
 
 use crate::name_schemas::IdText;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What was observed of a peer in the last five minutes, on this node since its start.
+/// Observations of a peer in the last five minutes, on this node since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = PeerFigures)]
 pub struct PeerFiguresView {
@@ -22,10 +22,10 @@ pub struct PeerFiguresView {
     pub failed: u32,
     /// Messages that led to a conversion.
     pub conversions: u32,
-    /// Time from submit attempt to DLR that half of the DLRs did not exceed, in milliseconds; null without DLRs.
+    /// Median of the time from submit attempt to DLR, in milliseconds; null without DLRs.
     #[schema(required)]
     pub median_ms: Option<u64>,
-    /// The same for 95 % of the DLRs.
+    /// The 95th percentile of the same time.
     #[schema(required)]
     pub percentile95_ms: Option<u64>,
 }
@@ -63,7 +63,7 @@ pub struct ConversionsRequest {
     pub messages: Vec<String>,
 }
 
-/// What became of a report of conversions.
+/// The result of a report of conversions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ConversionsResult {
     /// Messages that now count as converted.

@@ -27,7 +27,7 @@ pub struct QuarantinedView {
     pub destination: String,
     /// Time of acceptance, milliseconds since the epoch.
     pub at: u64,
-    /// When the message expires, unless an admin releases or purges it before.
+    /// Time at which the message expires, unless an admin releases or purges it before.
     pub until: u64,
     /// The screen that decided: its name and version, with a space between.
     pub by: String,

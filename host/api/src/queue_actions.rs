@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// A queue action: what happens to waiting messages.
+/// The kind of a queue action on waiting messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = QueueActionKind)]
@@ -140,7 +140,7 @@ pub struct QueueActionView {
     pub at: u64,
     /// The state.
     pub state: QueueActionStateView,
-    /// Until when it can be undone.
+    /// End of the time in which it can be undone, milliseconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub undo_until: Option<u64>,
@@ -209,7 +209,7 @@ pub struct UncertainView {
     /// Time of the last submit attempt, if it is known.
     #[schema(required)]
     pub since: Option<u64>,
-    /// When the message ends as unknown, unless a DLR or an admin settles it before.
+    /// Time at which the message ends as unknown, unless a DLR or an admin settles it before.
     #[schema(required)]
     pub until: Option<u64>,
     /// Always `uncertain`, as in lists of all messages.

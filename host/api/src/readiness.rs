@@ -4,7 +4,7 @@ use crate::names::ReadinessStatus;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Why the daemon accepts no traffic.
+/// A reason why the daemon accepts no traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotReady {
@@ -18,7 +18,7 @@ pub enum NotReady {
     Draining,
     /// Free disk space is below the watermark: submissions are refused.
     DiskLow,
-    /// The disk has not finished a commit for seconds. No request is answered until it has.
+    /// The disk has not finished a commit for seconds. No request is answered until it is finished.
     StoreStalled,
     /// The majority of etcd does not answer this leader, or another node has taken its place: no request is answered.
     NoMajority,

@@ -83,11 +83,11 @@ pub struct FinishedMessageView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<serde_json::Value>)]
     pub trace: Option<Box<RawValue>>,
-    /// The price, if a biller was asked.
+    /// The price; omitted if no biller was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub price: Option<FinishedPriceView>,
-    /// Time at which the content was erased (RFC 3339): the text, and what quotes it. Omitted if it was not.
+    /// Time at which the content was erased (RFC 3339): the text, and all quotations of it. Omitted if it was not erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub content_erased_at: Option<String>,
@@ -169,7 +169,7 @@ pub struct ArchivePumpView {
     /// `starting`, `up` or `down`.
     #[schema(inline)]
     pub state: PumpState,
-    /// Why it is down.
+    /// The error, if it is `down`; otherwise null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub error: Option<String>,

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 /// The report of a replay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ReplayReport {
-    /// How the replay ended. If it is not complete, the report covers the oldest messages only.
+    /// The outcome of the replay. Unless it is `complete`, the report covers only the oldest messages.
     #[schema(value_type = ReplayOutcomeObject)]
     pub ended: ReplayOutcome,
     /// Messages that the candidate decided. In a replay of the hooks `receipt` and `peer`, calls: a message may have several.
@@ -21,11 +21,11 @@ pub struct ReplayReport {
     pub same: u64,
     /// Different decisions, over all groups.
     pub different: u64,
-    /// Different decisions that refuse a message that was not refused.
+    /// Different decisions that refuse a message which was originally accepted.
     pub new_rejects: u64,
     /// Different decisions that are faults.
     pub new_faults: u64,
-    /// Messages that were not routed, such as DLRs of the appliance, and messages without a call of this hook that was recorded; not
+    /// Messages that were not routed, such as DLRs of the appliance, and messages without a recorded call of this hook; not
     /// decided.
     pub unrouted: u64,
     /// Unreadable rows of the archive; not decided.
@@ -41,15 +41,15 @@ pub struct ReplayReport {
     pub pace: Throughput,
 }
 
-/// How a replay ended.
+/// The outcome of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "how")]
 pub enum ReplayOutcome {
-    /// At the last message.
+    /// All messages were replayed.
     Complete,
-    /// By cancellation.
+    /// The replay was cancelled.
     Cancelled,
-    /// By an error of the source.
+    /// The source of the messages failed.
     Failed {
         /// The cause.
         why: String,
@@ -68,12 +68,12 @@ impl ReplayOutcome {
     }
 }
 
-/// How a replay ended.
+/// The outcome of a replay.
 #[derive(ToSchema)]
 #[schema(as = ReplayOutcome)]
 #[expect(dead_code, reason = "only a schema")]
 struct ReplayOutcomeObject {
-    /// The kind of end.
+    /// The kind of outcome.
     #[schema(value_type = ReplayOutcomeSchema, inline)]
     how: String,
     /// The cause of a failure.
@@ -90,7 +90,7 @@ pub struct InexactReason {
     pub count: u64,
 }
 
-/// Messages with the same archived verdict and the same verdict of the candidate, which differ.
+/// Messages with the same archived verdict, and the same different verdict of the candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DifferenceGroup {
     /// The archived verdict, such as `forward north` or `reject prohibited`.
@@ -126,20 +126,20 @@ pub struct DifferenceExample {
     pub note: Option<String>,
     /// Whether the decision is exact.
     pub exact: bool,
-    /// What is different in the request to the peer, in a replay of the hook `peer`.
+    /// The differences in the request to the peer, in a replay of the hook `peer`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub request: Vec<RequestDifference>,
 }
 
-/// A part of an HTTP request that is different. Secrets are replaced by `secret-NAME`.
+/// A part of an HTTP request that differs. Secrets are replaced by `secret-NAME`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RequestDifference {
     /// The part: `number of requests`, `method`, `url`, `header NAME` or `body`.
     pub part: String,
-    /// What the live plugin sends; null if it sends no such part, or if the request does not ask for message texts.
+    /// The value of the live plugin; null if it sends no such part, or if the API request does not ask for message texts.
     #[schema(required)]
     pub live: Option<String>,
-    /// What the candidate sends; null likewise.
+    /// The value of the candidate; null likewise.
     #[schema(required)]
     pub candidate: Option<String>,
 }

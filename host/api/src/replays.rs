@@ -51,7 +51,7 @@ pub enum ReplayHook {
     Router,
     /// The biller.
     Biller,
-    /// The receipt policies, for the DLRs and timeouts that they were asked about.
+    /// The receipt policies, for the DLRs and timeouts for which they were called.
     Receipt,
     /// The plugins of peers, for the submissions that were recorded.
     Peer,

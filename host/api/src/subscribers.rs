@@ -61,6 +61,6 @@ pub struct SubscriberQueueView {
 /// The result of `POST /v1/subscribers/{subscriber}/wake`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SubscriberWakeResult {
-    /// Number of retried messages. Messages behind them follow.
+    /// Number of retried messages. Messages that wait for them follow.
     pub messages: u64,
 }

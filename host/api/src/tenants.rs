@@ -12,7 +12,7 @@ pub struct DayQuotaView {
     pub limit: u64,
     /// Messages accepted today; more than the limit if it was lowered since.
     pub accepted: u64,
-    /// When the next day begins, milliseconds since the epoch.
+    /// Start of the next day, milliseconds since the epoch.
     pub day_ends: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct TenantView {
     pub max_price: Option<u64>,
     /// Whether the ledger account with its name is charged for the messages of its branch.
     pub charged: bool,
-    /// The accounts of its branch: its own, and those of all tenants below it.
+    /// The accounts of its branch: of the tenant, and of all tenants below it.
     pub accounts: Vec<String>,
     /// Calls of the plugins that are bound for the tenant, on this node since its first binding; omitted if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ pub struct TenantView {
 pub struct AccountInfo {
     /// Its name.
     pub name: String,
-    /// Its tenant; null if it is the carrier's own.
+    /// Its tenant; null if it is the operator's own account.
     #[schema(required)]
     pub tenant: Option<String>,
     /// Messages a day of the account; null: no limit of its own.

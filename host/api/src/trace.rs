@@ -37,17 +37,17 @@ pub struct TraceView {
     pub accepted_at: u64,
     /// End of the validity period, milliseconds since the epoch.
     pub expires_at: u64,
-    /// What the screens said; null if none was asked.
+    /// The decision of the screens; null if there is none.
     #[schema(required)]
     #[serde(default)]
     pub screening: Option<ScreeningView>,
-    /// What was known of the number; null if no lookup was asked, or its answer is awaited.
+    /// The result of the number lookup; null if no lookup was called, or its answer is awaited.
     #[schema(required)]
     #[serde(default)]
     pub lookup: Option<LookupView>,
     /// The routing decision.
     pub routing: RoutingView,
-    /// The price; null if no biller was asked.
+    /// The price; null if no biller was called.
     #[schema(required)]
     pub price: Option<PriceView>,
     /// The reason why the message waits, and the time until which it waits; null once it is finished.
@@ -70,7 +70,7 @@ pub struct TraceView {
     /// The text, if it was requested.
     #[schema(required)]
     pub body: Option<String>,
-    /// When the content was erased, milliseconds since the epoch; null if it was not.
+    /// Time at which the content was erased, milliseconds since the epoch; null if it was not erased.
     #[schema(required)]
     #[serde(default)]
     pub content_erased_at: Option<u64>,
@@ -146,7 +146,7 @@ pub struct ScreeningView {
     /// The plugin's note.
     #[schema(required)]
     pub note: Option<String>,
-    /// What the screens changed in the message, without values.
+    /// The changes of the screens to the message, without values.
     #[schema(required)]
     pub changes: Option<String>,
     /// Whether a screen replaced the text.
@@ -156,7 +156,7 @@ pub struct ScreeningView {
     pub submitted_body: Option<String>,
 }
 
-/// What was known of the number of a message when it was routed.
+/// The result of the lookup of a message's number.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = Lookup)]
 pub struct LookupView {
@@ -167,7 +167,7 @@ pub struct LookupView {
     /// The plugin's note, or the reason of the failure.
     #[schema(required)]
     pub note: Option<String>,
-    /// How the lookup ended.
+    /// The outcome of the lookup.
     #[schema(inline)]
     pub result: LookupResultView,
     /// The attributes of the number, in their order.

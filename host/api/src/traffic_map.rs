@@ -1,4 +1,5 @@
-//! The map of the traffic of the last minute: accounts, hooks and peers, with the busiest and the troubled ones by name.
+//! The map of the traffic of the last minute: accounts, hooks and peers. The busiest accounts and peers, and those with
+//! trouble, have their own nodes.
 
 use crate::attention::AttentionSeverity;
 use crate::name_schemas::DirectionSchema;
@@ -17,7 +18,7 @@ pub struct TrafficMapView {
     pub accepted: u64,
     /// Submit attempts of messages from accounts to peers.
     pub submitted: u64,
-    /// The accounts: those with trouble first, then the busiest. The last node may stand for all others.
+    /// The accounts: those with trouble first, then the busiest. The last node may represent all others.
     pub accounts: Vec<TrafficNodeView>,
     /// The peers, likewise.
     pub peers: Vec<TrafficNodeView>,
@@ -40,11 +41,11 @@ pub struct TrafficNodeView {
     /// The account or peer; null for the node of all others.
     #[schema(required)]
     pub name: Option<String>,
-    /// Number of accounts or peers that the node stands for.
+    /// Number of accounts or peers that the node represents.
     pub members: u64,
-    /// Of these, with trouble.
+    /// Of these, the number with trouble.
     pub troubled: u64,
-    /// Of these, without messages in the last minute and without waiting ones.
+    /// Of these, the number without messages in the last minute and without waiting messages.
     pub quiet: u64,
     /// Messages accepted from an account; submit attempts to a peer.
     pub messages: u64,
@@ -53,11 +54,11 @@ pub struct TrafficNodeView {
     /// The worst trouble: a finding, or the share of refused or unanswered attempts; null if there is none.
     #[schema(required, inline)]
     pub severity: Option<AttentionSeverity>,
-    /// Whether it is in the configuration; of all others, whether all are.
+    /// Whether it is in the configuration; for the node of all others, whether all of them are.
     pub configured: bool,
     /// Links that can carry messages.
     pub links: u64,
-    /// What the queue waits for; null if no message waits.
+    /// The reason why the queue is blocked; null if no message waits.
     #[schema(required)]
     pub blocked_by: Option<String>,
 }

@@ -41,7 +41,7 @@ pub enum Permission {
     ManageUsers,
     /// Backups. They contain everything, including message texts and secrets.
     ManageBackups,
-    /// Erasing contents of messages, and all of one number.
+    /// Erasing the content of messages, and all data of a number.
     Erase,
     /// The appliance image: updates, support bundle, factory reset.
     ManageAppliance,

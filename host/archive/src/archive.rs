@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The archive: finished messages in an SQL database.
 ///
 /// Cheap to clone. Queries use their own connections, on the tokio runtime of the first caller (with I/O and time
-/// enabled). Nothing connects before it is needed.
+/// enabled). Connections are opened on first use.
 #[derive(Clone)]
 pub struct Archive {
     pub(crate) backend: Arc<dyn Backend>,
@@ -62,7 +62,7 @@ impl Archive {
         Self { redaction: Arc::new(redaction), ..self }
     }
 
-    /// An archive that encrypts the contents of rows that it writes, and decrypts those of rows that it reads.
+    /// An archive that encrypts the contents of rows when it writes them, and decrypts them when it reads rows.
     #[must_use]
     pub fn with_cipher(self, cipher: Option<Arc<dyn ContentCipher>>) -> Self {
         Self { cipher, ..self }
@@ -72,7 +72,7 @@ impl Archive {
         *self.options.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the options of the pump, also while it runs: batch, linger and retention. Others stay as they were.
+    /// Changes the options of the pump, also while it runs: batch, linger and retention. Other options stay unchanged.
     pub fn set_options(&self, options: ArchiveOptions) {
         self.options.lock().unwrap_or_else(PoisonError::into_inner).take_live(&options, false);
     }
@@ -172,10 +172,10 @@ impl Archive {
         newest.map_err(Fault::into_error)
     }
 
-    /// Adds records of an audit log, at most 100 at once: all, or none.
+    /// Adds records of an audit log, at most 100 at a time, in one transaction.
     ///
     /// # Errors
-    /// Fails if the database does not answer, or has one of them.
+    /// Fails if the database does not answer, or already contains one of the records.
     pub async fn add_audit_records(
         &self,
         log: &AuditLog,

@@ -16,9 +16,9 @@ pub struct ArchivedMessage {
     pub id: MessageId,
     /// The time of acceptance.
     pub accepted_at: Timestamp,
-    /// The time of the verdict, as far as known: the acceptance or the last rerouting.
+    /// The time of the verdict, as far as it is known: the acceptance or the last rerouting.
     pub decided_at: Timestamp,
-    /// The account or peer that submitted it.
+    /// The account or peer that submitted the message.
     pub origin: Arc<str>,
     /// The source address as submitted.
     pub source: Address,
@@ -38,20 +38,20 @@ pub struct ArchivedMessage {
     pub dlr_request: DlrRequest,
     /// The text, if [`crate::ReplayRange::body`] requested it.
     pub body: Option<Bytes>,
-    /// The verdict. A message rejected at once is never archived: a rejection is that of a rerouting. With `resolve`, a
+    /// The verdict. A message rejected at once is never archived, so a rejection comes from a rerouting. With `resolve`, a
     /// leg names the peer that serves the subscriber, if known.
     pub verdict: Verdict<Arc<str>>,
     /// The pool sender that was requested, without the number that was assigned.
     pub sender: Option<Box<SenderRequest>>,
-    /// What the router changed in the message.
+    /// The router's changes to the message.
     pub changes: Option<Box<MessageChanges>>,
-    /// What the screens said, if any was bound.
+    /// The decision of the screens, if any was bound.
     pub screening: Option<Box<ArchivedScreening>>,
-    /// What was known of the number, if a lookup was asked.
+    /// The result of the number lookup, if a lookup was called.
     pub lookup: Option<Arc<Lookup>>,
     /// The price and its settlement; `None` if no biller was called.
     pub price: Option<Box<ArchivedPrice>>,
-    /// The recorded calls of receipt policies and of plugins of peers, as `codec` writes them, in the order of the calls.
+    /// The recorded calls of receipt policies and of plugins of peers, encoded by `codec`, in the order of the calls.
     pub calls: Vec<(Hook, Bytes)>,
     /// The trace as stored, if [`crate::ReplayRange::trace`] requested it; see [`ArchivedMessage::decoded_trace`].
     pub trace: Option<Bytes>,
@@ -72,11 +72,11 @@ impl ArchivedMessage {
     }
 }
 
-/// Why an exact replay is impossible.
+/// The reason why an exact replay is impossible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MissingData {
-    /// An older version archived the message, without host calls and prices, and rewritten addresses without their
-    /// type; or a rule redacted its numbers.
+    /// An older version archived the message without host calls and prices, and without the types of rewritten addresses; or
+    /// a rule redacted its numbers.
     Older,
     /// The content was erased.
     ContentErased,
@@ -100,9 +100,9 @@ pub struct ArchivedScreening {
     pub verdict: ScreenVerdict,
     /// The plugin version that decided.
     pub by: Arc<PluginVersion>,
-    /// What the screens changed.
+    /// The changes of the screens.
     pub changes: Option<Box<MessageChanges>>,
-    /// A screen replaced the text; the trace has the text as submitted.
+    /// Whether a screen replaced the text; the trace has the text as submitted.
     pub has_replaced_text: bool,
     /// The host call log of the screens.
     pub host_calls: Option<Box<[u8]>>,

@@ -10,7 +10,7 @@ use api::{AuditEntry, AuditOutcome};
 pub struct AuditLog {
     /// The name of the node.
     pub node: String,
-    /// Tells this log from one that the node lost with its disk.
+    /// Identifies the log: distinguishes it from a log that the node lost with its disk.
     pub log: String,
 }
 
@@ -26,7 +26,7 @@ pub(crate) async fn newest(
     Ok(found.first().and_then(|row| u64::try_from(row.first()?.number()?).ok()))
 }
 
-/// Inserts records of a log, all or none.
+/// Inserts records of a log in one transaction.
 pub(crate) async fn insert(
     session: &mut dyn Session,
     dialect: Dialect,
@@ -56,7 +56,7 @@ pub(crate) async fn insert(
         let detail = record.detail.as_deref().unwrap_or_default();
         let from = record.from.as_deref().unwrap_or_default();
         for text in [&record.by, &record.what, &record.subject, detail, from, outcome] {
-            // No text column takes a NUL in PostgreSQL.
+            // PostgreSQL's text columns cannot contain NUL.
             insert.push(",").text(&text.replace('\0', "\u{fffd}"));
         }
         insert.push(",").number(record.status.into()).push(")");

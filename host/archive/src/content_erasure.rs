@@ -1,7 +1,7 @@
-//! Erases the contents of archived messages: texts, and what quotes them.
+//! Erases the contents of archived messages: texts, and all data that can quote them.
 //!
 //! A row loses its text and its decision, since host calls and recorded calls can quote the text. Its trace loses the text
-//! that a screen replaced, and gets a step that says when and by whom.
+//! that a screen replaced, and gets a step with the time and the author of the erasure.
 
 use crate::backend::Session;
 use crate::erased_trace::trace_without_content;
@@ -15,20 +15,20 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
 
-/// Rows per statement: enough to make it cheap, few enough to hold locks for some milliseconds only.
+/// Rows per statement: enough for a low cost per row, few enough to hold locks for only some milliseconds.
 pub(crate) const STEP: usize = 100;
 
 /// Erasures of messages that the pump may have read before they were erased in the source.
 ///
 /// The pump holds the lock while it writes a batch. So a message that was read with its content is either written before
-/// its row is erased, or is here when it is written.
+/// its row is erased, or is in this map when it is written.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PumpErasures(pub(crate) Arc<Mutex<HashMap<MessageId, ContentErasure>>>);
 
 impl Archive {
-    /// Erases the contents of messages: those in the archive, and those that the pump is about to write. Messages that
-    /// the source still has must be erased there before. Returns how many rows were changed; those that were erased
-    /// before stay as they are.
+    /// Erases the contents of messages in the archive, and of messages that the pump is about to write. Messages that the
+    /// source still has must be erased there first. Returns the number of changed rows; rows that were erased before stay
+    /// unchanged.
     ///
     /// With SQLite the values are overwritten, and the write-ahead log is emptied; copies in unused parts of the file are
     /// overwritten by the pump's thread soon after, see [`Archive::is_overwriting`]. MySQL and PostgreSQL keep old versions
@@ -66,7 +66,7 @@ impl Archive {
     }
 
     /// Whether copies of erased values may still be in unused parts of the database's file, which the pump's thread is
-    /// overwriting. Always false for MySQL and PostgreSQL, which clean up by themselves.
+    /// overwriting. Always false for MySQL and PostgreSQL, which clean up automatically.
     #[must_use]
     pub fn is_overwriting(&self) -> bool {
         let state = &self.overwriting.0;
@@ -82,23 +82,23 @@ pub(crate) struct Overwriting(Arc<OverwritingState>);
 struct OverwritingState {
     /// The number of erasures.
     erasures: AtomicU64,
-    /// How many of them have been overwritten.
+    /// The number of erasures whose values have been overwritten.
     done: AtomicU64,
     wake: Notify,
 }
 
 impl Overwriting {
-    /// Lets the pump's thread begin.
+    /// Starts the overwriting on the pump's thread.
     fn begin(&self) {
         self.0.erasures.fetch_add(1, Relaxed);
         self.0.wake.notify_one();
     }
 }
 
-/// Interval at which what was deleted by retention is overwritten.
+/// Interval at which rows deleted by retention are overwritten.
 const OVERWRITE_INTERVAL: Duration = Duration::from_secs(6 * 3600);
 
-/// Delay before a failed overwriting is tried again.
+/// Delay before a failed overwriting is retried.
 const OVERWRITE_RETRY: Duration = Duration::from_secs(30);
 
 /// Overwrites unused octets of the database: after a start, after an erasure, and regularly.
@@ -143,7 +143,7 @@ pub(crate) async fn erase_rows(
         let Some(erasure) = erasure else { continue };
         let trace = trace.and_then(crate::sql::Cell::into_text).unwrap_or_default();
         let trace = trace_without_content(&trace, erasure.at, &erasure.by)
-            // Nobody can read it.
+            // The trace is unreadable.
             .unwrap_or_else(|| "{}".to_owned());
         rows.push((id, trace, crate::row::milliseconds(erasure.at)));
     }

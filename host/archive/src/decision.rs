@@ -1,4 +1,4 @@
-//! The column `decision`: the input of a message's routing and pricing, and the result. It contains all that a replay
+//! The column `decision`: the input of a message's routing and pricing, and the result. It contains all data that a replay
 //! needs, in one value that is fast to decode.
 //!
 //! Encoding: one-octet numbers as is; times as 8 octets, little-endian; other numbers as LEB128; a text as its length
@@ -171,7 +171,7 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
     out
 }
 
-/// Whether no router was asked about the message: it is a DLR, or no screen let it pass.
+/// Whether no router was called for the message: it is a DLR, or a screen stopped it.
 fn is_not_routed(message: &Message) -> bool {
     matches!(message.kind, MessageKind::Dlr(_))
         || matches!(message.routed.verdict, Verdict::Quarantine | Verdict::AwaitLookup | Verdict::Drop(_))

@@ -4,7 +4,7 @@ use model::{Step, StepKind, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A trace without the text that a screen replaced, and with a step for the erasure. `None` if it is no trace.
+/// A trace without the text that a screen replaced, and with a step for the erasure. `None` if it is not a trace.
 pub(crate) fn trace_without_content(trace: &str, at: Timestamp, by: &Arc<str>) -> Option<String> {
     let mut trace: Value = serde_json::from_str(trace).ok()?;
     without_submitted_text(&mut trace);
@@ -12,14 +12,14 @@ pub(crate) fn trace_without_content(trace: &str, at: Timestamp, by: &Arc<str>) -
     serde_json::to_string(&trace).ok()
 }
 
-/// Removes the text that a screen replaced. That there was one stays.
+/// Removes the text that a screen replaced. The trace still shows that there was one.
 pub(crate) fn without_submitted_text(trace: &mut Value) {
     if let Some(octets) = trace.pointer_mut("/screening/submitted/octets") {
         *octets = json!("");
     }
 }
 
-/// Adds a step for the erasure. `None` if it is no trace.
+/// Adds a step for the erasure. `None` if it is not a trace.
 pub(crate) fn with_erasure_step(trace: &mut Value, at: Timestamp, by: &Arc<str>) -> Option<()> {
     let step: Step = Step { at, kind: StepKind::ContentErased { by: by.clone() } };
     trace.get_mut("steps")?.as_array_mut()?.push(serde_json::to_value(step).ok()?);

@@ -6,8 +6,8 @@ pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 /// An error of the archive.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// The URL is not a supported database URL. The message does not quote it, because it may contain a password or be
-    /// the text of another file named by mistake; nor does it quote the driver's error.
+    /// The URL is not a supported database URL. The message does not quote it, because it may contain a password, or the
+    /// text of a wrong file; nor does it quote the driver's error.
     #[error(
         "archive: the URL is not a database URL: expected sqlite:PATH, mysql://USER:PASSWORD@HOST:PORT/NAME, mariadb://… or postgres://USER:PASSWORD@HOST:PORT/NAME"
     )]
@@ -53,7 +53,7 @@ pub enum ArchiveError {
     Thread(#[source] std::io::Error),
 }
 
-/// The class of a failed write, which decides what happens next.
+/// The class of a failed write, which decides the next step.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// Some ids already exist in the table.

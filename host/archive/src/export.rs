@@ -71,14 +71,14 @@ impl HistoryExport {
         }
     }
 
-    /// Sets how numbers are shown; they are masked by default.
+    /// Sets the display of numbers; they are masked by default.
     #[must_use]
     pub fn with_numbers(mut self, numbers: NumberDisplay) -> Self {
         self.numbers = numbers;
         self
     }
 
-    /// Restricts the export to the messages that a scope has; see [`Record::within`].
+    /// Restricts the export to the messages of a scope; see [`Record::within`].
     #[must_use]
     pub fn within(mut self, scope: AccountScope) -> Self {
         self.filter.within = scope.accounts().map(Into::into);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 /// Names and kinds of peers by id.
 pub trait PeerDirectory: Send + Sync {
-    /// The name of a peer or account; removed ones keep their names.
+    /// The name of a peer or account. Removed peers and accounts keep their names.
     fn name(&self, id: PeerId) -> Arc<str>;
 
     /// Whether the peer is an account (a customer of the operator).
@@ -16,7 +16,7 @@ pub trait PeerDirectory: Send + Sync {
 /// `read` and `remove` are called on blocking threads.
 pub trait FinishedSource: PeerDirectory + 'static {
     /// At most `most` finished messages with ids greater than `after`, by ascending id; none at the end. May return
-    /// fewer to bound memory.
+    /// fewer to limit memory.
     ///
     /// # Errors
     /// Fails if the store cannot be read; the pump retries later.

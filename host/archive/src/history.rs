@@ -37,7 +37,7 @@ pub struct ArchiveFilter {
     pub side: Side,
     /// The account.
     pub account: Option<String>,
-    /// Only messages of these accounts; `None`: of all.
+    /// Only messages of these accounts; `None`: all accounts.
     pub within: Option<Arc<[Arc<str>]>>,
     /// The peer.
     pub peer: Option<String>,
@@ -65,14 +65,14 @@ pub struct RecordFields {
 /// A page of messages, newest first.
 #[derive(Debug, Clone)]
 pub struct ArchivePage {
-    /// The messages. A page may have fewer than requested, even none, although there are more: a search that finds
-    /// little ends after some seconds.
+    /// The messages. A page may have fewer messages than requested, even none, although there are more: a search with few
+    /// matches ends after some seconds.
     pub records: Vec<Record>,
     /// Messages older than this one are on the next page; `None` at the end.
     pub next: Option<MessageId>,
 }
 
-/// The rows, the rules that were applied to them, and what decrypts them.
+/// The back end with the rows, the redaction rules that were applied to them, and the cipher that decrypts them.
 type Rows<'a> = (&'a dyn Backend, &'a ArchiveRedaction, Option<&'a dyn ContentCipher>);
 
 /// Maximum number of messages per page.
@@ -230,7 +230,7 @@ fn id_bounds(table: &Table) -> Option<(i64, i64)> {
     Some((row.first()?.number()?, row.get(1)?.number()?))
 }
 
-/// Restricts a statement to rows of these accounts; to none if there are none.
+/// Restricts a statement to rows of these accounts; an empty list matches no row.
 pub(crate) fn within_accounts(statement: &mut Statement, accounts: Option<&[Arc<str>]>) {
     let Some(accounts) = accounts else { return };
     statement.push(" AND ");

@@ -14,7 +14,7 @@ pub(crate) enum Measure {
     Accepted,
     /// Accepted by the peer.
     Responded,
-    /// Refused by the peer; the code is that of the last error response.
+    /// Refused by the peer; the code is from the last error response.
     Refused,
     /// The last DLR reported delivery.
     Delivered,

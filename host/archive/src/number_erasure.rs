@@ -1,4 +1,4 @@
-//! Erases all of one number in the archive: the contents of its messages, and the number itself.
+//! Erases all data of one number in the archive: the contents of its messages, and the number itself.
 
 use crate::backend::Session;
 use crate::content_erasure::{STEP, push_ids};
@@ -11,7 +11,7 @@ use model::Timestamp;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What stands in place of an erased number.
+/// The text that replaces an erased number.
 pub const ERASED_NUMBER: &str = "erased";
 
 /// Maximum number of rows that one call changes.
@@ -20,12 +20,12 @@ const MAX_ROWS: usize = 10_000;
 /// Keys of a trace that are removed: a subscriber's identity, and octets that may have numbers.
 const REMOVED_KEYS: [&str; 3] = ["imsi", "tlvs", "protocol_fields"];
 
-/// What [`Archive::erase_number`] did.
+/// The result of [`Archive::erase_number`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NumberErasure {
     /// Rows in which the number was replaced.
     pub rows: u64,
-    /// Those of them whose content was erased now, and not before.
+    /// The rows of these whose content was erased now, and not before.
     pub contents: u64,
     /// Whether no row has the number as its source or destination any more.
     pub is_complete: bool,
@@ -148,7 +148,7 @@ async fn update(
     session.execute(&update).await.map(drop)
 }
 
-/// A trace without the number, and, with `step`, without its content. `None` if it is no trace.
+/// A trace without the number, and, with `step`, without its content. `None` if it is not a trace.
 fn trace_without_number(trace: &str, forms: &[&str], step: Option<(Timestamp, &Arc<str>)>) -> Option<String> {
     let mut trace: Value = serde_json::from_str(trace).ok()?;
     remove_number(&mut trace, forms);

@@ -11,20 +11,20 @@ pub struct ArchiveOptions {
     /// minimum interval between transactions.
     #[key(default = "200ms", live = "applies from the next batch on")]
     pub linger: Duration,
-    /// The share of time that the pump keeps the database busy while it works off a shrinking backlog, above 0 and at
-    /// most 1. The pump does not rest while the backlog grows.
+    /// The share of time that the pump keeps the database busy while a backlog shrinks, above 0 and at most 1. The pump does
+    /// not pause while the backlog grows.
     #[key(skip = 0.5)]
     pub share: f64,
-    /// Messages accepted longer ago than this are deleted.
+    /// The retention: messages accepted longer ago than this are deleted.
     #[key(name = "retention", default_as = "never", live = "applies within ten minutes", was = "keep")]
     pub keep: Option<Duration>,
-    /// Delay before a row that the database refused is tried again.
+    /// Delay before a row that the database refused is retried.
     #[key(skip = Duration::from_secs(3600))]
     pub refused_retry_interval: Duration,
     /// Maximum delay between attempts to reach the database; delays double up to it.
     #[key(skip = Duration::from_secs(30))]
     pub max_retry_delay: Duration,
-    /// Maximum duration of a statement, after which the connection is given up.
+    /// Maximum duration of a statement; then the connection is closed.
     #[key(skip = Duration::from_secs(120))]
     pub timeout: Duration,
     /// Maximum number of connections for readers.

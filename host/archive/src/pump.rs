@@ -37,7 +37,7 @@ const TRIM_INTERVAL: Duration = Duration::from_secs(600);
 /// message is written again; its id makes that idempotent for table and statistics.
 ///
 /// While the database is down, messages wait in the source. A row that the database rejects stays in the source too, is
-/// logged and counted, and does not block the others.
+/// logged and counted, and does not block other rows.
 pub struct Pump {
     archive: Archive,
     source: Arc<dyn FinishedSource>,
@@ -133,7 +133,7 @@ impl Pump {
         let thread = std::thread::Builder::new()
             .name("archive".into())
             .spawn(move || {
-                // Child threads inherit it: those of the SQLite driver and of blocking reads.
+                // Child threads inherit it: the threads of the SQLite driver and of blocking reads.
                 if let Err(error) = rustix::process::setpriority_process(None, 10) {
                     tracing::debug!(%error, "lowering the pump's priority failed");
                 }
@@ -157,7 +157,7 @@ impl Pump {
         tokio::select! {
             () = &mut work => {}
             () = self.stopped() => {
-                // Whatever is cut off here was not committed, or is found in the table later.
+                // Work that is aborted here was not committed, or is found in the table later.
                 let _ = tokio::time::timeout(STOP_TIMEOUT, work).await;
             }
         }
@@ -243,7 +243,7 @@ impl Pump {
     /// Archives pending messages, by ascending id, as long as batches are full. While one batch is written, the next is
     /// read and the previous one removed. Returns the number of newly archived messages.
     async fn pass(&self, session: &mut dyn Session) -> Result<usize, Fault> {
-        // What was erased before this pass is read without its content.
+        // Messages that were erased before this pass are read without their content.
         self.archive.pump_erasures.0.lock().await.clear();
         let mut reading = Some(self.read_after(MessageId(0)));
         let mut removing: Option<tokio::task::JoinHandle<Result<(), SourceError>>> = None;
@@ -298,7 +298,7 @@ impl Pump {
             }
             before = backlog;
         };
-        // Remove what was committed, even if a later step failed.
+        // Remove the committed messages, even if a later step failed.
         let removed = match removing {
             Some(removing) => flatten_join(removing.await),
             None => Ok(()),
@@ -397,7 +397,7 @@ impl Pump {
         self.status.refused.store(refused.len() as u64, Relaxed);
     }
 
-    /// Forgets rejected messages that a whole pass did not meet: they left the source in another way.
+    /// Removes rejected messages that a whole pass did not find: they left the source in another way.
     fn retain_refused(&self, met: &[MessageId]) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if !refused.is_empty() {

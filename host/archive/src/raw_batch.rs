@@ -6,13 +6,13 @@ use bytes::{Bytes, BytesMut};
 use model::{Address, Direction, MessageId, Verdict, unescape};
 use smallvec::SmallVec;
 
-/// Messages per batch: enough to make a query cheap, few enough for the processor's cache.
+/// Messages per batch: enough for a low cost per message, few enough for the processor's cache.
 pub(crate) const BATCH_ROWS: u64 = 2048;
 
 /// Maximum size of a batch in octets; it ends early beyond that.
 const BATCH_OCTETS: usize = 4 << 20;
 
-/// The columns of a row beside id and decision.
+/// The columns of a row in addition to id and decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RowParts {
     pub(crate) body: bool,

@@ -65,7 +65,7 @@ pub struct Record {
     pub trace: Option<Box<RawValue>>,
     /// The price; `None` if no biller was called.
     pub price: Option<FinishedPriceView>,
-    /// When the content was erased; `None` if it was not.
+    /// The time at which the content was erased; `None` if it was not erased.
     pub content_erased_at: Option<Timestamp>,
 }
 
@@ -76,15 +76,15 @@ impl Record {
         unescape(text)
     }
 
-    /// The id of the submission with several destinations that it was part of, from its trace; `None` if there was one
-    /// destination, or without the trace.
+    /// The id of its submission, from its trace, if the submission had several destinations; otherwise, or without the
+    /// trace, `None`.
     #[must_use]
     pub fn submission(&self) -> Option<MessageId> {
         self.decoded_trace()?.submission
     }
 
-    /// The record as a scope may see it; `None` if it is a message of another's account. For a branch it is without what may
-    /// name others: the trace, the note of the router, and peers that are others' accounts.
+    /// The record as a scope may see it; `None` if the message belongs to an account outside the scope. For a branch, data
+    /// that may name others is removed: the trace, the note of the router, and peers that are accounts of others.
     #[must_use]
     pub fn within(self, scope: &AccountScope) -> Option<Self> {
         if *scope == AccountScope::Everything {
@@ -102,7 +102,7 @@ impl Record {
         })
     }
 
-    /// The record as it is shown: with numbers in this form, and without texts in the trace unless `body`.
+    /// The record for display: with numbers in this form, and without texts in the trace unless `body` is set.
     #[must_use]
     pub fn redacted(mut self, numbers: NumberDisplay, body: bool) -> Self {
         if numbers == NumberDisplay::Masked {
@@ -167,7 +167,8 @@ pub(crate) fn columns(body: bool, trace: bool) -> Vec<(&'static str, ColumnType)
         .collect()
 }
 
-/// Builds a record from the cells of [`columns`], and decrypts its content; without the key, it is one whose content was erased. The error names the malformed column.
+/// Builds a record from the cells of [`columns`], and decrypts its content. Without the key, the content counts as erased.
+/// The error names the malformed column.
 pub(crate) fn record(
     columns: &[(&'static str, ColumnType)],
     cells: Vec<Cell>,

@@ -79,7 +79,7 @@ impl ReplaySource {
         match (&batch, self.session.take()) {
             (Ok(Some(_)), session) => self.session = session,
             (Ok(None), Some(session)) => session.close().await,
-            // A connection with a query under way cannot be used any more.
+            // A connection with a running query cannot be reused.
             (Ok(None), None) | (Err(_), _) => {}
         }
         batch

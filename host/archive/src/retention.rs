@@ -53,7 +53,7 @@ pub(crate) async fn trim(
         trimmed.messages += session.execute(&delete).await?;
         trimmed.steps += 1;
         from = to;
-        // A fifth of the time at most, so that the pump finds the database free.
+        // At most a fifth of the time, so that the pump finds the database unlocked.
         tokio::time::sleep((begun.elapsed() * 4).max(Duration::from_millis(2))).await;
     }
 }

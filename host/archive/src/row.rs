@@ -115,7 +115,7 @@ impl Row {
             price: quote.map(|_| charge.map_or(0, |charge| i64::try_from(charge.amount).unwrap_or(i64::MAX))),
             price_account: charge.map(|charge| replace_nul(&charge.account)),
             price_state: quote.map(|quote| PriceState::of(quote, ended).name()),
-            // Host calls and recorded calls can quote the text, and a replay without it means nothing.
+            // Host calls and recorded calls can quote the text, and a replay without the text is useless.
             decision: match erased_at {
                 Some(_) => Vec::new(),
                 None => decision::encode(message, ended, directory),

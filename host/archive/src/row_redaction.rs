@@ -6,10 +6,10 @@ use model::{ContentErasure, NumberDisplay, Timestamp};
 use redaction::NumberRedaction;
 use serde_json::Value;
 
-/// Who erases, in the trace of a message.
+/// The author of the erasure, in the trace of a message.
 const BY: &str = "redact";
 
-/// What happens to the texts of messages.
+/// The treatment of message texts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Word)]
 pub enum TextRule {
     /// They are archived.
@@ -19,7 +19,7 @@ pub enum TextRule {
     Drop,
 }
 
-/// `redact` of `[archive]`.
+/// The redaction rules: `redact` of `[archive]`.
 #[derive(Clone, Debug, Default, PartialEq, Keys)]
 pub struct ArchiveRedaction {
     /// The rules for numbers.
@@ -31,8 +31,8 @@ pub struct ArchiveRedaction {
 }
 
 impl ArchiveRedaction {
-    /// The forms in which rows may have a number: as it is, and as the rules make it, for a column `source` or
-    /// `destination`.
+    /// The forms in which rows may contain a number in the column `source` or `destination`: unchanged, and redacted by the
+    /// rules.
     pub(crate) fn forms(&self, column: &str, number: &str) -> Vec<String> {
         let bare = number.strip_prefix('+').unwrap_or(number);
         let redacted = match column {
@@ -40,7 +40,7 @@ impl ArchiveRedaction {
             _ => self.numbers.destination_text(bare, NumberDisplay::Whole),
         };
         let mut forms = vec![format!("+{bare}"), bare.to_owned()];
-        // A cut number stands for many, and an empty one for all.
+        // A truncated number matches many numbers, and an empty one matches all.
         if redacted.starts_with("hash:") {
             forms.push(redacted);
         }
@@ -70,7 +70,7 @@ impl ArchiveRedaction {
         let replace = |text: &str| {
             let mut text = text.to_owned();
             for (before, after) in &replacements {
-                // A short sender, such as a service's number, can be part of anything.
+                // A short sender, such as a short code, may occur within other values.
                 if before.len() >= 5 {
                     text = text.replace(before.as_str(), after);
                 } else if text.trim_start_matches('+') == before {
@@ -88,12 +88,12 @@ impl ArchiveRedaction {
             // Rows are written by this version.
             Err(_) => String::new(),
         };
-        // It has the addresses in a binary form; a replay needs them whole.
+        // The decision contains the addresses in binary form, and a replay needs them unredacted.
         row.decision = Vec::new();
         (row.source, row.destination) = (source, destination);
     }
 
-    /// Redacts a part of a trace, with the key that it has.
+    /// Redacts a part of a trace, which has this key.
     fn redact_trace(&self, key: &str, value: &mut Value, replace: &dyn Fn(&str) -> String) {
         match value {
             Value::Object(fields) => {

@@ -1,7 +1,7 @@
 //! Rows with encrypted contents.
 //!
-//! The columns `body` and `decision` and the text as submitted in `trace` are encrypted one by one, with the key whose number is in
-//! the column `text_key`. Host calls and recorded calls are in `decision`.
+//! The columns `body` and `decision`, and the text as submitted in `trace`, are encrypted separately, with the key whose
+//! number is in the column `text_key`. Host calls and recorded calls are in `decision`.
 
 use crate::ArchiveError;
 use crate::erased_trace::trace_without_content;
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 const SUBMITTED_TEXT: &str = "/screening/submitted/octets";
 
 impl Row {
-    /// Encrypts the content, if that of its account is to be encrypted.
+    /// Encrypts the content, if the contents of its account are encrypted.
     ///
     /// # Errors
-    /// There is no key. The row must not be written then.
+    /// There is no key. In this case the row must not be written.
     pub(crate) fn seal(&mut self, cipher: &dyn ContentCipher) -> Result<(), CipherError> {
         if self.content_erased_at.is_some() {
             return Ok(());
@@ -49,13 +49,13 @@ impl Row {
         {
             self.trace = trace;
         }
-        // The column has no unsigned numbers: the same bits.
+        // SQL has no unsigned numbers: the column has the same bits as a signed number.
         self.text_key = key.map(u64::cast_signed);
         Ok(())
     }
 }
 
-/// A trace with another text as submitted; `None` if it has none, or `change` leaves it.
+/// A trace with another text as submitted; `None` if it has none, or `change` does not change it.
 fn with_submitted_text<E>(
     trace: &str,
     change: impl FnOnce(&[u8]) -> Result<Option<Vec<u8>>, E>,
@@ -68,7 +68,7 @@ fn with_submitted_text<E>(
     Ok(serde_json::to_string(&trace).ok())
 }
 
-/// The content of a row as it was read, before its decryption.
+/// The content of a row before its decryption.
 pub(crate) struct SealedRow {
     pub(crate) id: MessageId,
     pub(crate) key: u64,
@@ -78,7 +78,7 @@ pub(crate) struct SealedRow {
 
 /// The key is missing: the content is erased.
 pub(crate) struct MissingKey {
-    /// When it was destroyed, as far as that is known.
+    /// The time at which it was destroyed, if it is known.
     pub(crate) destroyed_at: Option<Timestamp>,
 }
 
@@ -110,7 +110,7 @@ impl SealedRow {
         Ok(())
     }
 
-    /// The trace without the text as submitted, with a step that says so.
+    /// Removes the text as submitted from the trace, and adds a step for the erasure.
     pub(crate) fn erase(&mut self, at: Timestamp) {
         self.body = self.body.is_some().then(Vec::new);
         self.trace = self.trace.take().map(|trace| {
@@ -139,7 +139,7 @@ impl RawBatch {
             let mut content = SealedRow { id, key, body: Some(body.to_vec()), trace: Some(trace) };
             let sealed = SealedContent { key, octets: decision.clone() };
             let decision: Option<Bytes> = match (decision.is_empty(), content.open(cipher)) {
-                // It was erased, or an older version wrote it.
+                // The decision was erased, or an older version wrote the row without one.
                 (true, _) | (_, Err(_)) => None,
                 (false, Ok(())) => cipher
                     .and_then(|cipher| cipher.open(id, ContentPart::ArchivedDecision, &sealed))

@@ -1,16 +1,16 @@
-//! What a reader of the archive sees of a trace: numbers whole or masked, texts only if they were requested.
+//! The display of a trace: numbers whole or masked, texts only if they were requested.
 
 use model::NumberDisplay;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The keys of a trace whose values are numbers of subscribers, or addresses that stand for them.
+/// The keys of a trace whose values are numbers or addresses of subscribers.
 const NUMBER_KEYS: [&str; 7] = ["source", "destination", "imsi", "number", "given", "holder", "user"];
 
 /// The keys of a trace whose values are octets of the submission, which may contain numbers, such as callback_num.
 const OCTETS_KEYS: [&str; 2] = ["tlvs", "protocol_fields"];
 
-/// The trace with numbers in this form, and without a submitted text unless `body`. `None` if it is no JSON.
+/// The trace with numbers in this form, and without a submitted text unless `body` is set. `None` if it is not JSON.
 pub(crate) fn redact_trace(trace: &RawValue, numbers: NumberDisplay, body: bool) -> Option<Box<RawValue>> {
     if numbers == NumberDisplay::Whole && body {
         return Some(trace.to_owned());

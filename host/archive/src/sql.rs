@@ -215,8 +215,8 @@ pub(crate) fn insert_rows(dialect: Dialect, rows: usize) -> String {
     sql
 }
 
-/// Splits a list into parts of the given sizes, the largest that fit first. A rest shorter than the smallest size stays
-/// whole.
+/// Splits a list into parts of the given sizes, the largest that fit first. A remainder shorter than the smallest size stays
+/// one part.
 ///
 /// Few sizes mean few different statements, so that the server can reuse prepared ones.
 pub(crate) fn split_by_sizes<'a, T>(mut list: &'a [T], sizes: &'a [usize]) -> impl Iterator<Item = &'a [T]> {

@@ -9,7 +9,7 @@ use model::{Direction, FinalState, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How counts are aggregated.
+/// The aggregation of counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Span {
     /// By hour.

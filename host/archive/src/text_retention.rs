@@ -1,7 +1,7 @@
 //! Erases the contents of messages of accounts that keep texts for a limited time.
 //!
-//! The table `text_retention` has, for each account, the id up to which its contents are erased. So a run reads new rows
-//! only, and a start those of the last two weeks again, for messages that were archived late.
+//! The table `text_retention` has, for each account, the id up to which its contents are erased. So a run reads only new
+//! rows. After a start, the rows of the last two weeks are read again, for messages that were archived late.
 
 use crate::Archive;
 use crate::backend::Session;
@@ -16,16 +16,16 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Who erases, in the trace of a message.
+/// The author of the erasure, in the trace of a message.
 const BY: &str = "text-retention";
 
-/// Rows that are looked at in one statement.
+/// Number of rows that one statement scans.
 const WINDOW: i64 = 500;
 
-/// After a start, messages that were accepted so many hours before the last erased one are looked at again.
+/// After a start, messages that were accepted within this number of hours before the last erased one are scanned again.
 const LATE_HOURS: i64 = 14 * 24;
 
-/// How long accounts keep texts, by their names.
+/// The text retention of accounts, by their names.
 #[derive(Debug, Clone)]
 pub(crate) struct TextRetention(Arc<Shared>);
 
@@ -47,21 +47,21 @@ impl TextRetention {
         self.0.accounts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes a message that was archived: it may be older than those whose contents were erased.
+    /// Records an archived message: it may be older than the messages whose contents were erased.
     pub(crate) fn archived(&self, id: i64) {
         self.0.lowest_new.fetch_min(id, Relaxed);
     }
 }
 
 impl Archive {
-    /// Sets how long accounts keep the texts of their messages; others keep them as long as the messages. Applies within
-    /// ten minutes, also while the pump runs.
+    /// Sets the text retention of accounts; other accounts keep texts as long as the messages. Applies within ten minutes,
+    /// also while the pump runs.
     pub fn set_text_retention(&self, accounts: BTreeMap<String, Duration>) {
         *self.text_retention.0.accounts.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(accounts);
     }
 
-    /// Erases the contents of messages that accounts have kept for long enough at `now`, in small steps with pauses.
-    /// Returns their number.
+    /// Erases the contents of messages whose text retention has ended at `now`, in small steps with pauses. Returns their
+    /// number.
     pub(crate) async fn erase_expired(&self, now: Timestamp, is_first: bool) -> Result<u64, Fault> {
         let accounts = self.text_retention.accounts();
         if accounts.is_empty() {
@@ -95,7 +95,7 @@ impl Run {
         accounts: &BTreeMap<String, Duration>,
     ) -> Result<u64, Fault> {
         let done = self.progress(session).await?;
-        // Accounts with the same retention that have come equally far are one search.
+        // Accounts with the same retention and the same progress share a search.
         let mut groups: BTreeMap<(u64, i64), Vec<&str>> = BTreeMap::new();
         for (account, retention) in accounts {
             let retention = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
@@ -113,7 +113,7 @@ impl Run {
         Ok(erased)
     }
 
-    /// Erases the contents that these accounts accepted before a time, of messages with ids above `from`.
+    /// Erases the contents of these accounts' messages that were accepted before a time and have ids above `from`.
     async fn group(
         &self,
         session: &mut dyn Session,
@@ -137,7 +137,7 @@ impl Run {
             let Some(to) = first_number(session, &upper).await? else { break };
             erased += self.window(session, (at, to), before, accounts).await?;
             at = to;
-            // A fifth of the time at most, so that the pump finds the database free.
+            // At most a fifth of the time, so that the pump finds the database unlocked.
             tokio::time::sleep((begun.elapsed() * 4).max(Duration::from_millis(2))).await;
         }
         match whole {
@@ -178,7 +178,7 @@ impl Run {
         Ok(erased)
     }
 
-    /// How far the erasures of each account have come.
+    /// The progress of the erasures by account: the id up to which contents are erased.
     async fn progress(&self, session: &mut dyn Session) -> Result<BTreeMap<String, i64>, Fault> {
         let select = Statement::new(self.dialect, "SELECT account, erased_to FROM text_retention");
         let rows = session.select(&select, &[ColumnType::Text, ColumnType::Big]).await?;
@@ -219,7 +219,7 @@ impl Run {
         first_number(session, &newest).await
     }
 
-    /// The id before those of the hours before the one with id `from`.
+    /// The last id before the [`LATE_HOURS`] hours that precede the message with id `from`.
     async fn late(&self, session: &mut dyn Session, from: i64) -> Result<i64, Fault> {
         let mut hour = Statement::new(self.dialect, "SELECT max(hour) FROM hours WHERE first_id <= ");
         hour.number(from);

@@ -1,4 +1,4 @@
-//! The column `trace`: how a message was submitted and routed, and its steps, as JSON.
+//! The column `trace`: the submission, the routing and the steps of a message, as JSON.
 //!
 //! ```json
 //! {"submission":{"expires_at":1700172800000,"receipts":3},
@@ -29,13 +29,13 @@ struct Trace<S> {
     /// The pool sender that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sender: Option<Sender>,
-    /// What the router changed.
+    /// The router's changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     changes: Option<Changes>,
-    /// What the screens said.
+    /// The decision of the screens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     screening: Option<ScreeningForm>,
-    /// What was known of the number.
+    /// The result of the number lookup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lookup: Option<LookupForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,7 +154,7 @@ struct ArchivedPrice {
     note: Option<Box<str>>,
 }
 
-/// A step, or one of a kind that only a newer version knows.
+/// A step, or a step of a kind that only a newer version knows.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum WrittenStep {
@@ -290,11 +290,11 @@ pub struct DecodedTrace {
     pub verdict: Option<Verdict<Arc<str>>>,
     /// The pool sender that was requested.
     pub sender: Option<SenderRequest>,
-    /// What the router changed in the message.
+    /// The router's changes to the message.
     pub changes: Option<MessageChanges>,
-    /// What the screens said, if any was bound.
+    /// The decision of the screens, if any was bound.
     pub screening: Option<TraceScreening>,
-    /// What was known of the number, if a lookup was asked.
+    /// The result of the number lookup, if a lookup was called.
     pub lookup: Option<Lookup>,
     /// The price, if a biller was called.
     pub price: Option<TracePrice>,
@@ -302,14 +302,14 @@ pub struct DecodedTrace {
     pub steps: Vec<Step<Arc<str>>>,
 }
 
-/// What the screens said of a message.
+/// The decision of the screens about a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceScreening {
     /// The plugin version that decided.
     pub by: PluginVersion,
     /// Its note.
     pub note: Option<Box<str>>,
-    /// What the screens changed.
+    /// The changes of the screens.
     pub changes: Option<MessageChanges>,
     /// The text as submitted, if a screen replaced it.
     pub submitted_text: Option<Text>,
@@ -402,7 +402,7 @@ fn decode_lookup(written: LookupForm) -> Option<Lookup> {
         by: Arc::new(PluginVersion { plugin: written.plugin, version: written.version }),
         note: written.note,
         cached: written.cached,
-        // They are in the decision.
+        // The decision has the host calls.
         host_calls: None,
     })
 }

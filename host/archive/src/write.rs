@@ -1,4 +1,4 @@
-//! Inserts rows, each exactly once, whatever the table already contains.
+//! Inserts rows, each exactly once, even if the table already contains some of them.
 
 use crate::ArchiveError;
 use crate::backend::Session;
@@ -16,7 +16,7 @@ pub(crate) struct WriteOutcome {
     pub(crate) present: Vec<MessageId>,
     /// The number of ids that are new.
     pub(crate) new: usize,
-    /// Ids of rows that the database rejects, and why.
+    /// Ids of rows that the database rejects, with the reasons.
     pub(crate) refused: Vec<(MessageId, String)>,
 }
 

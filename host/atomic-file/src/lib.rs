@@ -1,4 +1,4 @@
-//! Replaces files as a whole: a reader, and a crash, finds the old octets or the new ones, and never a part of them.
+//! Replaces files atomically: a reader, also after a crash, finds either the old or the new contents, never a part.
 #![forbid(unsafe_code)]
 
 use std::fs::{File, OpenOptions};
@@ -7,22 +7,22 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The mode of a file that everybody may read, as far as the process's umask lets them.
+/// The mode of a world-readable file; the process's umask applies.
 pub const PUBLIC: u32 = 0o666;
 /// The mode of a file that only its owner may read.
 pub const PRIVATE: u32 = 0o600;
 
-/// Writes a file beside `path`, makes it durable, and renames it to `path`. It has this mode from the start, less the process's umask.
-/// Concurrent calls for one path do not disturb each other; the last one counts.
+/// Writes a temporary file in the folder of `path`, makes it durable, and renames it to `path`. The file is created with
+/// this mode, less the process's umask. Concurrent calls for one path are safe; the last one counts.
 ///
 /// # Errors
-/// If the folder does not exist, or it or the file cannot be written. An old file then stays as it was, unless only the folder could
-/// not be made durable.
+/// If the folder does not exist, or the folder or the file cannot be written. In this case an old file stays unchanged,
+/// unless only the sync of the folder failed.
 pub fn replace_file(path: &Path, octets: &[u8], mode: u32) -> io::Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let unfinished =
         path.with_extension(format!("{}-{}.new", std::process::id(), NUMBER.fetch_add(1, Relaxed)));
-    // A process of the same id may have crashed, and its file may have another mode.
+    // A crashed process with the same id may have left a file with another mode.
     match std::fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -34,11 +34,11 @@ pub fn replace_file(path: &Path, octets: &[u8], mode: u32) -> io::Result<()> {
         std::fs::rename(&unfinished, path)
     };
     if let Err(error) = write() {
-        // It may contain a secret. If it cannot be removed either, the first error says more.
+        // The file may contain a secret. If it cannot be removed, the first error is more useful.
         let _ = std::fs::remove_file(&unfinished);
         return Err(error);
     }
-    // A path without a folder is in the current one.
+    // A path without a folder refers to the current folder.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }

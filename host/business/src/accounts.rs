@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// An account and what its calls share.
+/// An account, and the state that its calls share.
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) options: BusinessAccountOptions,
@@ -22,7 +22,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Consumes rate for this many messages; false if the account is over its rate.
+    /// Takes tokens of the rate limit for this number of messages; false if the account exceeds its rate.
     pub(crate) fn take(&self, messages: usize, now: Instant) -> bool {
         let count = u32::try_from(messages).unwrap_or(u32::MAX);
         self.limits.take(count, now)
@@ -55,7 +55,7 @@ impl Accounts {
         self.by_name.read().values().cloned().collect()
     }
 
-    /// Any password hash, verified for unknown accounts so that the rejection takes as long.
+    /// An arbitrary password hash. It is verified for unknown accounts, so that the rejection takes the same time.
     fn any_hash(&self) -> Option<String> {
         self.by_name.read().values().next().map(|account| account.options.password_hash.clone())
     }
@@ -73,7 +73,7 @@ pub(crate) fn credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
     Some((name, pair.get(colon + 1..)?.to_vec()))
 }
 
-/// Authenticates a caller. An unknown name, a wrong password and a wrong network get the same answer in the same time.
+/// Authenticates a caller. An unknown name, a wrong password and a wrong network get the same response in the same time.
 pub(crate) async fn authenticate(
     accounts: &Accounts,
     verifier: &PasswordVerifier,

@@ -1,4 +1,4 @@
-//! The answers of the interface, common to JSON and XML-RPC.
+//! The responses of the interface, common to JSON and XML-RPC.
 
 use crate::item::{InboxItem, StateName};
 use crate::problem::Problem;
@@ -95,7 +95,7 @@ pub(crate) struct FetchedBatch {
     pub(crate) batch: String,
     /// The items: replies and DLRs.
     pub(crate) items: Vec<InboxItem>,
-    /// Seconds within which the batch must be acknowledged; then its items are offered again.
+    /// Seconds within which the batch must be acknowledged. After that, its items are offered again.
     pub(crate) lease: u64,
 }
 

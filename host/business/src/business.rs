@@ -59,7 +59,7 @@ impl Business {
         *self.shared.options.lock() = options;
     }
 
-    /// Adds or changes an account. Its pushes start, or continue to the new URL.
+    /// Adds or changes an account. Its pushes start, or continue with the new URL.
     ///
     /// # Errors
     /// Fails if the push URL is invalid; the account works without pushes then.

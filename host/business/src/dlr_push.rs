@@ -12,7 +12,7 @@ use reqwest::Url;
 use std::borrow::Cow;
 use time::OffsetDateTime;
 
-/// The tag of a template among the fields of a message that SMPP has no place for.
+/// The tag of a template among the protocol fields of a message.
 ///
 /// On disk: the JSON of [`FrontEndDlrPush`], with its keys in kebab-case.
 const TAG: u16 = 0x1530;
@@ -22,12 +22,12 @@ const MAX_URL: usize = 2_000;
 const MAX_BODY: usize = 4_000;
 const MAX_WORD: usize = 100;
 
-/// Where a DLR goes.
+/// The target of a DLR.
 #[derive(Debug)]
 pub(crate) enum DlrTarget {
     /// To the account's own URL.
     Account,
-    /// Nowhere: the submission wants no DLR of this state.
+    /// No target: the submission wants no DLR of this state.
     Nowhere,
     /// To a URL of the submission.
     Url(Box<DlrCall>),
@@ -49,7 +49,7 @@ pub(crate) struct DlrCall {
 /// name.
 ///
 /// # Errors
-/// What is wrong, without the URL.
+/// The mistake, without the URL.
 pub(crate) fn store(push: &FrontEndDlrPush, patterns: &[String], fields: &mut Vec<u8>) -> Result<(), String> {
     if push.url.len() > MAX_URL || push.body.as_ref().is_some_and(|body| body.len() > MAX_BODY) {
         return Err(format!("has more than {MAX_URL} octets of URL or {MAX_BODY} of body"));
@@ -76,7 +76,7 @@ fn stored(fields: &Bytes) -> Option<FrontEndDlrPush> {
     serde_json::from_slice(value).ok()
 }
 
-/// Where an item of an account goes, which may name these URLs now.
+/// The target of an account's item. `patterns`: the URLs that the account may name now.
 pub(crate) fn target(message: &Message, patterns: &[String]) -> DlrTarget {
     let MessageKind::Dlr(dlr) = &message.kind else { return DlrTarget::Account };
     let Some(push) = stored(&message.protocol_fields) else { return DlrTarget::Account };
@@ -145,7 +145,7 @@ fn value(name: &str, message: &Message, dlr: &DlrContent, word: &str) -> Option<
         "peer-id" => String::from_utf8_lossy(&dlr.peer_id.0),
         "state" => smpp::delivery_receipt::state_word(dlr.state).into(),
         "error" => dlr.error.to_string().into(),
-        // A DLR goes the other way: its source is the destination of the message.
+        // Addresses of a DLR are swapped: its source is the destination of the message.
         "from" => message.destination.text(),
         "to" => message.source.text(),
         "segments" => format!("{:03}", dlr.segments.0).into(),
@@ -175,7 +175,7 @@ fn date_and_time(at: Timestamp) -> String {
     format!("{year:04}-{:02}-{day:02} {hour:02}:{minute:02}:{second:02}", u8::from(month))
 }
 
-/// The DLR as SMPP writes it (SMPP 3.4, appendix B).
+/// The DLR in SMPP's text form (SMPP 3.4, appendix B).
 fn receipt(message: &Message, dlr: &DlrContent) -> String {
     let mut sm = smpp::Sm::default();
     let text = text::display(&message.text).0;

@@ -1,11 +1,11 @@
-//! The URLs to which an account may have DLRs pushed, and the addresses that they may lead to.
+//! The URLs that an account may name for DLR pushes, and the addresses to which these may resolve.
 
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// A pattern of URLs: `SCHEME://HOST[:PORT]/PATH`. HOST is a name or an address, `*.DOMAIN`, or `*`; in PATH, which includes the
-/// query, `*` stands for any octets.
+/// query, `*` matches any octets.
 #[derive(Debug, PartialEq, Eq)]
 struct UrlPattern<'a> {
     scheme: &'a str,
@@ -15,7 +15,7 @@ struct UrlPattern<'a> {
 }
 
 impl<'a> UrlPattern<'a> {
-    /// `None`: it has another form.
+    /// Parses a pattern; `None` if the text is not a pattern.
     fn parse(pattern: &'a str) -> Option<Self> {
         let (scheme, rest) = pattern.split_once("://")?;
         let (authority, path) = rest.split_at(rest.find('/')?);
@@ -58,16 +58,16 @@ pub(crate) fn is_pattern(pattern: &str) -> bool {
     UrlPattern::parse(pattern).is_some()
 }
 
-/// How far a URL is allowed.
+/// The condition under which a URL is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AllowedUrl {
-    /// Wherever its host leads to, because the configuration names the host.
+    /// Any address of the host, because the configuration names the host.
     AnyAddress,
-    /// Only if its host has a public address.
+    /// Only public addresses of the host.
     PublicAddress,
 }
 
-/// Whether one of the patterns allows a URL. `None`: no.
+/// The condition under which the patterns allow a URL; `None` if no pattern allows it.
 pub(crate) fn allowed(patterns: &[String], url: &Url) -> Option<AllowedUrl> {
     let patterns = patterns.iter().filter_map(|pattern| UrlPattern::parse(pattern));
     let mut matching = patterns.filter(|pattern| pattern.matches(url)).peekable();
@@ -75,7 +75,7 @@ pub(crate) fn allowed(patterns: &[String], url: &Url) -> Option<AllowedUrl> {
     if matching.any(|pattern| !pattern.host.contains('*')) {
         return Some(AllowedUrl::AnyAddress);
     }
-    // No name is resolved for a literal address, so it is compared here.
+    // Literal addresses are not resolved, so they are checked here.
     let literal = url.host_str().unwrap_or_default().trim_matches(['[', ']']).parse::<IpAddr>();
     literal.map_or(true, is_public).then_some(AllowedUrl::PublicAddress)
 }
@@ -126,7 +126,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     match groups {
-        // Mapped addresses, NAT64 (RFC 6052) and 6to4 lead to an IPv4 address.
+        // Mapped addresses, NAT64 (RFC 6052) and 6to4 contain an IPv4 address.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
         [0x2002, high, low, ..] => embedded(high, low),
         [0x2001, 0xdb8, ..] | [0x2001, 0..=0x1ff, ..] => false,

@@ -29,7 +29,7 @@ const MAX_BODY: usize = 256 << 10;
 /// The attribute of messages that names the front end.
 const ATTRIBUTE: &str = "front-end";
 
-/// Serves all paths that the business API does not have itself.
+/// Serves all paths that are not part of the business API.
 pub(crate) async fn serve(
     State(shared): State<Arc<Shared>>,
     ConnectInfo(remote): ConnectInfo<SocketAddr>,
@@ -56,7 +56,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// Who sent a request.
+/// The sender of a request.
 struct Caller {
     remote: IpAddr,
     permit: Option<Arc<ConnectionPermit>>,
@@ -126,7 +126,7 @@ async fn answer(shared: &Shared, hooks: &Hooks, caller: &Caller, request: &Front
 }
 
 impl Shared {
-    /// Submits what a front end has read, like a call of the business API. Returns one result per submission.
+    /// Submits the messages that a front end has read, like a call of the business API. Returns one result per submission.
     async fn submit_translated(
         &self,
         caller: &Caller,
@@ -174,7 +174,8 @@ impl Shared {
     }
 }
 
-/// Names the front end in the routing decision: in its note, which the trace shows, and for later plugins in an attribute.
+/// Adds the name of the front end to the routing decision: in the note, which the trace shows, and in an attribute for later
+/// plugins.
 fn name_front_end(message: &mut Message, by: &PluginVersion) {
     let name = format!("{} {}", by.plugin, by.version);
     let routed = &mut message.routed;
@@ -192,7 +193,7 @@ fn item(submission: FrontEndSubmission) -> Result<SubmitItem, String> {
         OffsetDateTime::from_unix_timestamp_nanos(i128::from(at) * 1_000_000)
             .ok()
             .and_then(|at| at.format(&Rfc3339).ok())
-            .ok_or_else(|| format!("{at} ms is no time of delivery"))
+            .ok_or_else(|| format!("{at} ms is not a valid time of delivery"))
     });
     Ok(SubmitItem {
         from: submission.source,
@@ -266,7 +267,7 @@ fn refusal_of(problem: &Problem) -> FrontEndRefusal {
     FrontEndRefusal { reason, detail: problem.detail.clone(), field }
 }
 
-/// Headers that belong to the connection, which a plugin does not set.
+/// Headers of the connection, which a plugin must not set.
 const CONNECTION_HEADERS: [HeaderName; 4] =
     [header::CONNECTION, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::UPGRADE];
 
@@ -284,8 +285,8 @@ fn http_response(response: PluginResponse) -> Response {
     answer
 }
 
-/// The host's own response, where the plugin fails to write one. Accepted messages are confirmed: an error would make the customer
-/// send them again.
+/// The host's own response, if the plugin fails to write one. Accepted messages are confirmed, because an error would make
+/// the customer submit them again.
 fn own_response(outcome: &FrontEndOutcome) -> Response {
     let results = match outcome {
         FrontEndOutcome::Results(results) => results,

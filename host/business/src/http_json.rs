@@ -42,7 +42,7 @@ pub(crate) fn public_routes() -> OpenApiRouter<Arc<Shared>> {
 }
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
-    // Slightly above the limit, so that the error for a larger body can be reported in the protocol's own format.
+    // Slightly above the limit, so that the error for a larger body is reported in the protocol's own format.
     let limit = shared.options.lock().request_limit.saturating_add(1);
     Router::from(routes())
         .route("/xmlrpc", post(call))
@@ -79,7 +79,7 @@ async fn identify(
     Ok(next.run(request).await)
 }
 
-/// What became of a request that may belong to another partition of the cluster.
+/// The result for a request that may belong to another partition of the cluster.
 enum PassedOn {
     Answered(Response),
     Here(Request),
@@ -190,7 +190,7 @@ async fn call(
     ([(header::CONTENT_TYPE, "text/xml; charset=utf-8")], Body::from(text)).into_response()
 }
 
-/// Submits one message, or several. The answer follows when all messages are durable.
+/// Submits one message, or several. The response is sent when all messages are durable.
 ///
 /// If one message is malformed, all are refused.
 #[utoipa::path(

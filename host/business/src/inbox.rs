@@ -1,4 +1,4 @@
-//! Fetching: items are leased to the caller and removed once acknowledged.
+//! Fetching: items are leased to the caller, and removed when they are acknowledged.
 
 use crate::accounts::Account;
 use crate::answers::FetchedBatch;
@@ -156,7 +156,7 @@ fn sent(delivery: LinkCommand) -> Option<Arc<Message>> {
 }
 
 /// Ends a lease: acknowledged items are done, the others return to the queue. Runs in its own task, because the caller
-/// may be dropped and a half-closed link would stay for ever.
+/// may be dropped, and a half-closed link would never end.
 async fn end(lease: Lease, acknowledged: Option<Vec<MessageId>>) {
     let ending = tokio::spawn(async move { release_lease(lease, acknowledged.as_deref()).await });
     let _ = ending.await;

@@ -1,4 +1,4 @@
-//! MO messages and DLRs, as they are pushed and fetched.
+//! MO messages and DLRs, in the form of pushes and fetches.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -202,7 +202,7 @@ impl Dlr {
             segments: dlr.segments.0,
             segments_delivered: dlr.segments.1,
             segment: Some(dlr.segment).filter(|segment| *segment != 0),
-            // A DLR goes the other way: its source is the destination of the message.
+            // Addresses of a DLR are swapped: its source is the destination of the message.
             from: message.destination.text().into_owned(),
             to: message.source.text().into_owned(),
             submitted_at: stamp(dlr.submitted_at),

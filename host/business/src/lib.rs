@@ -1,5 +1,5 @@
-//! The interface for business systems, which use neither SMPP nor SGIP: submission by JSON or XML-RPC over HTTP, pushes
-//! of MO messages and DLRs to their URLs, and fetching of items that were not pushed. Plugins translate other products' HTTP APIs.
+//! The HTTP interface for business systems: submission by JSON or XML-RPC, pushes of MO messages and DLRs to their URLs, and
+//! fetching of items that were not pushed. Plugins translate other products' HTTP APIs.
 //!
 //! * **A call returns message ids after they are durable** and can be repeated with its idempotency key.
 //! * **An invalid call is rejected as a whole**, with all errors, before anything is stored.

@@ -32,7 +32,7 @@ impl Default for BusinessOptions {
 #[derive(Clone, Debug, PartialEq, Keys)]
 #[keys(check = Self::check)]
 pub struct FrontEndPath {
-    /// The path, and all below it. The longest one that matches applies.
+    /// The path, which includes all paths below it. The longest matching path applies.
     #[key(example = "/cgi-bin/sendsms")]
     pub path: String,
     /// The plugin, by the name of its binding.
@@ -93,9 +93,9 @@ pub struct PushOptions {
     /// Maximum duration of a push.
     #[key(default = "10s")]
     pub timeout: Duration,
-    /// Patterns of URLs that requests to front ends may name for their DLRs, such as `https://shop.example/dlr*`. In place of the
-    /// host, `*.DOMAIN` or `*` allows hosts with a public address. Without patterns, URLs in requests are ignored, and DLRs go to
-    /// `url`.
+    /// Patterns of URLs that requests to front ends may name for their DLRs, such as `https://shop.example/dlr*`. `*.DOMAIN`
+    /// or `*` in place of the host allows hosts with a public address. Without patterns, URLs in requests are ignored, and
+    /// DLRs go to `url`.
     #[key(default_as = "none")]
     pub dlr_urls: Vec<String>,
 }
@@ -147,7 +147,7 @@ pub struct BusinessAccountOptions {
     /// The argon2 hash of the password, in PHC format.
     #[key(skip)]
     pub password_hash: String,
-    /// Networks that it may call from; empty: any.
+    /// Networks from which it may call; empty: any network.
     #[key(skip)]
     pub networks: Vec<IpNetwork>,
     /// Maximum messages per second; `None`: no limit.
@@ -159,10 +159,10 @@ pub struct BusinessAccountOptions {
     /// The source addresses that it may use.
     #[key(skip)]
     pub source: SourceRules,
-    /// TLVs that its messages must have, and those that they get.
+    /// TLVs that its messages must have, and TLVs that are added.
     #[key(skip)]
     pub tlv_rules: TlvRules,
-    /// The validity of submissions that specify none.
+    /// The validity of submissions that do not specify one.
     #[key(skip = Duration::from_secs(2 * 86_400))]
     pub validity: Duration,
     /// Maximum number of segments of a text.
@@ -171,7 +171,7 @@ pub struct BusinessAccountOptions {
     /// Maximum number of messages per request.
     #[key(range = 1..=60_000, default = 1000)]
     pub batch: usize,
-    /// How long fetched items are leased until they must be acknowledged.
+    /// Lease of fetched items: the time within which they must be acknowledged.
     #[key(default = "60s")]
     pub lease: Duration,
     /// URL to which MO messages and DLRs are pushed. Without it they must be fetched.

@@ -15,7 +15,7 @@ pub(crate) struct FieldError {
     pub(crate) reason: String,
 }
 
-/// Why a call was rejected, for JSON and XML-RPC.
+/// The reason why a call was rejected, for JSON and XML-RPC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) kind: ProblemKind,
@@ -42,7 +42,7 @@ pub(crate) enum ProblemKind {
     NotFound = 4,
     /// The idempotency key was used for another submission.
     KeyReused = 5,
-    /// The account is over its rate.
+    /// The account exceeds its rate limit.
     Throttled = 6,
     /// Queue full or shutting down; the call can be repeated later.
     Unavailable = 7,

@@ -160,7 +160,7 @@ impl Pusher {
             }
         }
         let left = chains.into_values().flatten().map(|message| not_sent(link, &message)).collect();
-        // A push that is cut off may have been accepted; it is repeated (at least once).
+        // An aborted push may have been accepted; it is repeated (at least once).
         drop(pushes);
         self.account.counts.pushing.store(0, Relaxed);
         handle.close(left, Duration::from_secs(5)).await;
@@ -199,7 +199,7 @@ impl Pusher {
             DlrTarget::Url(call) => {
                 let called = tokio::time::timeout(self.push.timeout, self.call(&message, *call)).await;
                 match called.unwrap_or_else(late) {
-                    // Other items go elsewhere, so they do not wait for this one.
+                    // Other items go to other URLs, so they do not wait for this one.
                     PushOutcome::Down(why) => PushOutcome::Refused(why),
                     pushed => pushed,
                 }
@@ -237,7 +237,7 @@ impl Pusher {
         let Some(acknowledgement) = call.acknowledgement else { return PushOutcome::Delivered };
         match read_body(response).await {
             Ok(body) if String::from_utf8_lossy(&body).trim() == acknowledgement => PushOutcome::Delivered,
-            Ok(_) => PushOutcome::Refused("the response is no acknowledgement".to_owned()),
+            Ok(_) => PushOutcome::Refused("the response is not an acknowledgement".to_owned()),
             Err(outcome) => outcome,
         }
     }
@@ -284,7 +284,7 @@ impl Pusher {
     }
 }
 
-/// An error with the one that caused it.
+/// An error with its cause.
 fn cause(error: &reqwest::Error) -> String {
     let mut deepest: &dyn std::error::Error = error;
     while let Some(source) = deepest.source() {

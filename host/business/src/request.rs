@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use utoipa::{IntoParams, ToSchema};
 
-/// One message, or several. Each is read separately, so that an error in one does not hide those of the next.
+/// One message, or several. Each message is read separately, so that an error in one does not hide errors in the next.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged, expecting = "must be a message, or {\"messages\": [...]}")]
 pub(crate) enum Submission {
@@ -28,7 +28,7 @@ pub(crate) struct MessageList {
 }
 
 impl Submission {
-    /// The messages: objects of the form of [`SubmitItem`], as far as the caller is right.
+    /// The messages: objects in the form of [`SubmitItem`], which are not yet checked.
     pub(crate) fn into_items(self) -> Result<Vec<Value>, Problem> {
         match self {
             Self::Many(list) => Ok(list.messages),
@@ -47,7 +47,7 @@ impl Submission {
 pub(crate) enum OneOrMany {
     /// One number.
     One(String),
-    /// Several numbers, each of which gets a message of its own.
+    /// Several numbers; each gets a separate message.
     Many(Vec<String>),
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct SubmitItem {
     /// The service type: at most five ASCII characters.
     #[schema(max_length = 5)]
     pub(crate) service_type: Option<String>,
-    /// SMPP TLVs for peers that take them, at most 32: by tag in four hexadecimal digits, values in hexadecimal.
+    /// SMPP TLVs for peers that accept them, at most 32: by tag in four hexadecimal digits, values in hexadecimal.
     #[serde(default)]
     #[schema(value_type = HashMap<String, String>, example = json!({ "1401": "423132333435" }))]
     pub(crate) tlvs: BTreeMap<String, String>,
@@ -127,12 +127,12 @@ fn dlr_schema() -> Object {
     one_of(["none", "final", "failure", "all"], "The requested DLRs; the default is `final`.")
 }
 
-/// Fields of an SGIP Submit (SGIP 1.2 §4.2.3.3). CMPP and SMGP have the service and the LinkID too.
+/// Fields of an SGIP Submit (SGIP 1.2 §4.2.3.3). CMPP and SMGP also use the service and the LinkID.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SgipFields)]
 pub(crate) struct SgipFieldsInput {
-    /// The number that is charged.
+    /// The number to charge.
     #[schema(max_length = 21)]
     pub(crate) charge_number: Option<String>,
     /// The code of the business.
@@ -153,7 +153,7 @@ pub(crate) struct SgipFieldsInput {
     /// Whether a fee is collected on behalf of another.
     #[schema(maximum = 1)]
     pub(crate) agent_flag: Option<u8>,
-    /// Why the message is sent.
+    /// The reason for the message (SGIP MorelatetoMTFlag).
     #[schema(maximum = 3)]
     pub(crate) mo_related: Option<u8>,
     /// The priority in the network.
@@ -162,7 +162,7 @@ pub(crate) struct SgipFieldsInput {
     /// The requested report: 3 for a fee record; the other values follow from `dlr`.
     #[schema(maximum = 3)]
     pub(crate) report_flag: Option<u8>,
-    /// The LinkID: the message of the subscriber that is answered. SGIP has at most 8 characters of it.
+    /// The LinkID of the subscriber's message to which this one replies. SGIP allows at most 8 characters.
     #[schema(max_length = 20)]
     pub(crate) link_id: Option<String>,
 }
@@ -200,7 +200,7 @@ pub(crate) struct Acknowledgement {
     pub(crate) ids: Option<Vec<String>>,
 }
 
-/// Reads a list that is present. Null is no list: it must not acknowledge all items.
+/// Reads a list. Null is an error, because it must not acknowledge all items.
 fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     Vec::deserialize(deserializer).map(Some)
 }

@@ -21,8 +21,7 @@ use time::format_description::well_known::Rfc3339;
 static UNROUTED: LazyLock<Arc<PluginVersion>> =
     LazyLock::new(|| Arc::new(PluginVersion { plugin: String::new(), version: String::new() }));
 
-/// Reads the messages of a call. Each is a separate JSON value, so that an error in one does not hide those of the
-/// next.
+/// Reads the messages of a call. Each is a separate JSON value, so that an error in one does not hide errors in the next.
 pub(crate) fn messages(
     items: Vec<serde_json::Value>,
     account: &BusinessAccountOptions,
@@ -32,7 +31,7 @@ pub(crate) fn messages(
     read_messages(items, read, account, wall_clock)
 }
 
-/// [`messages`] from items that `read` reads.
+/// Like [`messages`], for items that `read` parses.
 pub(crate) fn read_messages<I>(
     items: Vec<I>,
     read: impl Fn(I) -> Result<SubmitItem, String>,
@@ -152,7 +151,7 @@ fn one(
     if numbers.is_empty() {
         errors.add("to", "must have at least one number");
     }
-    // Before a message is created for each.
+    // This check precedes the creation of a message for each number.
     if numbers.len() > account.batch {
         errors.add("to", format!("names {} numbers; at most {} are allowed", numbers.len(), account.batch));
         return Vec::new();

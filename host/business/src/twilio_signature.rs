@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 /// The header that carries the signature.
 pub(crate) const HEADER: &str = "X-Twilio-Signature";
 
-/// Base64 of the HMAC-SHA1 under the secret of the URL, and of the names and values of the form's fields in order.
+/// Base64 of the HMAC-SHA1, with the secret as key, over the URL and the sorted names and values of the form's fields.
 pub(crate) fn signature(secret: &str, url: &Url, form: Option<&str>) -> String {
     // HMAC accepts keys of any length.
     let Ok(mut mac) = Hmac::<Sha1>::new_from_slice(secret.as_bytes()) else { return String::new() };
-    // What the receiver sees of the URL: credentials go into a header, and a fragment goes nowhere.
+    // The URL as the receiver sees it: credentials are sent in a header, and a fragment is not sent.
     let mut seen = url.clone();
     seen.set_fragment(None);
     // Both are possible for the URLs of requests.

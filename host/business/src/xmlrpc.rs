@@ -115,7 +115,7 @@ fn plain(text: &str, wide: bool) -> Option<String> {
             }
             Ok(Event::DocType(_)) => return None,
             Ok(Event::Eof) => return String::from_utf8(writer.into_inner()).ok(),
-            // The parser starts at the beginning and gets no further than this.
+            // The parser starts at the beginning, and does not get beyond this position.
             Err(_) => return Some(text.to_owned()),
             Ok(other) => other,
         };

@@ -1,4 +1,4 @@
-//! Calendar days and weekly windows of a time zone. Times are milliseconds since the Unix epoch, UTC; there is no clock.
+//! Calendar days and weekly windows of a time zone. Times are arguments, in milliseconds since the Unix epoch, UTC.
 //!
 //! The time zone database is compiled in, so that an appliance and its replacement count alike.
 

@@ -9,18 +9,18 @@ const SEARCHED_DAYS: i64 = 9;
 
 /// Hours on some days of the week, by the clocks of a time zone.
 ///
-/// It is open while the clocks show a time in it: an hour that the clocks skip is missing in it, and one that they show
-/// twice is in it twice. Hours that cross midnight belong to the day on which they begin.
+/// It is open while the local time is within the hours. If the clocks skip an hour, the window lacks it; if the clocks show
+/// an hour twice, the window is open twice. Hours that cross midnight belong to the day on which they begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeeklyWindow {
     zone: Zone,
-    /// From Monday.
+    /// The days on which it opens, from Monday.
     days: [bool; 7],
     from: u16,
     to: u16,
 }
 
-/// Values that are no window.
+/// An invalid window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WeeklyWindowError {
     /// No day is named.
@@ -63,7 +63,7 @@ impl WeeklyWindow {
         open_on(today) && minute >= self.from || open_on(today + 6) && minute < self.to
     }
 
-    /// When it is open next: `time` itself if it is open then, otherwise the moment at which it opens.
+    /// The next time at which it is open: `time` itself if it is open then, otherwise the moment at which it opens.
     #[must_use]
     pub fn next_open(&self, time: u64) -> u64 {
         if self.is_open(time) {

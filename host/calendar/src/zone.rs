@@ -9,12 +9,12 @@ pub const LAST_TIME: u64 = 253_402_207_200_000;
 pub struct CalendarPeriod {
     /// The first millisecond.
     pub start: u64,
-    /// Exclusive.
+    /// The end, exclusive.
     pub end: u64,
 }
 
 impl CalendarPeriod {
-    /// The period of all times that no calendar has.
+    /// The period of all times beyond the calendar.
     pub const BEYOND: Self = Self { start: LAST_TIME, end: u64::MAX };
 
     /// Whether the time is in the period.
@@ -23,7 +23,7 @@ impl CalendarPeriod {
         (self.start..self.end).contains(&time)
     }
 
-    /// The period that counts at `time`, if `self` was the current period before. `period_of` gives the period of a time.
+    /// The current period at `time`, if `self` was the current period before. `period_of` returns the period of a time.
     ///
     /// If the clock goes back over the start of `self`, `self` stays current, so that a quota is not granted twice. If
     /// the clock goes back by more than a whole period, it was wrong before: the period of `time` counts, because the
@@ -63,7 +63,7 @@ impl Zone {
         Some(Self { zone, name })
     }
 
-    /// What is wrong with a name that [`Zone::find`] does not find.
+    /// The error text for a name that [`Zone::find`] does not find.
     #[must_use]
     pub fn unknown(name: &str) -> String {
         format!(
@@ -77,7 +77,7 @@ impl Zone {
         &self.name
     }
 
-    /// What the clocks of the zone show; `None` beyond the year 9999.
+    /// The local time in the zone; `None` beyond the year 9999.
     #[must_use]
     pub fn local(&self, time: u64) -> Option<ZonedDateTime> {
         let instant = jiff::Timestamp::from_millisecond(i64::try_from(time).ok()?).ok()?;

@@ -101,7 +101,7 @@ impl Calendar {
         Some(CalendarPeriod { start: self.zone.midnight(start)?, end: self.zone.midnight(end)? })
     }
 
-    /// The period that counts at `time`, if `seen` was the current period before: see [`CalendarPeriod::current`].
+    /// The current period at `time`, if `seen` was the current period before: see [`CalendarPeriod::current`].
     pub(crate) fn current_period(&self, seen: CalendarPeriod, time: u64) -> CalendarPeriod {
         seen.current(time, |time| self.period(time))
     }

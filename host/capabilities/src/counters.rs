@@ -89,7 +89,7 @@ impl Counters {
         before.get(name).map_or(new, Arc::clone)
     }
 
-    /// An empty space that nobody else finds, with the same limits.
+    /// An empty space that no other caller can find, with the same limits.
     #[must_use]
     pub fn private_space(&self) -> Arc<CounterSpace> {
         Arc::new(CounterSpace::new(self.options))
@@ -128,7 +128,7 @@ pub struct CounterSpace {
     shards: Box<[Mutex<Shard>]>,
     /// Maximum number of counters of one shard.
     limit: usize,
-    /// Keys are untrusted input: the hash is seeded, so that nobody can cause collisions.
+    /// Keys are untrusted input: the hash is seeded, so that an attacker cannot cause collisions.
     hasher: DefaultHashBuilder,
     ended: AtomicU64,
     evicted: AtomicU64,
@@ -290,7 +290,7 @@ impl Shard {
         while self.index.len() >= limit {
             let Some(&Reverse((expires_at, slot))) = self.expiries.peek() else { break };
             searched += 1;
-            // After enough searching, the one that seems to expire next is good enough.
+            // At the search limit, the counter that seems to expire next is good enough.
             if searched > SEARCH_LIMIT || !self.requeue_if_extended(expires_at, slot) {
                 self.evict_next(hasher);
                 evicted += 1;
@@ -471,7 +471,7 @@ mod tests {
         for n in 0..100 {
             counters.add("guard", "calls", &key(n), 1, MINUTE, Timestamp(1_000_000 + n * 100));
         }
-        // The first is added to again, so the second is the stalest now.
+        // The first counter is incremented again, so the second is the oldest now.
         counters.add("guard", "calls", &key(0), 1, MINUTE, Timestamp(1_010_000));
         let now = Timestamp(1_011_000);
         counters.add("guard", "calls", "one more", 1, MINUTE, now);

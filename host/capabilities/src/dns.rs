@@ -1,4 +1,4 @@
-//! Questions of plugins to the domain name system.
+//! DNS queries of plugins.
 
 mod client;
 mod dns_grant;
@@ -10,9 +10,9 @@ pub use packet::{DnsQuestion, DnsResponse, parse_dns_response};
 
 use api::DnsGrant;
 
-/// A resolver of the domain name system for plugins.
+/// A DNS resolver for plugins.
 pub trait Dns: Send + Sync {
-    /// Asks the servers of a grant, one after the other, and waits for the first usable answer.
+    /// Queries the servers of a grant, one after the other, and waits for the first usable answer.
     ///
     /// # Errors
     /// The grant does not allow the name, there are no such records, or no server has an answer.
@@ -24,7 +24,7 @@ pub trait Dns: Send + Sync {
     ) -> Result<DnsAnswer, DnsFailure>;
 }
 
-/// The types of records that plugins may ask for.
+/// The types of records that plugins may query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DnsRecordType {
     /// Naming authority pointers (RFC 3403).
@@ -40,13 +40,13 @@ pub struct NaptrRecord {
     pub order: u16,
     /// The preference among records of the same order.
     pub preference: u16,
-    /// How the result is used.
+    /// Flags that say how the result is used.
     pub flags: String,
     /// The services.
     pub services: String,
     /// The substitution expression.
     pub regexp: String,
-    /// The next name, without a dot at its end; empty: none.
+    /// The next name, without a trailing dot; empty: none.
     pub replacement: String,
 }
 
@@ -64,22 +64,22 @@ pub enum DnsRecord {
 pub struct DnsAnswer {
     /// The records; naming authority pointers by order and preference.
     pub records: Vec<DnsRecord>,
-    /// Seconds for which all of them hold.
+    /// Seconds for which all records are valid.
     pub ttl: u32,
 }
 
-/// Why a question has no records.
+/// The reason why a query has no records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DnsFailure {
-    /// The grant does not allow the name, or it is no name.
+    /// The grant does not allow the name, or it is not a valid name.
     NotAllowed(String),
-    /// There is no such name, or it has no such records.
+    /// The name does not exist, or has no such records.
     None {
-        /// Seconds for which that holds (RFC 2308).
+        /// Seconds for which this is valid (RFC 2308).
         ttl: u32,
     },
     /// No server answered in time.
     TimedOut,
-    /// No server could be reached, or their answers are errors or make no sense.
+    /// No server could be reached, or the responses are errors or invalid.
     Failed(String),
 }

@@ -163,19 +163,19 @@ pub struct DurableCounter {
     calendar: Calendar,
     calendar_text: Box<str>,
     shards: Box<[Mutex<Shard>]>,
-    /// Keys are untrusted input: the hash is seeded, so that nobody can cause collisions.
+    /// Keys are untrusted input: the hash is seeded, so that an attacker cannot cause collisions.
     hasher: DefaultHashBuilder,
     quota: Arc<KeyQuota>,
     wake: Arc<WakeSignal>,
     /// The counter that supplies the initial counts of this one, and is never changed.
     base: Option<Arc<DurableCounter>>,
-    /// The time at which a shard rolled over to another period after the writer's last visit; 0: none did.
+    /// The time at which a shard rolled over to another period after the writer's last visit; 0: no shard has rolled over.
     rolled_over_at: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Shard {
-    /// The period of all counts below; empty before the first call.
+    /// The period of all counts of the shard; empty before the first call.
     period: CalendarPeriod,
     counts: HashMap<StoredKey, Count, DefaultHashBuilder>,
     /// Keys with unwritten counts.
@@ -248,7 +248,7 @@ impl DurableCounter {
     pub fn overlay(self: &Arc<Self>) -> Arc<Self> {
         let quota = Arc::new(KeyQuota::new(self.quota.limit(), None));
         let calendar = self.calendar.clone();
-        // Nobody waits for this signal: the counts of an overlay are never written.
+        // No thread waits for this signal: the counts of an overlay are never written.
         let overlay =
             Self::new(&self.plugin, &self.name, calendar, quota, Arc::default(), Some(self.clone()));
         let overlay = Arc::new(overlay);

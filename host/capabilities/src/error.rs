@@ -26,7 +26,7 @@ pub enum Error {
         /// The reason.
         what: String,
     },
-    /// A grant of questions to the domain name system is invalid.
+    /// A grant of DNS queries is invalid.
     #[error("dns: {0}")]
     DnsGrant(String),
     /// A grant of observations of peers is invalid.

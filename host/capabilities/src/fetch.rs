@@ -73,7 +73,7 @@ pub enum FetchFailure {
     /// There is no connection, or the plugin has too many requests in flight: the request was not sent.
     #[error("unreachable: {0}")]
     NotConnected(String),
-    /// The connection broke. The request may have arrived.
+    /// The connection was lost. The request may have arrived.
     #[error("unreachable: {0}")]
     Unreachable(String),
 }
@@ -81,7 +81,7 @@ pub enum FetchFailure {
 /// Limits of a plugin's requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchLimits {
-    /// From the request to the end of the response, including the connection setup.
+    /// The time from the request to the end of the response, including the connection setup.
     pub timeout: Duration,
     /// Maximum size of a response with headers, in octets.
     pub response: usize,
@@ -102,7 +102,7 @@ impl Default for FetchLimits {
 pub struct HttpGrants {
     /// The granted URL prefixes.
     pub prefixes: Vec<HttpGrant>,
-    /// The limits for all of them.
+    /// The limits for all granted URLs.
     pub limits: FetchLimits,
 }
 

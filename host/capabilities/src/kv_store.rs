@@ -24,7 +24,7 @@ const MAX_KEY_OCTETS: usize = 256;
 /// Maximum size of a value, in octets.
 const MAX_VALUE_OCTETS: usize = 64 * 1024;
 
-/// Plugin and key to value, as the plugin wrote it.
+/// Plugin and key to value; the value is stored unchanged.
 const VALUES: TableDefinition<(&str, &str), &[u8]> = TableDefinition::new("values");
 /// Plugin to number of keys and octets of keys and values; updated with each change of `values`.
 const USAGE: TableDefinition<&str, (u64, u64)> = TableDefinition::new("usage");
@@ -41,7 +41,7 @@ pub trait KvStore: Send + Sync {
     ///
     /// # Errors
     /// The key has more than 256 octets, the value more than 64 KiB, the quota is exceeded, or the store failed.
-    /// Nothing changes then.
+    /// In this case nothing changes.
     fn set(&self, plugin: &str, key: &str, value: &[u8], quota: u64) -> Result<(), Error>;
 
     /// Deletes a key, durably. Returns whether it existed.
@@ -51,11 +51,11 @@ pub trait KvStore: Send + Sync {
     fn delete(&self, plugin: &str, key: &str) -> Result<bool, Error>;
 
     /// Like [`KvStore::set`], for callers that must not wait for the disk: reads see the value at once, and it is durable
-    /// soon. A store that defers nothing sets it durably.
+    /// soon. A store without deferred changes sets it durably at once.
     ///
     /// # Errors
-    /// As for [`KvStore::set`], too many changes wait for the disk, or an earlier change of the plugin was not written;
-    /// this is told once.
+    /// As for [`KvStore::set`]; too many changes wait for the disk; or an earlier change of the plugin could not be written,
+    /// which is reported once.
     fn set_soon(&self, plugin: &str, key: &str, value: &[u8], quota: u64) -> Result<(), Error> {
         self.set(plugin, key, value, quota)
     }
@@ -129,7 +129,7 @@ pub struct KvMetrics {
 /// The durable store, in its own redb file.
 ///
 /// A change is committed with an fsync before the call returns. Concurrent callers share a transaction: the first to
-/// get the lock commits for all that wait.
+/// get the lock commits for all waiting callers.
 #[derive(Debug)]
 pub struct RedbKvStore {
     path: PathBuf,
@@ -232,8 +232,8 @@ impl RedbKvStore {
         Error::KvStore { path: self.path.clone(), source: Arc::new(error) }
     }
 
-    /// Commits a change together with concurrent ones. Blocks on the disk: a runtime thread hands over its other tasks
-    /// first.
+    /// Commits a change together with concurrent ones. Blocks on the disk: a runtime thread moves its other tasks to another
+    /// thread first.
     fn commit(&self, change: KvChange) -> Result<bool, Error> {
         let inside = tokio::runtime::Handle::try_current();
         if inside.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread) {
@@ -245,7 +245,7 @@ impl RedbKvStore {
 
     fn commit_pending(&self, change: KvChange) -> Result<bool, Error> {
         if self.deferred.value(&change.plugin, &change.key).is_some() {
-            // The change of the key that waits is older.
+            // A deferred change of the same key is older.
             self.write_deferred()?;
         }
         let result = ChangeResult::default();
@@ -270,7 +270,7 @@ impl RedbKvStore {
             }
         }
         drop(committing);
-        // Our own change was in the batch: it was queued before the lock was taken.
+        // The caller's change was in the batch: it was queued before the lock was taken.
         result.lock().take().unwrap_or(Ok(false))
     }
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The log budget of a plugin, over all its instances.
 ///
-/// Lines count in seconds of the wall clock: in any period of a second at most twice the budget, and in the long run
-/// never more than the budget.
+/// Lines are counted in seconds of the wall clock: in any period of a second there are at most twice as many lines as the
+/// budget, and in the long run never more than the budget.
 #[derive(Debug)]
 pub struct LogBudget {
     lines_per_second: u64,

@@ -1,6 +1,6 @@
-//! What was observed of peers lately: counts and times to DLRs over sliding windows.
+//! Recent observations of peers: counts and times to DLRs over sliding windows.
 //!
-//! Windows are kept for the whole peer and, as far as bindings grant it, for leading digits of the destination and for
+//! There are windows for the whole peer and, if bindings grant them, for leading digits of the destination and for
 //! attributes of the message. Bindings with the same window and dimension share them.
 
 mod quality_grant;
@@ -27,18 +27,18 @@ const MAX_KEYS: usize = 10_000;
 /// Number of observations after which readers get a turn.
 const LOCKED_OBSERVATIONS: usize = 64;
 
-/// What figures refer to.
+/// The dimension of figures.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum QualityDimension {
     /// The whole peer.
     Peer,
-    /// So many leading digits of the destination.
+    /// This number of leading digits of the destination.
     Digits(u8),
     /// The value of this attribute.
     Attribute(Box<str>),
 }
 
-/// An observation with what the dimensions need of its message.
+/// An observation, with the data of its message that the dimensions need.
 pub struct Observed<'a> {
     /// The name of the peer.
     pub peer: &'a str,
@@ -48,7 +48,7 @@ pub struct Observed<'a> {
     pub attribute: &'a dyn Fn(&str) -> Option<String>,
     /// The time.
     pub at: Timestamp,
-    /// What happened.
+    /// The kind of observation.
     pub kind: ObservationKind,
 }
 
@@ -57,7 +57,7 @@ pub struct Observed<'a> {
 pub struct PeerQuality {
     /// The windows of whole peers that need no grant.
     peers: Arc<QualityWindows>,
-    /// Those that bindings use; each ends with its last binding.
+    /// The windows that bindings use; each set is dropped with its last binding.
     granted: Mutex<Vec<Weak<QualityWindows>>>,
     refused_keys: Arc<AtomicU64>,
 }

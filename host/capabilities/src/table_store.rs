@@ -113,8 +113,8 @@ impl TableStore {
     /// Slow for a large table: do not call it on a thread that must not block.
     ///
     /// # Errors
-    /// The name or a line is invalid, a limit is exceeded, the upload was interrupted, or the disk failed. Nothing
-    /// changes then.
+    /// The name or a line is invalid, a limit is exceeded, the upload was interrupted, or the disk failed. In this case
+    /// nothing changes.
     pub fn put(&self, name: &str, kind: TableKind, csv: impl Read) -> Result<TableFillResult, Error> {
         let is_valid = !name.is_empty()
             && name.len() <= 64
@@ -130,8 +130,8 @@ impl TableStore {
         Ok(info)
     }
 
-    /// Takes over the files that something else than this store has put into the folder, or removed. A file that cannot be read
-    /// changes nothing; it is logged.
+    /// Applies changes to the folder that another program has made: added, replaced and removed files. A file that cannot be
+    /// read changes nothing; it is logged.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -175,8 +175,8 @@ impl TableStore {
         self.handles.load().get(name).filter(|handle| handle.0.load().is_some()).cloned()
     }
 
-    /// Like [`Self::handle`], for a reader that had a handle before and keeps it while there is no such table. `None`:
-    /// the table's file could not be read at the start.
+    /// Like [`Self::handle`], for a reader that keeps its handle while the table does not exist. `None`: the table's file
+    /// could not be read at the start.
     #[must_use]
     pub fn handle_or_create(&self, name: &str) -> Option<TableHandle> {
         let _lock = self.replace_lock.lock();

@@ -1,7 +1,7 @@
 //! `switchyard appliance`: manages the machine, if it runs the appliance image.
 //!
 //! The image implements the actions (`appliance-image/image`). On the machine itself, the command runs a program of the image, which
-//! root may run and which needs no daemon; elsewhere it uses the API.
+//! requires root and needs no daemon; elsewhere it uses the API.
 
 use crate::backup::PartialFile;
 use crate::format::{list, octets, value_text};
@@ -88,7 +88,7 @@ struct ResetArgs {
 }
 
 impl Task {
-    /// The same for the image's program.
+    /// The arguments for the image's program.
     fn arguments(self) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         let later = |reboot_args: RebootArgs| reboot_args.no_reboot.then(|| OsString::from("--no-reboot"));

@@ -1,4 +1,4 @@
-//! The findings of `GET /v1/attention` as text. The rules are in the daemon; there are none here.
+//! The findings of `GET /v1/attention` as text. The daemon has the rules.
 
 use crate::format::{duration_text, with_readable_times};
 use crate::output::Tone;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Ok,
-    /// Something needs a look.
+    /// An admin should investigate.
     Warning,
     /// Messages are blocked or refused, or will be soon.
     Error,

@@ -134,7 +134,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     fn tar() -> Vec<u8> {
-        // Not a valid archive: only its end is checked.
+        // Not a valid archive: only the end is checked.
         [vec![7; 100_000], vec![0; 1_024]].concat()
     }
 

@@ -1,4 +1,4 @@
-//! `switchyard cluster`: shows the nodes of the cluster, and hands the lead over.
+//! `switchyard cluster`: shows the nodes of the cluster, and hands over the lead.
 
 use crate::cluster_setup::Machines;
 use crate::format::{list, number, octets, value_text};
@@ -37,15 +37,15 @@ pub struct ClusterCommand {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Print the settings of etcd on this machine, for /etc/default/etcd. A machine that has nothing else is a witness.
+    /// Print the settings of etcd on this machine, for /etc/default/etcd. A machine with etcd only is a witness.
     Etcd(Machines),
     /// Print the section [cluster] of this node's configuration.
     Join(Machines),
     /// Show the nodes, the log and the members of etcd.
     Status,
-    /// Stop this node in order, so that another one leads.
+    /// Stop this node cleanly, so that another node leads.
     HandOver,
-    /// Forget a node that is gone for ever.
+    /// Remove a node that will not return.
     Remove {
         /// The name of the node.
         node: String,

@@ -1,4 +1,4 @@
-//! What a machine of a new cluster is set up with: etcd's settings and the section `[cluster]`.
+//! The setup of a machine of a new cluster: etcd's settings and the section `[cluster]`.
 
 use clap::Args;
 use std::net::IpAddr;
@@ -10,21 +10,22 @@ type Machine = (String, IpAddr);
 /// The machines of a cluster.
 #[derive(Debug, Args)]
 pub(crate) struct Machines {
-    /// The name of the machine that is set up.
+    /// The name of the machine to set up.
     #[arg(long, value_name = "NAME")]
     this: String,
-    /// A machine with a member of etcd, as `NAME=IP-ADDRESS`; once for each of them. Three are the least that one may die of.
+    /// A machine with a member of etcd, as `NAME=IP-ADDRESS`; repeat it for each machine. To survive the failure of one
+    /// machine, at least three are needed.
     #[arg(long = "machine", value_name = "NAME=ADDRESS", required = true, value_parser = machine)]
     machines: Vec<Machine>,
     #[command(flatten)]
     tls: TlsFiles,
 }
 
-/// The files of TLS between the members of etcd, and between them and the nodes; none of them: no TLS.
+/// The TLS files for connections between the members of etcd, and between them and the nodes. Without files: no TLS.
 #[derive(Debug, Args)]
 struct TlsFiles {
-    /// The certificate authority of all machines, PEM. With `--etcd-certificate` and `--etcd-key`: etcd speaks TLS, and only with
-    /// machines that have a certificate of this authority.
+    /// The certificate authority of all machines, PEM. With `--etcd-certificate` and `--etcd-key`: etcd uses TLS, and
+    /// accepts only machines with a certificate of this authority.
     #[arg(long, value_name = "FILE", requires_all = ["etcd_certificate", "etcd_key"], value_parser = file)]
     etcd_ca: Option<PathBuf>,
     /// The certificate of this machine for its address, as a server and as a client, PEM.
@@ -47,7 +48,7 @@ impl TlsFiles {
     }
 }
 
-/// A path that is the same for etcd, which runs in another folder, and needs no quoting in either file.
+/// An absolute path, since etcd runs in another folder, that needs no quoting in either file.
 fn file(text: &str) -> Result<PathBuf, String> {
     if !text.starts_with('/') {
         return Err("name it from the root, like /etc/etcd/machine.pem".to_owned());
@@ -64,7 +65,7 @@ fn machine(text: &str) -> Result<Machine, String> {
     if !is_name {
         return Err("a name has letters, digits and hyphens".to_owned());
     }
-    let address = address.parse().map_err(|_| format!("{address:?} is no IP address"))?;
+    let address = address.parse().map_err(|_| format!("{address:?} is not an IP address"))?;
     Ok((name.to_owned(), address))
 }
 
@@ -77,7 +78,7 @@ fn host(address: IpAddr) -> String {
 }
 
 impl Machines {
-    /// The address of this machine, and the machines with it in front.
+    /// The address of this machine, and all machines, this one first.
     fn this_first(&self) -> Result<(IpAddr, Vec<&Machine>), String> {
         if self.machines.len() < 3 || self.machines.len().is_multiple_of(2) {
             return Err(format!(
@@ -102,7 +103,7 @@ impl Machines {
     /// The settings of etcd on this machine, for `/etc/default/etcd`.
     ///
     /// # Errors
-    /// If the machines make no cluster.
+    /// If the machines are not a valid cluster.
     pub(crate) fn etcd_settings(&self) -> Result<String, String> {
         let own = host(self.this_first()?.0);
         let scheme = self.tls.scheme();
@@ -141,7 +142,7 @@ impl Machines {
     /// The section `[cluster]` of this machine's configuration.
     ///
     /// # Errors
-    /// If the machines make no cluster.
+    /// If the machines are not a valid cluster.
     pub(crate) fn section(&self) -> Result<String, String> {
         let (own, order) = self.this_first()?;
         let scheme = self.tls.scheme();

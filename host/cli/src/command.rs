@@ -12,7 +12,7 @@ pub enum CliCommand {
     Status(crate::status::StatusCommand),
     /// Watch the appliance: rates, latencies, queues by trouble, links.
     Top(crate::top::TopCommand),
-    /// Print messages and findings as they come: new messages, changes of their states, what needs attention.
+    /// Print messages and findings as they occur: new messages, changes of their states, findings that need attention.
     Tail(crate::tail::TailCommand),
     /// Find messages, show or trace one, cancel or retry messages.
     Message(crate::message::MessageCommand),
@@ -28,7 +28,7 @@ pub enum CliCommand {
     Doctor(crate::doctor::DoctorCommand),
     /// Accept no new messages while waiting messages are sent: before an upgrade or a shutdown.
     Drain(crate::drain::DrainCommand),
-    /// Show the nodes of the cluster, and hand the lead over.
+    /// Show the nodes of the cluster, and hand over the lead.
     Cluster(crate::cluster::ClusterCommand),
     /// Manage queues: suspend, resume, drain, reroute, cancel; settle uncertain messages.
     Queue(crate::queue::QueueCommand),
@@ -44,9 +44,9 @@ pub enum CliCommand {
     Table(crate::table::TableCommand),
     /// Show and change the balances of ledger accounts.
     Ledger(crate::ledger::LedgerCommand),
-    /// Manage opt-outs: which subscribers receive nothing from which senders.
+    /// Manage opt-outs: subscribers that receive nothing from a sender.
     OptOut(crate::opt_out::OptOutCommand),
-    /// Erase all of one number: the contents of its finished messages, and the number in them. This cannot be undone.
+    /// Erase all data of one number: the contents of its finished messages, and the number in them. This cannot be undone.
     Erase(crate::erase::EraseCommand),
     /// Show refused submissions: counts since the start, and the most recent ones of each account.
     Refusals(crate::refusals::RefusalsCommand),

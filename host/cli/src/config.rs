@@ -54,14 +54,15 @@ struct ApplyArgs {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Show the active version: who applied it, why, and what is pending.
+    /// Show the active version: its author and reason, and a pending confirmation.
     Show,
-    /// Write the active version as a TOML file; "(unchanged)" stands for secrets, and keeps them when you apply the file.
+    /// Write the active version as a TOML file; secrets are written as "(unchanged)", which keeps them when you apply the
+    /// file.
     Export {
         /// The file; standard output by default.
         file: Option<PathBuf>,
     },
-    /// Apply a TOML file: all of it or, if anything in it is wrong, nothing.
+    /// Apply a TOML file: as a whole or, if there is an error, not at all.
     Apply {
         /// The file.
         file: PathBuf,

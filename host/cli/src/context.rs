@@ -1,4 +1,4 @@
-//! What the commands need of the daemon's program.
+//! The context of commands: functions and data of the daemon's program.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Functions and data of the daemon's program that the commands need.
 #[derive(Debug, Clone, Copy)]
 pub struct CliContext {
-    /// The whole command line, as clap has it: for completions and man pages.
+    /// The whole command line as a clap command, for completions and man pages.
     pub command: fn() -> clap::Command,
     /// The version of the program.
     pub version: &'static str,
@@ -17,7 +17,7 @@ pub struct CliContext {
 /// The parts of a configuration file that the doctor checks.
 #[derive(Debug, Clone)]
 pub struct ConfigFacts {
-    /// A summary of the configuration, in a few words.
+    /// A short summary of the configuration.
     pub summary: String,
     /// The data directory.
     pub data: PathBuf,
@@ -33,10 +33,11 @@ pub struct ConfigFacts {
     pub url: String,
     /// Host and port of the archive's database, if it is reached over the network.
     pub archive: Option<String>,
-    /// The journal of the data directory in a few words, or why it cannot be read; `None` before the first start.
+    /// A short description of the journal in the data directory, or the error if it cannot be read; `None` before the first
+    /// start.
     pub journal: Option<Result<String, String>>,
-    /// The tables of the data directory in a few words, or their damage; `None` before the first start.
+    /// A short description of the tables in the data directory, or their damage; `None` before the first start.
     pub tables: Option<Result<String, String>>,
-    /// The keys of texts in a few words, or why they cannot be used; `None` if texts are not encrypted.
+    /// A short description of the text keys, or the error if they cannot be used; `None` if texts are not encrypted.
     pub text_keys: Option<Result<String, String>>,
 }

@@ -41,7 +41,7 @@ pub struct ContextCommand {
 enum Task {
     /// List all contexts; the current one has a star.
     List,
-    /// Add a context of the --url, --token or --token-file, --ca and --client-certificate that are given.
+    /// Add a context with the given --url, --token or --token-file, --ca and --client-certificate.
     Add {
         /// Its name: letters, digits, and . - _
         name: String,
@@ -84,7 +84,7 @@ impl Task {
     }
 }
 
-/// How a context logs in, without the secret.
+/// The credentials of a context, without the secret.
 fn credentials(settings: &ContextSettings) -> String {
     match (&settings.token_file, &settings.token) {
         (Some(path), _) => path.display().to_string(),

@@ -1,4 +1,4 @@
-//! `switchyard erase`: erases all of one number.
+//! `switchyard erase`: erases all data of one number.
 
 use crate::format::value_text;
 use crate::global_args::{GlobalArgs, exit_help};
@@ -19,7 +19,7 @@ Example:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct EraseCommand {
-    /// The number: 5 to 20 digits, as messages have it.
+    /// The number: 5 to 20 digits, in the form of the messages.
     number: String,
     #[command(flatten)]
     global: GlobalArgs,

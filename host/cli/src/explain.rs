@@ -1,4 +1,4 @@
-//! `switchyard explain`: shows how a message would be routed. On a terminal it asks for what is missing.
+//! `switchyard explain`: shows how a message would be routed. On a terminal it asks for missing arguments.
 
 mod dialogue;
 
@@ -25,7 +25,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct ExplainCommand {
-    /// The account or the peer that the message would come from.
+    /// The account or the peer that would submit the message.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     from_account: String,
     /// The sender.

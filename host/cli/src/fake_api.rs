@@ -93,7 +93,7 @@ pub(crate) fn run(url: &str, arguments: &[&str]) -> CommandOutcome {
     outcome(code, &out, &error)
 }
 
-/// A command line with nothing but the appliance.
+/// A command line with only the arguments for the appliance.
 #[derive(Debug, Parser)]
 struct GlobalLine {
     #[command(flatten)]
@@ -117,7 +117,7 @@ fn outcome(code: ExitCode, out: &SharedBuffer, error: &SharedBuffer) -> CommandO
     CommandOutcome { code, out: text(out), error: text(error) }
 }
 
-/// An answer that a command cannot read fails it.
+/// A command fails if it cannot read an answer.
 #[test]
 fn commands_read_all_answers_of_an_appliance() {
     let url = FakeApi::appliance(6, 4).start();

@@ -122,7 +122,7 @@ pub fn with_readable_times(field: &(impl Serialize + ?Sized)) -> String {
     shown
 }
 
-/// Why a queue or a link is blocked; `-` if it is not.
+/// The reason why a queue or a link is blocked; `-` if it is not blocked.
 pub fn blocked_by(field: &(impl Serialize + ?Sized)) -> String {
     match with_readable_times(field) {
         text if text == "idle" || text == "none" => "-".to_owned(),

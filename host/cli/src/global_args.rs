@@ -32,10 +32,10 @@ pub(crate) struct GlobalArgs {
     /// Print JSON, for programs: the same as `--output json`.
     #[arg(long, global = true, conflicts_with = "output")]
     json: bool,
-    /// The format of the output: text, json, yaml, or csv, which has the tables only.
+    /// The format of the output: text, json, yaml, or csv (tables only).
     #[arg(long, global = true, value_enum, value_name = "FORMAT", hide_possible_values = true)]
     output: Option<OutputFormat>,
-    /// Run the command again every 2 seconds, or as given. It changes nothing: requests that would are refused.
+    /// Run the command again every 2 seconds, or at the given interval. Requests that change something are refused.
     #[arg(long, global = true, value_name = "INTERVAL", num_args = 0..=1, require_equals = true, default_missing_value = "2s", value_parser = watch_interval)]
     watch: Option<Duration>,
     /// Refuse to send requests that change something.
@@ -45,13 +45,13 @@ pub(crate) struct GlobalArgs {
     tables: TableArgs,
 }
 
-/// Reads how often a command asks the appliance.
+/// Parses the interval at which a command queries the appliance.
 pub(crate) fn refresh_interval(text: &str) -> Result<Duration, String> {
     interval(text, Duration::from_millis(100))
         .ok_or_else(|| "expected a time from 100ms to 1h, such as 2s".to_owned())
 }
 
-/// Reads how often `--watch` runs a command.
+/// Parses the interval of `--watch`.
 fn watch_interval(text: &str) -> Result<Duration, String> {
     interval(text, Duration::from_millis(200))
         .ok_or_else(|| "expected a time from 200ms to 1h, such as 5s".to_owned())

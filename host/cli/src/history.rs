@@ -21,10 +21,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct HistoryCommand {
-    /// Only with this number as sender or recipient.
+    /// Only messages with this number as sender or recipient.
     #[arg(long)]
     number: Option<String>,
-    /// Only of this account.
+    /// Only messages of this account.
     #[arg(long)]
     account: Option<String>,
     /// Only messages submitted to this peer.

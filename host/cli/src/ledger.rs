@@ -136,7 +136,7 @@ fn path(account: &str) -> String {
     format!("/v1/ledger/{}", encode_segment(account))
 }
 
-/// A key that no other change has.
+/// A unique key for a change.
 fn new_idempotency_key() -> Result<String, Failure> {
     let random = getrandom::u64().map_err(|error| {
         let why = format!("the system gives no random number: {error}; name a key with --idempotency-key");

@@ -84,7 +84,7 @@ enum Task {
                             --state failed --from 1h"
     )]
     Find(FindArgs),
-    /// Show one message: its state, its routing, and what it waits for.
+    /// Show one message: its state, its routing, and the reason why it waits.
     Show {
         /// Its id.
         id: String,

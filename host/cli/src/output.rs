@@ -60,8 +60,8 @@ impl Failure {
         move |source| Self::File { path: path.to_owned(), source }
     }
 
-    /// The exit code: 1 if the API refused the request, 3 if a check found problems, that of a broken pipe if
-    /// nobody reads the output, 2 for all other errors.
+    /// The exit code: 1 if the API refused the request, 3 if a check found problems, the code of a broken pipe if the output
+    /// is closed, 2 for all other errors.
     fn exit_code(&self) -> ExitCode {
         match self {
             Self::Appliance(ClientError::Refused(Problem {
@@ -81,7 +81,7 @@ impl Failure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,
-    /// Something needs a look.
+    /// An admin should investigate.
     Doubtful,
     Bad,
     /// A title.
@@ -222,7 +222,7 @@ impl Output {
 
     /// Prints a document: JSON on one line, or YAML.
     pub(crate) fn document(&self, value: &impl Serialize) -> Result<(), Failure> {
-        // The fields of a `Value` are sorted, those of a type are not.
+        // The fields of a `Value` are sorted, the fields of a type are not.
         let value = serde_json::to_value(value).unwrap_or_default();
         match self.format {
             OutputFormat::Yaml => self.write(&format!("---\n{}", yaml(&value))),
@@ -232,7 +232,7 @@ impl Output {
 
     pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
         if self.format == OutputFormat::Csv {
-            // Standard output has the tables only.
+            // Standard output is only for tables.
             let mut error = self.streams.error.borrow_mut();
             return error.write_all(text.as_bytes()).map_err(|_| Failure::Output);
         }

@@ -70,7 +70,7 @@ enum Task {
         /// Its name.
         name: String,
     },
-    /// Connect to a peer and bind as configured, beside its links, and show each step; exits with 1 if a step fails.
+    /// Connect to a peer and bind as configured, in addition to its links, and show each step; exits with 1 if a step fails.
     #[command(after_help = "Example:\n  switchyard peer test upstream && echo bind accepted")]
     Test {
         /// Its name.

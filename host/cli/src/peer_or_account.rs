@@ -13,7 +13,7 @@ use client::ApiClient;
 use client::terminal::visible;
 use serde_json::{Map, Value, json};
 
-/// The sections of the configuration that hold peers, and the protocol of each. A gateway may name another.
+/// The sections of the configuration that contain peers, and the protocol of each. A gateway may have another protocol.
 const PEERS: [(&str, &str); 3] = [("peer", "SMPP"), ("gateway", "SGIP"), ("gsm", "GSUP")];
 
 /// A peer or an account.
@@ -145,7 +145,7 @@ impl PeerOrAccount {
         self.links.iter().filter(|link| link.is_up()).count()
     }
 
-    /// The number of bound links; for client links with the total.
+    /// The number of bound links, and for client links also the total.
     fn links_text(&self) -> String {
         if self.links.iter().any(|link| link.role == LinkRole::Client) {
             return format!("{}/{}", self.up(), self.links.len());

@@ -61,10 +61,10 @@ enum Task {
     Create {
         /// The pool.
         pool: String,
-        /// How a number is chosen: longest-idle, random, weighted, sticky or nearest.
+        /// The strategy that selects a number: longest-idle, random, weighted, sticky or nearest.
         #[arg(long, default_value = "longest-idle")]
         strategy: Strategy,
-        /// How long a number rests after its release.
+        /// Quarantine of a number after its release.
         #[arg(long, value_parser = duration, default_value = "0s")]
         quarantine: Duration,
     },
@@ -205,7 +205,7 @@ enum Task {
         /// csv or ndjson; by default, the file's extension decides.
         #[arg(long, value_parser = ["csv", "ndjson"])]
         format: Option<String>,
-        /// Bring all of them up at once.
+        /// Bring all numbers up at once.
         #[arg(long)]
         reg: bool,
     },

@@ -75,7 +75,7 @@ struct ActionArgs {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// List all queues, and what blocks them.
+    /// List all queues, with the reasons why they are blocked.
     List,
     /// Hold waiting and new messages until they are resumed.
     Suspend {
@@ -127,7 +127,7 @@ enum Task {
         #[command(flatten)]
         action_args: ActionArgs,
     },
-    /// List the pace buckets: their tokens, and how many messages wait for each.
+    /// List the pace buckets: their tokens, and the number of messages that wait for each.
     PaceBuckets,
     /// Show the active queue actions, newest first.
     Actions {
@@ -260,7 +260,7 @@ fn confirm(output: &Output) -> Result<(), Failure> {
     }
     output.remark("continue? [y/N]");
     let mut answer = String::new();
-    // An error counts as a no.
+    // An error counts as "no".
     let _ = std::io::stdin().lock().read_line(&mut answer);
     if matches!(answer.trim(), "y" | "Y" | "yes") {
         return Ok(());

@@ -21,10 +21,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct RefusalsCommand {
-    /// Only of this account, or of this peer for messages from the network.
+    /// Only refusals of this account, or of this peer for messages from the network.
     #[arg(long)]
     account: Option<String>,
-    /// Only with this code: throttled, no-route, no-credit, opted-out ...
+    /// Only refusals with this code: throttled, no-route, no-credit, opted-out ...
     #[arg(long)]
     code: Option<String>,
     /// Only refusals at this time or later: 2026-11-20T00:00:00Z, or 2h for two hours ago. The counts are since the start of the daemon.

@@ -38,7 +38,7 @@ pub(crate) struct RoleArgs {
     /// The tenant; the name then ends with "@" and the tenant's name. Default: your own, if you have one.
     #[arg(long)]
     pub(crate) tenant: Option<String>,
-    /// Permit to read texts of messages as well.
+    /// Also permit reading texts of messages.
     #[arg(long)]
     pub(crate) bodies: bool,
 }

@@ -20,11 +20,11 @@ pub(crate) struct Snapshot {
     pub(crate) archive: Option<ArchivePumpView>,
     pub(crate) event_sinks: Vec<EventSinkView>,
     pub(crate) hooks: Vec<HookStateView>,
-    /// Peers whose protocol a plugin speaks.
+    /// Peers whose protocol a plugin implements.
     pub(crate) plugin_peers: Vec<PluginPeerView>,
     /// GSM core networks.
     pub(crate) networks: Vec<CoreNetworkView>,
-    /// Why the appliance is not ready; `None` while it is.
+    /// The reasons why the appliance is not ready; `None` while it is ready.
     pub(crate) unready: Option<Vec<String>>,
     pub(crate) draining: bool,
     pub(crate) attention: Vec<AttentionView>,
@@ -75,7 +75,7 @@ impl Snapshot {
         self.queues.iter().filter_map(|queue| queue.oldest).min()
     }
 
-    /// Client links: the number of bound links, and of all.
+    /// Client links: the number of bound links, and of all links.
     pub(crate) fn dialled_links(&self) -> (usize, usize) {
         let ours = self.links.iter().filter(|link| link.role == LinkRole::Client);
         let up = ours.clone().filter(|link| link.is_up()).count();

@@ -147,7 +147,7 @@ fn screen(snapshot: &Snapshot, now: u64, output: &Output) -> String {
     text
 }
 
-/// A peer whose protocol a plugin speaks: figures since the start, and its last failure.
+/// A peer whose protocol a plugin implements: figures since the start, and its last failure.
 fn plugin_peer(peer: &PluginPeerView, now: u64) -> String {
     let name = format!("{} by {}", value_text(&peer.peer), value_text(&peer.plugin));
     let mut pairs = vec![

@@ -1,4 +1,4 @@
-//! Tables in the format that the user chose: columns, order, CSV.
+//! Tables in the format that the user has chosen: columns, order, CSV.
 
 use crate::format::table;
 use crate::output::{Failure, Output, OutputFormat};
@@ -6,7 +6,7 @@ use clap::Args;
 use std::cell::Cell;
 use std::cmp::Ordering;
 
-/// How a table is shown. It applies to the first table that a command prints.
+/// Options for the display of a table. They apply to the first table that a command prints.
 #[derive(Debug, Default, Args)]
 pub(crate) struct TableArgs {
     /// Only these columns, in this order: names of the heading, such as `peer,in-flight`.

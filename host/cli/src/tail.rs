@@ -1,4 +1,5 @@
-//! `switchyard tail`: prints messages as they are accepted and as their states change, and findings as they come and go.
+//! `switchyard tail`: prints messages when they are accepted and when their states change, and findings when they appear and
+//! disappear.
 
 use crate::format::{timestamp, value_text, with_readable_times};
 use crate::global_args::{GlobalArgs, exit_help, refresh_interval};
@@ -25,9 +26,9 @@ Examples:
   switchyard tail --json | jq 'select(.kind == \"message\") | .message.id'"
 );
 
-/// Messages that are read at a time.
+/// Maximum number of messages that are read at a time.
 const MAX_READ: usize = 1_000;
-/// Messages whose states are followed.
+/// Maximum number of messages whose states are followed.
 const MAX_FOLLOWED: usize = 10_000;
 
 /// Arguments of `tail`.
@@ -46,7 +47,7 @@ pub struct TailCommand {
     /// Only messages in this state.
     #[arg(long)]
     state: Option<String>,
-    /// Leave out what needs attention.
+    /// Leave out findings.
     #[arg(long, conflicts_with = "no_messages")]
     no_events: bool,
     /// Leave out messages.
@@ -180,7 +181,7 @@ fn print_message(output: &Output, message: &MessageRowView) -> Result<(), Failur
     ))
 }
 
-/// Prints findings that are new or gone.
+/// Prints new findings, and findings that have disappeared.
 fn follow_findings(
     api: &ApiClient,
     output: &Output,

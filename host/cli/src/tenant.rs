@@ -74,7 +74,7 @@ fn print_tenants(output: &Output, tenants: &[TenantView]) -> Result<(), Failure>
     output.table(&["TENANT", "PARENT", "RATE", "TODAY", "PLUGIN CALLS", "FAULTS", "TIME", "ACCOUNTS"], &rows)
 }
 
-/// The messages of the day, and how many there may be.
+/// The messages accepted today, and the limit.
 pub(crate) fn today(quota: Option<DayQuotaView>) -> String {
     quota.map_or_else(|| "-".to_owned(), |quota| format!("{} of {}", quota.accepted, quota.limit))
 }

@@ -1,4 +1,4 @@
-//! `--watch`: runs a command that only reads again and again, on a cleared screen.
+//! `--watch`: repeats a read-only command on a cleared screen.
 
 use crate::output::Failure;
 use std::ffi::OsString;
@@ -7,10 +7,10 @@ use std::process::{Command, ExitCode};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// The flag of the commands that `--watch` starts: they refuse to change anything.
+/// The flag of the commands that `--watch` starts, so that they refuse to change anything.
 const READ_ONLY: &str = "--read-only";
 
-/// The arguments of the repeated command: those of this one without `--watch`.
+/// The arguments of the repeated command: the arguments of this process without `--watch`.
 fn repeated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let is_watch =
         |arg: &OsString| arg == "--watch" || arg.to_str().is_some_and(|arg| arg.starts_with("--watch="));

@@ -1,4 +1,4 @@
-//! JSON values as YAML, in block style. All texts are quoted, so that no text is taken for a number or a keyword.
+//! JSON values as YAML, in block style. All texts are quoted, so that no text is read as a number or a keyword.
 
 use client::terminal;
 use serde_json::Value;

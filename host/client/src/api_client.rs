@@ -22,11 +22,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 /// Timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Connection arguments: which appliance, with which credentials.
+/// Connection arguments: the appliance, and the credentials.
 #[derive(Debug, Clone, Args)]
 pub struct ConnectionArgs {
-    /// URL of the appliance's HTTP listener. Default: SWITCHYARD_URL, or the content of the file SWITCHYARD_URL_FILE, or that of
-    /// the context of `switchyard context use`, or http://127.0.0.1:8080.
+    /// URL of the appliance's HTTP listener. Default: SWITCHYARD_URL, or the content of the file SWITCHYARD_URL_FILE, or the
+    /// URL of the context of `switchyard context use`, or http://127.0.0.1:8080.
     #[arg(long, global = true)]
     url: Option<String>,
     /// The appliance of `switchyard context add`. Default: SWITCHYARD_CONTEXT.
@@ -38,7 +38,7 @@ pub struct ConnectionArgs {
     /// File with the token, such as `token` in the appliance's data folder. Default: SWITCHYARD_TOKEN_FILE.
     #[arg(long, global = true)]
     token_file: Option<PathBuf>,
-    /// The partition of the cluster that the request is for. Default: that of the node that is asked.
+    /// The partition of the cluster for the request. Default: the partition of the node that gets the request.
     #[arg(long, global = true, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=127))]
     partition: Option<u8>,
     #[command(flatten)]
@@ -65,7 +65,7 @@ impl ConnectionArgs {
         self.url.is_some() || self.context.is_some()
     }
 
-    /// Sets a URL and a token file where neither the command line nor the environment has any.
+    /// Sets a URL and a token file that apply if neither the command line nor the environment has any.
     #[must_use]
     pub fn with_defaults(mut self, url: &str, token_file: &Path) -> Self {
         let is_set = |names: &[&str]| names.iter().any(|name| env_var(name).is_some());
@@ -100,7 +100,7 @@ impl ConnectionArgs {
         })
     }
 
-    /// The URL of the appliance, and its context if that names it.
+    /// The URL of the appliance, and its context if the URL comes from one.
     fn target(&self) -> Result<(String, Option<ContextSettings>), ClientError> {
         if let Some(url) = &self.url {
             return Ok((trim_url(url), None));
@@ -122,7 +122,7 @@ impl ConnectionArgs {
     }
 
     /// The token of the command line, the context or the environment; `None` if there is none. The environment's token is not sent to
-    /// the appliance of a context: it may be that of another one.
+    /// the appliance of a context, because it may belong to another appliance.
     fn explicit_token(&self, context: Option<&ContextSettings>) -> Result<Option<String>, ClientError> {
         let of_environment = |name| env_var(name).filter(|_| context.is_none());
         let file = self.token_file.clone();
@@ -205,8 +205,8 @@ impl ConnectionArgs {
     /// Ends the saved session and deletes it. Returns whether there was one.
     ///
     /// # Errors
-    /// If the saved logins cannot be read or written, or the appliance cannot be reached. In the latter case the session is
-    /// deleted all the same, and expires on the appliance.
+    /// If the saved logins cannot be read or written, or the appliance cannot be reached. In the latter case the saved
+    /// session is deleted nevertheless, and expires on the appliance.
     pub fn log_out(self) -> Result<bool, ClientError> {
         let path = saved_logins::default_path().ok_or(ClientError::NoPlace)?;
         let mut logins = SavedLogins::read(&path)?;
@@ -457,7 +457,7 @@ impl ApiClient {
     }
 
     /// Parses a JSON answer. An error status becomes [`ClientError::Refused`] with the problem document (RFC 9457), or with the
-    /// start of another text.
+    /// start of any other text.
     fn parse_json(&self, path: &str, status: StatusCode, text: &str) -> Result<Value, ClientError> {
         if status.is_success() {
             return Ok(serde_json::from_str(text).unwrap_or(Value::Null));

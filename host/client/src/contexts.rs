@@ -1,4 +1,4 @@
-//! Named appliances, with what is needed to reach each of them, in a file that only its owner can read.
+//! Named appliances, each with its URL, credentials and certificates, in a file that only its owner can read.
 
 use crate::error::ClientError;
 use crate::private_file::{read_private, settings_folder, write_private};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// How to reach one appliance.
+/// The connection settings of one appliance.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ContextSettings {
@@ -49,7 +49,7 @@ impl Contexts {
     /// Reads the file; empty if it does not exist.
     ///
     /// # Errors
-    /// If the file cannot be read, or has another content.
+    /// If the file cannot be read, or has invalid contents.
     pub fn read() -> Result<Self, ClientError> {
         let Some(path) = Self::path() else { return Ok(Self::default()) };
         read_private(&path).map_err(|source| ClientError::Contexts { path, source })
@@ -72,7 +72,7 @@ impl Contexts {
         self.contexts.get(name).ok_or_else(|| ClientError::NoContext(name.to_owned()))
     }
 
-    /// Adds a context, or replaces the one of this name. The first one becomes the current one.
+    /// Adds a context, or replaces the context with this name. The first context becomes the current one.
     ///
     /// # Errors
     /// If the name is not valid.

@@ -1,9 +1,9 @@
-//! Why a command cannot talk to the appliance.
+//! Errors of requests to the appliance.
 
 use api::Problem;
 use std::path::PathBuf;
 
-/// Why a request to the appliance failed.
+/// An error of a request to the appliance.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The appliance refused the request.
@@ -17,7 +17,7 @@ pub enum ClientError {
         /// The cause.
         why: String,
     },
-    /// The answer is not what this version expects.
+    /// This version does not understand the answer.
     #[error("{url}: unexpected answer: {source}\nIs the appliance of the same version as this program?")]
     UnexpectedAnswer {
         /// The URL of the request.

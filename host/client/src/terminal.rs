@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Makes control characters visible: as their pictures (␛ for escape, ␊ for a new line), others as ‹U+202E›.
+/// Makes control characters visible: as control pictures (␛ for escape, ␊ for a new line), or in the form ‹U+202E›.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut output = String::with_capacity(text.len());

@@ -45,7 +45,7 @@ fn read_certificates(path: &Path) -> Result<Vec<Certificate<'static>>, ClientErr
     Ok(certificates)
 }
 
-/// The certificate authorities of a PEM file; without one, those that the system trusts.
+/// The certificate authorities of a PEM file; without a file, the authorities that the system trusts.
 ///
 /// # Errors
 /// [`ClientError::Certificate`] if the file cannot be read or has no certificate.
@@ -63,7 +63,8 @@ impl TlsArgs {
         (self.ca, self.client_certificate)
     }
 
-    /// The TLS configuration for a URL; `None` without HTTPS. Files that are not given are those of the context or the environment.
+    /// The TLS configuration for a URL; `None` without HTTPS. Files that are not given come from the context or the
+    /// environment.
     pub(crate) fn config(
         self,
         url: &str,

@@ -44,7 +44,7 @@ enum Section {
     OrphanDlrs = 12,
     /// 8 number each.
     OrphanDlrsDone = 13,
-    /// Each 1 whether it opts out, sender, subscriber: each 1 length, octets.
+    /// Per opt-out: 1 whether it opts out, sender, subscriber: each 1 length, octets.
     OptOuts = 14,
     /// Per account: name, record.
     Balances = 15,
@@ -123,20 +123,20 @@ impl Section {
     }
 }
 
-/// Encodes a batch in the newest format, which is a row of sections, in ascending order, each at most once: 1 section, 4 length, content. A section without
-/// content is omitted. A record is preceded by its 4 octets of length, and is the value of its table, so that it can be
-/// written there without being decoded. A name is 2 length, UTF-8.
+/// Encodes a batch in the newest format: a sequence of sections, in ascending order, each at most once: 1 section, 4 length,
+/// content. A section without content is omitted. A record is preceded by its length in 4 octets. It is the value of its
+/// table, so that it can be written there without decoding. A name is 2 length, UTF-8.
 ///
-/// What no table stores is not in it: whether a key is required, and its lifetime. A section may have 4 GiB.
+/// Fields that no table stores are not encoded: whether a key is required, and its lifetime. A section may have 4 GiB.
 pub fn encode_batch(out: &mut Vec<u8>, batch: &Batch) {
     // Without a cipher, nothing fails.
     let _ = encode_batch_with(out, batch, None);
 }
 
-/// As [`encode_batch`]; encrypts the contents of messages that the cipher is to encrypt.
+/// As [`encode_batch`]; encrypts the contents of messages for which [`ContentCipher::encrypts`] is true.
 ///
 /// # Errors
-/// The cipher has no key for one of them. What was written then is no batch.
+/// The cipher has no key for a content. In this case `out` is not a valid batch.
 pub fn encode_batch_with(
     out: &mut Vec<u8>,
     batch: &Batch,
@@ -145,7 +145,7 @@ pub fn encode_batch_with(
     encode_batch_as(BatchFormat::NEWEST, out, batch, cipher)
 }
 
-/// As [`encode_batch_with`], in this format, for readers that know no newer one.
+/// As [`encode_batch_with`], in this format, for readers that do not read newer formats.
 ///
 /// # Errors
 /// As [`encode_batch_with`].
@@ -315,7 +315,7 @@ fn encode_sections(
 /// reads.
 ///
 /// # Errors
-/// The octets are no batch, or one whose format, or one of whose sections, only a newer version knows.
+/// The octets are not a batch, or only a newer version knows the format or a section.
 pub fn decode_batch(octets: &[u8]) -> Result<Batch, RecordError> {
     decode_batch_with(octets, None)
 }
@@ -469,7 +469,7 @@ fn put_section<'a, T: 'a>(
     }
 }
 
-/// Writes 4 length and what `put` writes.
+/// Writes the output of `put`, after its length in 4 octets.
 fn put_long_with(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     let begin = out.len();
     out.extend_from_slice(&[0; 4]);

@@ -4,23 +4,23 @@ use crate::RecordError;
 
 /// A format of batches, with the formats of all records in them.
 ///
-/// The nodes of a cluster read each other's batches, perhaps with two versions during an upgrade: the leader writes the newest
-/// format that all of them read. A new section, or a new format of a record, is a new format of batches.
+/// The nodes of a cluster read each other's batches, and may have two versions during an upgrade: the leader writes the
+/// newest format that all nodes read. A new section, or a new record format, requires a new batch format.
 ///
-/// The first octet of a batch is its format. In format 1 it is the octet of the section that comes first, too.
+/// The first octet of a batch is its format. In format 1 this is also the octet of the first section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum BatchFormat {
-    /// Sections up to 31, with records of format 8, and messages of format 9 where the content is encrypted.
+    /// Sections up to 31, with records of format 8, and messages of format 9 if the content is encrypted.
     V1 = 1,
 }
 
 impl BatchFormat {
     /// All formats that this version reads and writes, oldest first.
     const ALL: [Self; 1] = [Self::V1];
-    /// The oldest one.
+    /// The oldest format.
     pub const OLDEST: Self = Self::ALL[0];
-    /// The newest one.
+    /// The newest format.
     pub const NEWEST: Self = Self::ALL[Self::ALL.len() - 1];
 
     /// Its number.
@@ -29,7 +29,7 @@ impl BatchFormat {
         self as u8
     }
 
-    /// The newest format that is not above this number; the oldest one if all are.
+    /// The newest format that is not above this number; the oldest format if all are above it.
     #[must_use]
     pub fn up_to(number: u8) -> Self {
         Self::ALL.into_iter().rev().find(|format| format.number() <= number).unwrap_or(Self::OLDEST)
@@ -57,8 +57,8 @@ mod tests {
         assert!(BatchFormat::ALL.is_sorted());
     }
 
-    /// Fails when records get a new format: nodes of the version before do not read it, so that it must come with a new format
-    /// of batches, whose predecessor is still written with the old one.
+    /// Fails if records get a new format without a new batch format. Nodes of the previous version do not read the new
+    /// records, so the previous batch format must still be written with the old record format.
     #[test]
     fn a_format_of_batches_has_its_formats_of_records() {
         let of_records = BatchFormat::ALL.map(|format| match format {

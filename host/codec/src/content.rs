@@ -6,8 +6,8 @@ use model::{Message, MessageId, SealedContent, Timestamp};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// A part of a message that is encrypted on its own. Its octet is part of what the encryption protects, so that one part
-/// cannot take the place of another.
+/// A part of a message that is encrypted separately. Its octet is authenticated by the encryption, so that one part cannot
+/// be substituted for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ContentPart {
@@ -23,22 +23,22 @@ pub enum ContentPart {
     ArchivedSubmittedText = 5,
 }
 
-/// By whom the content of a message was erased whose key is missing.
+/// The author of the erasure of a content whose key is missing.
 pub const KEY_DESTROYED: &str = "destruction of its key";
 
-/// A content cannot be encrypted, since its key cannot be made durable. It must not be written then.
+/// A content cannot be encrypted, because its key cannot be made durable. In this case the content must not be written.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct CipherError(pub Arc<str>);
 
-/// Encrypts contents with keys that each serve one account for a time.
+/// Encrypts contents. Each key serves one account for a period.
 ///
 /// The same octets of the same part of the same message give the same encrypted octets.
 pub trait ContentCipher: Debug + Send + Sync {
-    /// Whether the content of a message is to be encrypted.
+    /// Whether the content of a message must be encrypted.
     fn encrypts(&self, message: &Message) -> bool;
 
-    /// Encrypts a part of a message; `None` if it is not to be encrypted. The key is durable on return.
+    /// Encrypts a part of a message; `None` if it need not be encrypted. The key is durable on return.
     ///
     /// # Errors
     /// There is no key, and none can be made durable.
@@ -61,10 +61,10 @@ pub trait ContentCipher: Debug + Send + Sync {
         plain: &[u8],
     ) -> Result<Option<SealedContent>, CipherError>;
 
-    /// Decrypts a part of a message; `None` if its key was destroyed, or it is not what the key encrypted.
+    /// Decrypts a part of a message; `None` if its key was destroyed, or the octets are not authentic.
     fn open(&self, id: MessageId, part: ContentPart, sealed: &SealedContent) -> Option<Vec<u8>>;
 
-    /// When a key was destroyed, as far as that is known.
+    /// The time at which a key was destroyed, if it is known.
     fn destroyed_at(&self, key: u64) -> Option<Timestamp>;
 }
 
@@ -74,7 +74,8 @@ const SCREEN_HOST_CALLS: u8 = 4;
 const LOOKUP_HOST_CALLS: u8 = 8;
 
 /// The content of a message, before its encryption: 1 flags (bit 0 submitted text, 1 host calls, 2 host calls of the
-/// screens, 3 of the lookup), then 4 length and octets for each flag; the text: the rest. `None` if the message has none.
+/// screens, 3 of the lookup), then 4 length and octets for each flag; the text: the rest. `None` if the message has no
+/// content.
 pub(crate) fn plain_content(message: &Message) -> Option<Vec<u8>> {
     let routed = &message.routed;
     let screening = routed.screening.as_deref();

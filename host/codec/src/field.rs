@@ -1,4 +1,4 @@
-//! Fields that are always written in the same way, and the tables of records that consist of them.
+//! Fields with a fixed encoding, and tables of records that consist of such fields.
 
 use crate::{Cursor, RecordError, put_short, put_text};
 use model::{
@@ -42,7 +42,7 @@ macro_rules! wrapped_numbers {
     })* };
 }
 
-/// Optional numbers; a number that is never assigned stands for none.
+/// Optional numbers; a number that is never assigned encodes `None`.
 macro_rules! optional_numbers {
     ($($type:ident = $none:expr),*) => { $(impl Field for Option<$type> {
         fn put(&self, out: &mut Vec<u8>) {
@@ -70,7 +70,7 @@ macro_rules! octets {
     })* };
 }
 
-/// Octets behind an octet with their length.
+/// Octets after an octet with their length.
 macro_rules! short_octets {
     ($($type:ident),*) => { $(impl Field for $type {
         fn put(&self, out: &mut Vec<u8>) {
@@ -109,7 +109,7 @@ impl Field for Arc<str> {
     }
 }
 
-/// 1 whether there is one, 2 length, UTF-8.
+/// 1 whether there is a value, 2 length, UTF-8.
 impl Field for Option<Box<str>> {
     fn put(&self, out: &mut Vec<u8>) {
         self.is_some().put(out);

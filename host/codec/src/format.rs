@@ -30,7 +30,7 @@ impl RecordError {
     }
 }
 
-/// A cursor behind the format octet of a record.
+/// A cursor after the format octet of a record, and the format.
 pub(crate) fn begin(octets: &[u8]) -> Result<(Cursor<'_>, u8), RecordError> {
     let mut cursor = Cursor::new(octets);
     let format = cursor.u8()?;
@@ -40,8 +40,8 @@ pub(crate) fn begin(octets: &[u8]) -> Result<(Cursor<'_>, u8), RecordError> {
     Err(RecordError { what: "unknown record format", offset: 0 })
 }
 
-/// A cursor behind the format of the record of a message, and behind the number of the key if its content is encrypted;
-/// with format and key.
+/// A cursor after the format of a message record, and after the number of the key if the content is encrypted; with format
+/// and key.
 pub(crate) fn begin_message(octets: &[u8]) -> Result<(Cursor<'_>, u8, Option<u64>), RecordError> {
     if octets.first() != Some(&SEALED_FORMAT) {
         let (cursor, format) = begin(octets)?;

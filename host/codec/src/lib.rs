@@ -1,4 +1,4 @@
-//! The encoding of messages, records and batches: one for the store, the archive and whoever writes batches elsewhere.
+//! The encoding of messages, records and batches, shared by the store, the archive, and all other writers of batches.
 //!
 //! All numbers are little-endian, and every record begins with its format version; the encoders describe their records.
 //! The same value gives the same octets on every machine. Decoders never panic.

@@ -1,4 +1,4 @@
-//! What a lookup told about the number of a message.
+//! The result of the lookup of a message's number.
 
 use crate::routing::Layout;
 use crate::{Cursor, RecordError};
@@ -33,7 +33,7 @@ pub fn put_lookup<L: Layout>(out: &mut Vec<u8>, lookup: &Lookup) {
     }
 }
 
-/// Reads the result of a lookup. `by` gives the plugin version of that name and version.
+/// Reads the result of a lookup. `by` returns the plugin version with that name and version.
 ///
 /// # Errors
 /// The octets are no such result.

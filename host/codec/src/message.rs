@@ -52,15 +52,15 @@ pub struct RecordDecoder {
 ///   changes, 2 submitted text, 3 host calls); plugin and version as above; then the flagged fields: text; changes as above;
 ///   1 data coding, 1 flags (bit 0 UDHI, 1 payload), 4 length, octets; 4 length, octets. Lookup: see `lookup`
 ///
-/// A content that its reader could not decrypt is written as it was read; any other is not encrypted.
+/// A content that could not be decrypted is written unchanged; any other content is written unencrypted.
 pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     put_message(out, message, message.sealed.as_deref());
 }
 
-/// As [`encode_message`]; encrypts the content if the cipher is to encrypt it.
+/// As [`encode_message`]; encrypts the content if [`ContentCipher::encrypts`] is true.
 ///
 /// # Errors
-/// The cipher has no key for it. Nothing was written then.
+/// The cipher has no key for it. In this case nothing is written.
 pub fn encode_message_with(
     out: &mut Vec<u8>,
     message: &Message,
@@ -189,7 +189,7 @@ fn put_message(out: &mut Vec<u8>, message: &Message, sealed: Option<&SealedConte
     }
 }
 
-/// The tags of protocol fields, which records before format 8 have among the TLVs.
+/// The tags of protocol fields; records before format 8 store these among the TLVs.
 const FORMER_FIELD_TAGS: std::ops::RangeInclusive<u16> = 0x1500..=0x15FF;
 
 /// The TLVs and the protocol fields of a message that was written before record format 8, with both in one list.

@@ -1,4 +1,4 @@
-//! The encoding of pace buckets and send windows: those that a decision names, and the counts of days.
+//! The encoding of pace buckets and send windows of decisions, and of the counts of days.
 //!
 //! Of a decision: 2 number of buckets, each name, 1 kind (0 configured, 1 per time, 2 per day), then of a definition 8 amount,
 //! 1 unit, and 8 ms or a zone; 2 number of windows, each name, 2 number of hours; if there are any, a zone, and of each 1 days

@@ -183,7 +183,7 @@ pub fn decode_submit_call(octets: &[u8]) -> Result<RecordedSubmitCall, RecordErr
     Ok(RecordedSubmitCall { at, peer, leg, attempt, want_dlr, by, policy, result, host_calls })
 }
 
-/// Encrypts a recorded call if the content of its message is to be encrypted. `None` if there is no key: then the call must
+/// Encrypts a recorded call if the content of its message must be encrypted. `None` if there is no key: then the call must
 /// not be recorded.
 #[must_use]
 pub fn seal_recorded_call(
@@ -196,7 +196,7 @@ pub fn seal_recorded_call(
     Some(sealed.map_or(CallRecord::Plain(record), CallRecord::Sealed))
 }
 
-/// Decrypts the calls that [`seal_recorded_call`] encrypted, of a message's steps. Those whose key is missing are left out.
+/// Decrypts the calls in a message's steps that [`seal_recorded_call`] encrypted. Calls whose key is missing are removed.
 pub fn open_recorded_calls(cipher: Option<&dyn ContentCipher>, id: MessageId, steps: &mut Vec<Step>) {
     steps.retain_mut(|step| {
         let StepKind::SealedCallRecorded { hook, key, record } = &step.kind else { return true };

@@ -1,9 +1,8 @@
 //! Verdicts and legs, in the layout of the store or of the archive.
 //!
-//! Verdict: 1 kind: 0 forward (count, legs), 1 hold (8 until), 2 reject (1 reason), 3 quarantine, 4 drop (1 what the submitter
-//! is told). Leg: peer, 1 rank, weight, cost, 1
-//! flags (bit 0 longest wait, 1 source, 2 destination, 3 to be resolved, 4 IMSI), then the flagged fields: ms, address,
-//! address, IMSI.
+//! Verdict: 1 kind: 0 forward (count, legs), 1 hold (8 until), 2 reject (1 reason), 3 quarantine, 4 drop (1 the state in the
+//! submitter's DLR). Leg: peer, 1 rank, weight, cost, 1 flags (bit 0 longest wait, 1 source, 2 destination, 3 to be
+//! resolved, 4 IMSI), then the flagged fields: ms, address, address, IMSI.
 
 use crate::pace::{put_pace, read_pace};
 use crate::{Cursor, RecordError, put_leb128, put_long, put_short, put_text};
@@ -13,7 +12,7 @@ use model::{
 };
 use std::time::Duration;
 
-/// How numbers and lengths are written.
+/// The encoding of numbers and lengths.
 pub trait Layout {
     /// Whether the IMSI of a resolved leg is written.
     const WITH_IMSI: bool;
@@ -36,7 +35,7 @@ pub trait Layout {
     /// The octets end before, or are invalid.
     fn octets<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], RecordError>;
 
-    /// Writes octets of any length with it.
+    /// Writes octets of any length, with their length.
     fn put_long(out: &mut Vec<u8>, octets: &[u8]) {
         Self::put_octets(out, octets);
     }
@@ -78,7 +77,7 @@ pub trait Layout {
     }
 }
 
-/// Numbers in their full width, little-endian; lengths of one octet, of texts two and of long octets four.
+/// Numbers in their full width, little-endian; lengths in one octet, for texts in two and for long octets in four.
 #[derive(Debug, Clone, Copy)]
 pub struct FixedLayout;
 
@@ -235,7 +234,8 @@ fn dropped_as(cursor: &mut Cursor<'_>) -> Result<DroppedAs, RecordError> {
     DroppedAs::from_octet(cursor.u8()?).ok_or_else(|| cursor.damaged("unknown state of a dropped message"))
 }
 
-/// Writes the verdict of the screens: 0 pass, 2 reject (1 reason), 3 quarantine, 4 drop (1 what the submitter is told).
+/// Writes the verdict of the screens: 0 pass, 2 reject (1 reason), 3 quarantine, 4 drop (1 the state in the submitter's
+/// DLR).
 pub fn put_screen_verdict(out: &mut Vec<u8>, verdict: ScreenVerdict) {
     match verdict {
         ScreenVerdict::Pass => out.push(0),
@@ -278,7 +278,7 @@ pub fn put_changes<L: Layout>(out: &mut Vec<u8>, changes: &MessageChanges) {
     put_pace::<L>(out, changes);
 }
 
-/// Writes the number of entries of a list; returns how many are to be written.
+/// Writes the number of entries of a list; returns the number of entries that fit.
 pub(crate) fn put_count<L: Layout>(out: &mut Vec<u8>, entries: usize) -> usize {
     let count = u16::try_from(entries).unwrap_or(u16::MAX);
     L::put_number(out, u64::from(count), 2);

@@ -1,4 +1,4 @@
-//! Problems of a configuration document and where they occur.
+//! Problems of a configuration document, with their positions.
 
 use crate::SourceLines;
 use std::cell::RefCell;
@@ -36,7 +36,7 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
-/// Diagnostics of one pass over a document: the positions of its lines, and the problems found.
+/// Diagnostics of one pass over a document: the positions of its lines, and the problems.
 #[derive(Debug, Default)]
 pub struct Diagnostics {
     lines: Option<SourceLines>,

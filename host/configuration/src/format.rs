@@ -1,4 +1,4 @@
-//! Formats of values: how a key is read, and which values it takes.
+//! Formats of values: the parser of a key, and its valid values.
 
 use crate::{Keys, Section, Shape};
 use serde_json::json;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The largest integer of TOML.
 pub const MAX_INTEGER: u64 = i64::MAX as u64;
 
-/// How the value of a key is read.
+/// The parser of a key's value.
 pub trait KeyFormat<T> {
     /// Reads a key. `None` if it is missing, or if its value is invalid, which is reported.
     fn read(&self, section: &Section<'_>, key: &'static str) -> Option<T>;
@@ -18,7 +18,7 @@ pub trait KeyFormat<T> {
     fn shape(&self) -> Shape;
 }
 
-/// A type whose values can be written in one way only.
+/// A type whose values have a single written form.
 pub trait KeyValue: Clone {
     /// Reads a key. `None` if it is missing, or if its value is invalid, which is reported.
     fn read(section: &Section<'_>, key: &'static str) -> Option<Self>;
@@ -26,10 +26,10 @@ pub trait KeyValue: Clone {
     /// The values.
     fn shape() -> Shape;
 
-    /// The value that stands for a missing one.
+    /// The value of a missing key.
     fn empty() -> Self;
 
-    /// Takes another value, if it is `live`: takes effect while the daemon runs. In a table each key decides.
+    /// Takes the new value if it is `live`, that is, takes effect while the daemon runs. In a table each key decides.
     fn take_live(&mut self, new: &Self, live: bool) {
         if live {
             self.clone_from(new);

@@ -1,11 +1,11 @@
-//! Declarations of keys: what a key means, which values it takes, and what a change of it does.
+//! Declarations of keys: the meaning of a key, its valid values, and the effect of a change.
 
 use crate::{ChangeKind, ConfigChange, Diagnostics, Section};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// A table of the document. Derived with `#[derive(Keys)]`: a field is a key, its doc comment is the description, and
-/// attributes of the form `#[key(…)]` say the rest.
+/// attributes of the form `#[key(…)]` give the other properties.
 ///
 /// | attribute | meaning |
 /// |---|---|
@@ -30,7 +30,7 @@ use std::path::Path;
 /// | `label = "…"` | the console's form has a field with this label |
 /// | `name = "…"` | the key, if it is not the field's name |
 /// | `flatten` | the keys of another table belong to this one |
-/// | `skip`, `skip = EXPRESSION` | the field is no key |
+/// | `skip`, `skip = EXPRESSION` | the field is not a key |
 ///
 /// An `Option` is a key without a default. A field without a default, an example or an `Option` is empty, `false` or a
 /// table of defaults if its key is missing. `#[keys(live = "…")]` and `#[keys(restart = "…")]` set the effect of keys
@@ -42,8 +42,8 @@ pub trait Keys: Clone {
     /// The declarations of the keys.
     fn keys() -> Vec<Key>;
 
-    /// Takes those values of another table that take effect while the daemon runs. Keys that declare no effect do if
-    /// `live`.
+    /// Takes the values of another table that take effect while the daemon runs. Keys without a declared effect do if `live`
+    /// is true.
     fn take_live(&mut self, new: &Self, live: bool);
 
     /// Reads the keys, and reports unknown ones.
@@ -53,7 +53,7 @@ pub trait Keys: Clone {
         table
     }
 
-    /// The table with the defaults of all keys; mandatory ones are empty.
+    /// The table with the defaults of all keys; mandatory keys are empty.
     #[must_use]
     fn defaults() -> Self {
         let (diagnostics, nothing) = (Diagnostics::new(None, Path::new("")), json!({}));
@@ -108,7 +108,7 @@ pub struct Key {
     pub named: bool,
     /// The label of the console's field; `None`: the form has none.
     pub label: Option<&'static str>,
-    /// The effect of a change; `None`: that of the table around it.
+    /// The effect of a change; `None`: the effect of the enclosing table.
     pub effect: Option<Effect>,
     /// The effect of an item that is new.
     pub added: Option<&'static str>,
@@ -116,7 +116,8 @@ pub struct Key {
     pub removed: Option<&'static str>,
     /// The name in stored versions of an older daemon.
     pub was: Option<&'static str>,
-    /// What the value, or each value of the list, names: `account`, `pace-bucket`, `peer`, `pool`, `send-window` or `table`.
+    /// The kind of object that the value, or each value of the list, names: `account`, `pace-bucket`, `peer`, `pool`,
+    /// `send-window` or `table`.
     pub reference: Option<&'static str>,
 }
 
@@ -218,7 +219,7 @@ impl Key {
     }
 }
 
-/// The declaration of the key at a path, whose items of lists are named, numbered or `*`.
+/// The declaration of the key at a path. The path names list items by name, by number or as `*`.
 #[must_use]
 pub fn find<'a, T: AsRef<str>>(keys: &'a [Key], path: &[T]) -> Option<&'a Key> {
     let (name, mut rest) = path.split_first()?;
@@ -232,7 +233,7 @@ pub fn find<'a, T: AsRef<str>>(keys: &'a [Key], path: &[T]) -> Option<&'a Key> {
     find(key.shape.keys()?, rest)
 }
 
-/// The effect of a change. A key that declares none has the effect of the table around it.
+/// The effect of a change. A key without a declared effect has the effect of the enclosing table.
 #[must_use]
 pub fn effect_of(keys: &[Key], change: &ConfigChange) -> Effect {
     let mut effect = Effect::Restart("an unknown key");

@@ -1,8 +1,8 @@
 //! The configuration document: one JSON tree, read from a TOML file or received over the API.
 //!
-//! A key is declared once, as a field of a struct with [`Keys`]: type, default, limits, description, whether it is a
-//! secret, and what a change does. The declaration reads the key and collects all problems ([`Section`]), and is the
-//! source of the JSON Schema, the reference page, the console's forms and the effects of changes ([`effect_of`]).
+//! A key is declared once, as a field of a struct with [`Keys`]: type, default, limits, description, secrecy, and the effect
+//! of a change. The declaration parses the key, collects all problems ([`Section`]), and is the source of the JSON Schema,
+//! the reference page, the console's forms and the effects of changes ([`effect_of`]).
 //!
 //! [`merge`] patches a document, [`diff`] compares it; both address items of named lists by name. [`hide`] replaces
 //! secrets before a document is shown, [`restore`] puts them back. [`VersionStore`] keeps every version that was active.

@@ -19,7 +19,7 @@ fn url_password_range(text: &str) -> Option<std::ops::Range<usize>> {
     let begin = text.find("://")? + 3;
     let rest = &text[begin..];
     let authority = rest.find(['/', '?', '#', ' ']).map_or(rest, |end| &rest[..end]);
-    // A slash is not valid in a password, but the password must be hidden all the same.
+    // A slash is not valid in a password, but the password must be hidden nevertheless.
     let before_host = authority.rfind('@').or_else(|| rest.rfind('@')).and_then(|at| {
         let colon = rest[..at].find(':')?;
         (colon + 1 < at).then_some(begin + colon + 1..begin + at)

@@ -56,7 +56,7 @@ pub enum VersionStoreError {
 pub struct ConfigVersionSummary {
     /// The version number, counted from 1.
     pub version: u64,
-    /// When the version became active, in milliseconds since the Unix epoch.
+    /// The time at which the version became active, in milliseconds since the Unix epoch.
     pub at: u64,
     /// The author.
     pub by: String,
@@ -77,7 +77,7 @@ pub struct ConfigVersion {
     pub document: Value,
 }
 
-/// A version that is to be appended.
+/// A version to append.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VersionDraft {
     /// The time, in milliseconds since the Unix epoch.
@@ -235,7 +235,7 @@ impl VersionStore {
     /// returns. A version that was waiting to be confirmed no longer waits.
     ///
     /// # Errors
-    /// Fails if the file cannot be written; nothing has changed then.
+    /// Fails if the file cannot be written; in this case nothing changes.
     pub fn append(&self, draft: &VersionDraft) -> Result<ConfigVersionSummary, VersionStoreError> {
         let before = self.newest()?;
         let (summary, document) = summarize(self.keys, before.as_ref(), draft);
@@ -293,7 +293,7 @@ impl VersionStore {
         self.changes.load(Relaxed)
     }
 
-    /// The newest versions, and which one waits to be confirmed, as they are on disk, for another node of a cluster:
+    /// The newest versions and the pending confirmation, in their stored form, for another node of a cluster:
     /// `summaries/NUMBER`, `documents/NUMBER` and `pending`.
     ///
     /// # Errors
@@ -318,10 +318,10 @@ impl VersionStore {
         read().map_err(|error| self.failed(error))
     }
 
-    /// Sets rows of another node of the cluster; `None` removes one. All of them, or none.
+    /// Sets rows of another node of the cluster; `None` removes a row. All changes are applied, or none.
     ///
     /// # Errors
-    /// Fails if one is not JSON or has another name, or the file cannot be written.
+    /// Fails if a value is not JSON, a name is unknown, or the file cannot be written.
     pub fn set_rows(&self, changes: &[(String, Option<Vec<u8>>)]) -> Result<(), VersionStoreError> {
         for octets in changes.iter().filter_map(|(_, octets)| octets.as_ref()) {
             self.read::<serde::de::IgnoredAny>(0, octets)?;
@@ -342,7 +342,7 @@ impl VersionStore {
                     Some((table, number.parse::<u64>().ok()?))
                 });
                 let Some((table, number)) = parts else {
-                    return Err(std::io::Error::other(format!("{name:?} is no row of this file")).into());
+                    return Err(std::io::Error::other(format!("{name:?} is not a row of this file")).into());
                 };
                 let mut table = transaction.open_table(table)?;
                 match octets {
@@ -401,7 +401,7 @@ impl VersionStore {
         read().map_err(|error| self.failed(error))
     }
 
-    /// The file's document at the first start, or the last one that the admin was told about.
+    /// The file's document at the first start, or the last document that was reported to the admin.
     ///
     /// # Errors
     /// Fails if the store cannot be read.

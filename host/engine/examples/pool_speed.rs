@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const PAIRS: u64 = 1_000_000;
 
-/// Resident octets of this process; 0 if the system does not tell.
+/// Resident octets of this process; 0 if `/proc` does not have the number.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,4 +1,4 @@
-//! Admission: from a submission to its place in a queue.
+//! Admission: checks a submission, and puts it into a queue.
 
 use crate::engine::Engine;
 use crate::idempotency_keys::KeyLookup;
@@ -80,7 +80,7 @@ impl Engine {
                 EngineAnswer::Refused(Refusal::KeysFull { retry_after })
             }
             KeyLookup::Unknown => {
-                // A replaced message may create a DLR, whose id would fall between those of the messages.
+                // A replaced message may create a DLR, whose id would fall between the messages' ids.
                 let shared_id = shared_id
                     && (2..=SUBMISSION_IDS).contains(&(messages.len() as u64))
                     && !messages.iter().any(|message| message.replace_if_present);

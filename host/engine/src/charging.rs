@@ -1,4 +1,4 @@
-//! Charges of messages: reserved at acceptance, captured or released at the end, and told to the biller.
+//! Charges of messages: reserved at acceptance, captured or released at the end, and reported to the biller.
 
 use crate::engine::Engine;
 use crate::ledger::FIRST_PAUSE;
@@ -28,7 +28,7 @@ fn is_captured(state: FinalState, handed_over: bool, keep_on_failure: bool) -> b
 }
 
 impl Engine {
-    /// Adds the tenants above the submitter that are charged too. A price above the highest one is refused.
+    /// Adds the tenants above the submitter that are charged too. A price above the configured maximum is refused.
     pub(crate) fn charge_tenants(&self, submitter: PeerId, charge: &mut Charge) -> Result<(), RejectReason> {
         let Some(peer) = self.peers.get(submitter.0 as usize) else { return Ok(()) };
         let branch = &peer.settings.branch;
@@ -40,8 +40,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Reserves the price of a message, if it has one: at the account that the biller names and at the tenants above the
-    /// submitter, at all or at none.
+    /// Reserves the price of a message, if it has one: in the account that the biller names and in the accounts of the
+    /// tenants above the submitter, in all of them or in none.
     pub(crate) fn reserve(
         &mut self,
         submitter: PeerId,
@@ -58,7 +58,7 @@ impl Engine {
         Err(RejectReason::NoCredit)
     }
 
-    /// Releases the reservation of a message that is refused after all.
+    /// Releases the reservation of a message that is refused after it was reserved.
     pub(crate) fn release_reservation(&mut self, routed: &RoutingDecision) {
         if let Some(charge) = routed.quote.as_ref().and_then(|quote| quote.charge.as_ref()) {
             self.ledger.release(charge, false);

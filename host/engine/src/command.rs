@@ -11,9 +11,9 @@ use std::sync::Arc;
 pub struct Output {
     /// The writes, as one transaction.
     pub batch: Batch,
-    /// The commands that leave after it.
+    /// The commands; they leave after the batch.
     pub commands: Vec<EngineCommand>,
-    /// What was observed of peers, in order. It may be discarded.
+    /// Observations of peers, in order. They may be discarded.
     pub observations: Vec<PeerObservation>,
 }
 
@@ -30,7 +30,7 @@ impl Output {
 pub struct RefusedSubmission {
     /// The link that submitted it.
     pub link: LinkId,
-    /// The account, or the peer that it came from.
+    /// The account or the peer that submitted it.
     pub origin: model::PeerId,
     /// The source address.
     pub source: model::Address,
@@ -77,13 +77,13 @@ pub enum EngineCommand {
         /// The link.
         link: LinkId,
     },
-    /// A submission was refused. It precedes the answer and is meant for counting.
+    /// A submission was refused. For counts; it precedes the answer.
     Refused(Box<RefusedSubmission>),
     /// Query a message's state at the peer (query_sm). Answered by [`crate::Event::QueryResult`].
     QueryPeer {
         /// A link of the peer.
         link: LinkId,
-        /// Our id.
+        /// The appliance's message id.
         id: MessageId,
         /// The peer's id.
         peer_id: PeerMessageId,
@@ -102,8 +102,8 @@ pub enum EngineCommand {
         /// The message.
         message: Arc<Message>,
     },
-    /// Ask the lookups about a number. Answered by [`crate::Event::LookedUp`]. At most one question about a number is
-    /// pending, however many messages wait.
+    /// Look up a number. Answered by [`crate::Event::LookedUp`]. At most one lookup of a number is pending, however many
+    /// messages wait.
     AskLookup {
         /// The number.
         number: LookupNumber,
@@ -114,23 +114,22 @@ pub enum EngineCommand {
         /// The number of the messages, without leading plus signs.
         msisdn: AddressBytes,
     },
-    /// Ask the delivery policy what follows a failed attempt. Answered by [`crate::Event::Decided`].
+    /// Ask the delivery policy for the step after a failed attempt. Answered by [`crate::Event::Decided`].
     Decide {
         /// The message.
         message: Arc<Message>,
         /// The attempt.
         attempt: Attempt,
     },
-    /// Ask the receipt policy what follows from a DLR, or from its absence. Answered by
-    /// [`crate::Event::ReceiptDecided`].
+    /// Ask the receipt policy for the step after a DLR, or after its absence. Answered by [`crate::Event::ReceiptDecided`].
     AskReceipt {
         /// The message.
         message: Arc<Message>,
         /// The number of the question.
         question: u64,
-        /// The submission that it is about.
+        /// The submission.
         submission: AcceptedSubmission,
-        /// What happened.
+        /// The event.
         event: ReceiptEvent,
     },
     /// Notify the biller of settlements: at most 500, by ascending serial number, one notification at a time.
@@ -139,7 +138,7 @@ pub enum EngineCommand {
         /// The settlements.
         settlements: Vec<Settlement>,
     },
-    /// Find a message that is not in memory among the finished ones and answer the request from there.
+    /// Find a message that is not in memory among the finished messages, and answer the request from its record.
     LookUp {
         /// The submitter; other accounts' messages are unknown to it.
         origin: model::PeerId,
@@ -182,7 +181,7 @@ pub enum EngineAnswer {
     QueueActionRefused(QueueActionRefusal),
 }
 
-/// Why a queue action cannot be created or withdrawn.
+/// The reason why a queue action cannot be created or withdrawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QueueActionRefusal {
     /// The scope is empty.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Upper bounds of [`PeerCounts::answers`], in milliseconds.
 pub const ANSWER_BOUNDS: [u64; 11] = [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000];
-/// How many error codes have a counter of their own: the codes come from outside.
+/// Maximum number of error codes with their own counter: peers choose the codes.
 const CODES: usize = 32;
 
 /// Counters since the start of the messages sent to one peer, or submitted by one account.
@@ -22,7 +22,7 @@ pub struct PeerCounts {
     pub ended: [u64; 8],
     /// Answers by response time, see [`ANSWER_BOUNDS`]; the last counter is above all bounds.
     pub answers: [u64; ANSWER_BOUNDS.len() + 1],
-    /// DLRs that the receipt policy did not believe.
+    /// DLRs that the receipt policy suspected.
     pub suspected: u64,
     /// The sum of the response times.
     pub answer_time: Duration,

@@ -1,7 +1,8 @@
-//! Day quotas: how many messages of an account, or of all accounts of a tenant's branch, are accepted on a calendar day.
+//! Day quotas: limits on the messages of an account, or of all accounts of a tenant's branch, that are accepted on a
+//! calendar day.
 //!
 //! The count is written in the batch of the messages that it includes, as a row of table `pace_days`: after a crash it is
-//! never lower than what was accepted.
+//! never lower than the number of accepted messages.
 
 use crate::engine::Engine;
 use crate::settings::DayQuotaSettings;
@@ -33,9 +34,9 @@ pub(crate) struct DayQuotas {
 
 #[derive(Debug, Default)]
 struct DayQuota {
-    /// `None`: the configuration has it no more. Its count is kept for the day.
+    /// `None`: the configuration no longer has the quota. Its count is kept for the day.
     settings: Option<DayQuotaSettings>,
-    /// The day that counts.
+    /// The current day of the quota.
     day: CalendarPeriod,
     /// Messages accepted on this day.
     accepted: u64,
@@ -44,7 +45,7 @@ struct DayQuota {
 }
 
 impl DayQuota {
-    /// The limit, the day that counts now, and the messages accepted on it.
+    /// The limit, the current day, and the messages accepted on it.
     fn today(&self, now: Now) -> Option<(u64, CalendarPeriod, u64)> {
         let Some(settings) = &self.settings else { return None };
         let day = self.day.current(now.wall.0, |time| settings.zone.day(time));
@@ -57,7 +58,7 @@ impl DayQuota {
 }
 
 impl DayQuotas {
-    /// Takes over the configured quotas. What was accepted today counts for a changed quota too.
+    /// Applies the configured quotas. The messages accepted today also count for a changed quota.
     pub(crate) fn configure(&mut self, settings: &[DayQuotaSettings]) {
         for quota in self.quotas.values_mut() {
             quota.settings = None;
@@ -67,7 +68,7 @@ impl DayQuotas {
         }
     }
 
-    /// Restores the count of a day. Returns false if the row is that of a pace bucket.
+    /// Restores the count of a day. Returns false if the row belongs to a pace bucket.
     pub(crate) fn recover(&mut self, record: &PaceDay) -> bool {
         let Some(owner) = record.quota_owner() else { return false };
         let quota = self.quotas.entry(owner.into()).or_default();

@@ -26,7 +26,7 @@ impl DecisionLimits {
         self.of.is_empty()
     }
 
-    /// Sets the limits of a message. Returns the set, if no message had it before.
+    /// Sets the limits of a message. Returns the set, if it is new: no message had it before.
     pub(crate) fn set(&mut self, id: MessageId, limits: Vec<LimitIndex>) -> Option<Arc<[LimitIndex]>> {
         if let Some(known) = self.sets.get(limits.as_slice()) {
             self.of.insert(id, known.clone());
@@ -41,7 +41,7 @@ impl DecisionLimits {
     /// Removes the limits of a message. Returns the set, if no message has it any more.
     pub(crate) fn remove(&mut self, id: MessageId) -> Option<Arc<[LimitIndex]>> {
         let set = self.of.remove(&id)?;
-        // Two: this one, and that of `sets`.
+        // Two references: this one, and the one in `sets`.
         if Arc::strong_count(&set) > 2 {
             return None;
         }

@@ -13,8 +13,8 @@ use model::{
 };
 use std::time::Duration;
 
-/// From this many attempts on, at least [`MIN_RETRY_DELAY`] passes between attempts, whatever the policy says.
-/// Otherwise a policy that retries at once what a peer refuses at once would keep the disk busy.
+/// From this many attempts on, at least [`MIN_RETRY_DELAY`] passes between attempts, even if the policy asks for less.
+/// Otherwise immediate retries of messages that a peer refuses immediately would keep the disk busy.
 pub(crate) const MANY_ATTEMPTS: u16 = 100;
 pub(crate) const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
 
@@ -64,7 +64,7 @@ impl Engine {
         out.commands.push(EngineCommand::Decide { message, attempt });
     }
 
-    /// Ends a pending decision; the message is then in the state of one whose attempt has just ended.
+    /// Ends a pending decision; the message is then in the state after the end of an attempt.
     pub(crate) fn cancel_decision(&mut self, slot: Slot) {
         let entry = &mut self.slab[slot];
         entry.state = State::Submitted;

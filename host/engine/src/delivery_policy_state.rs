@@ -1,4 +1,4 @@
-//! What the delivery policy has not decided yet, and the messages that wait for a subscriber alert.
+//! Pending decisions of the delivery policy, and messages that wait for a subscriber alert.
 
 use model::{AddressBytes, ErrorClass, Imsi, MessageId};
 use std::collections::{BTreeSet, HashMap};
@@ -53,7 +53,7 @@ impl DeliveryPolicyState {
         self.by_number.get(number).into_iter().flatten().copied().collect()
     }
 
-    /// The messages under a number that wait for another subscriber than this one, oldest first.
+    /// The messages to a number that wait for another subscriber than this one, oldest first.
     pub(crate) fn waiting_for_other_imsi(&self, number: &AddressBytes, imsi: &Imsi) -> Vec<MessageId> {
         let other = |id: &MessageId| {
             let named = self.names.get(id).and_then(|(_, named)| named.as_ref());

@@ -1,4 +1,4 @@
-//! Dispatch: from a place in a queue to a link.
+//! Dispatch: sends messages from the queues on links.
 
 use crate::counts::Counted;
 use crate::engine::Engine;
@@ -167,7 +167,7 @@ impl Engine {
         self.peers[peer].queued -= 1;
     }
 
-    /// Loads the content of a queue's head and of the returned messages behind it; [`Engine::load_ahead`] loads new
+    /// Loads the content of a queue's head and of the returned messages that follow it; [`Engine::load_ahead`] loads new
     /// arrivals.
     fn load_head(&mut self, peer: usize, priority: usize, slot: Slot, out: &mut Output) {
         if self.slab[slot].has(flag::IN_FIFO) {
@@ -343,7 +343,7 @@ impl Engine {
         let open = (next..legs.len()).find(|index| self.queue_actions.drain_of(legs[*index].peer).is_none());
         let next = open.unwrap_or(next);
         let Some(leg) = legs.get(next) else { return false };
-        // Another peer cannot complete a message of which one peer has segments: the next leg sends it whole.
+        // If one peer has segments of the message, another peer cannot complete it: the next leg sends the whole message.
         self.slab[slot].history_mut().segments.clear();
         self.add_step(now, slot, StepKind::NextLeg { peer: leg.peer });
         self.release_subscriber_lock(slot);
@@ -377,7 +377,7 @@ impl Engine {
 }
 
 /// The ticket of the attempt that follows these steps: `own`, unless it repeats an uncertain attempt, perhaps more
-/// than once; then that attempt's ticket.
+/// than once; in that case, the ticket of the uncertain attempt.
 fn ticket(steps: &[Step], own: SubmitTicket) -> SubmitTicket {
     let mut ticket = own;
     let mut repeats = false;
@@ -396,7 +396,7 @@ fn ticket(steps: &[Step], own: SubmitTicket) -> SubmitTicket {
             | StepKind::SealedCallRecorded { .. }
             | StepKind::StatusQueried
             | StepKind::NotSent => {}
-            // Another peer than that of the uncertain attempt.
+            // The peer is not the peer of the uncertain attempt.
             StepKind::AdminAction { action: AdminActionKind::Rerouted, .. } => break,
             StepKind::AdminAction { .. } => {}
             _ => break,

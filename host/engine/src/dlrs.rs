@@ -194,7 +194,7 @@ impl Engine {
         self.index_segments(slot, group);
     }
 
-    /// Applies a DLR to a message that waits for one. `decision`: what the receipt policy said of it; only a remap matters
+    /// Applies a DLR to a message that waits for one. `decision`: the decision of the receipt policy; only a remap matters
     /// here.
     pub(crate) fn apply_dlr(
         &mut self,
@@ -379,7 +379,7 @@ impl Engine {
     }
 
     fn queue_dlr(&mut self, now: Now, message: &Message, text: DlrContent, out: &mut Output) {
-        // Only accounts take DLRs; the protocol of an SMSC reports the delivery of its MO messages.
+        // DLRs are sent only to accounts; the protocol of an SMSC reports the delivery of its MO messages.
         let account = self.peer_mut(message.origin);
         if !account.settings.is_addressee() {
             return;

@@ -80,8 +80,8 @@ pub struct Engine {
     pub(crate) lookups: Lookups,
     pub(crate) policy: DeliveryPolicyState,
     pub(crate) receipts: ReceiptState,
-    /// Records of submissions by plugins whose outcome comes next. A record does not start a history: without one, a first attempt
-    /// is in its link's list only.
+    /// Records of submissions by plugins whose outcome is the next event. A record does not start a history: without a
+    /// history, a first attempt is only in its link's list.
     pub(crate) submit_records: HashMap<MessageId, CallRecord>,
     pub(crate) subscriber_locks: SubscriberLocks,
     pub(crate) pools: Pools,
@@ -104,7 +104,7 @@ pub struct Engine {
 /// Counters since the start, for metrics.
 #[derive(Debug, Default, Clone)]
 pub struct Totals {
-    /// Messages accepted, DLRs for submitters excluded.
+    /// Messages accepted, without DLRs for submitters.
     pub accepted: u64,
     /// Submissions refused.
     pub refused: u64,
@@ -114,7 +114,7 @@ pub struct Totals {
     pub ended: [u64; 8],
     /// DLRs created for submitters.
     pub dlrs_made: u64,
-    /// DLRs that a submitter has taken.
+    /// DLRs that a submitter has accepted.
     pub dlrs_delivered: u64,
     /// DLRs from peers that matched a message.
     pub dlrs_matched: u64,
@@ -142,7 +142,7 @@ pub struct Totals {
     pub uncertain: u64,
     /// Uncertain messages sent again.
     pub sent_again: u64,
-    /// Attempts refused by a peer, throttling included.
+    /// Attempts refused by a peer, including throttling.
     pub attempts_refused: u64,
     /// Of these, attempts refused as throttled or queue full.
     pub throttled: u64,
@@ -475,7 +475,7 @@ impl Engine {
                     }
                 }
                 State::Uncertain | State::AwaitingDlr => {
-                    // With a wait that the receipt policy named, a timer asks it first.
+                    // If the receipt policy has set a wait, its timer calls the policy first.
                     if entry.due <= now.mono && !self.receipts.comes_first(entry.id) {
                         self.dlr_wait_expired(now, slot, out);
                     }
@@ -739,7 +739,7 @@ impl Engine {
     pub(crate) fn count(&mut self, slot: Slot, counted: Counted) {
         let entry = &self.slab[slot];
         let (peer, origin, own) = (entry.peer, entry.origin, entry.has(flag::OWN_DLR));
-        // A message without any peer counts for its account only.
+        // A message that never had a peer counts for its account only.
         let ended_nowhere = matches!(counted, Counted::Ended(_)) && peer == origin;
         if !ended_nowhere {
             counted.add_to(&mut self.peer_mut(peer).counts);

@@ -59,7 +59,7 @@ pub enum Event {
     Peer(PeerSettings),
     /// The pace buckets and send windows of the configuration; before the peers that name them.
     Pace(PaceSettings),
-    /// Something that other systems are told: it is written into the journal, and changes nothing.
+    /// A notice for event sinks: it is written to the journal, and changes no state.
     Notice(Notice),
     /// A peer was removed from the configuration. Its waiting messages stay until the peer returns or an admin acts;
     /// its links close separately.
@@ -99,16 +99,16 @@ pub enum Event {
     /// A submission of several messages, for instance submit_multi. The engine accepts or refuses each message and
     /// answers once, with [`crate::EngineAnswer::AcceptedMany`]. Ids ascend in the order of the messages.
     ///
-    /// With `shared_id`, the id of the first accepted message stands for all of them ([`Message::submission`]) in
-    /// queries, cancellations and DLRs. At most [`model::SUBMISSION_IDS`] messages can share an id; in a larger
-    /// submission each keeps its own.
+    /// With `shared_id`, the id of the first accepted message refers to all accepted messages ([`Message::submission`]) in
+    /// queries, cancellations and DLRs. At most [`model::SUBMISSION_IDS`] messages can share an id; in a larger submission
+    /// each keeps its own.
     ///
     /// With a key, the submission may be repeated: within [`crate::Settings::idempotency_key_retention`] the engine
     /// repeats the first answer and accepts nothing twice. If no message was accepted, the key is not stored.
     AcceptMany {
         /// The messages, all of one origin.
         messages: Vec<Message>,
-        /// One id stands for all messages.
+        /// One id refers to all messages.
         shared_id: bool,
         /// The submission's idempotency key.
         key: Option<IdempotencyKey>,
@@ -163,8 +163,8 @@ pub enum Event {
         id: MessageId,
         /// The source of the submission; must match. `None` skips the check.
         source: Option<Address>,
-        /// Of a submission to several destinations, cancels only the messages to this one. Ignored for a message that
-        /// was submitted alone.
+        /// For a submission to several destinations: cancels only the messages to this destination. Ignored for a message
+        /// that was submitted alone.
         destination: Option<Address>,
         /// The recipient of the answer.
         reply: ReplyTo,
@@ -215,14 +215,14 @@ pub enum Event {
         id: MessageId,
         /// The new routing decision.
         routed: RoutingDecision,
-        /// The text that takes the place of the message's, if a screen replaced it.
+        /// The new text of the message, if a screen replaced it.
         text: Option<Text>,
     },
     /// The result of [`crate::EngineCommand::AskLookup`].
     LookedUp {
-        /// The number of the question.
+        /// The number that was looked up.
         number: LookupNumber,
-        /// The answer. After a failure the number is asked again, as long as messages wait for it.
+        /// The answer. After a failure the number is looked up again while messages wait for it.
         lookup: Arc<Lookup>,
     },
     /// The result of [`crate::EngineCommand::Resolve`].
@@ -238,7 +238,7 @@ pub enum Event {
         id: MessageId,
         /// The attempt of the question; the decision does not apply to a later attempt.
         attempt: u16,
-        /// The decision; `None` if the policy failed or is not bound any more: the built-in schedule then applies.
+        /// The decision; `None` if the policy failed or is no longer bound: the built-in schedule then applies.
         next: Option<DeliveryDecision>,
     },
     /// The result of [`crate::EngineCommand::AskReceipt`].
@@ -247,17 +247,17 @@ pub enum Event {
         id: MessageId,
         /// The number of the question.
         question: u64,
-        /// The decision; `None` if the plugin failed or is not bound any more, which counts as accept.
+        /// The decision; `None` if the plugin failed or is no longer bound, which counts as accept.
         decision: Option<ReceiptDecision>,
     },
-    /// A plugin was called for a message, and the call is recorded for replays. It comes before the event that the call
-    /// leads to, and is not durable before that.
+    /// A plugin was called for a message, and the call is recorded for replays. It precedes the event that results from the
+    /// call, and becomes durable with it.
     CallRecorded {
         /// The message.
         id: MessageId,
         /// The hook: receipt or peer.
         hook: Hook,
-        /// The record, as the trace keeps it.
+        /// The record, as stored in the trace.
         record: CallRecord,
     },
     /// An alert by MSISDN: the subscriber is reachable again. Messages that wait for it are retried at once.
@@ -371,15 +371,15 @@ pub enum Event {
         reply: Option<ReplyTo>,
     },
     /// Finished messages are archived and may leave the store. Answered by [`crate::EngineAnswer::Done`] once they
-    /// have.
+    /// have left it.
     Archived {
         /// The messages.
         ids: Vec<MessageId>,
         /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// The contents of finished messages that are not archived yet are erased. Messages that have not ended are left as
-    /// they are. Answered by [`crate::EngineAnswer::Done`] once they are.
+    /// The contents of finished messages that are not archived yet are erased. Messages that have not ended are not changed.
+    /// Answered by [`crate::EngineAnswer::Done`] once the erasure is durable.
     EraseContent {
         /// The erasures.
         erasures: Vec<ContentErasure>,

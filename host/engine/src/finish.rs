@@ -90,7 +90,7 @@ impl Engine {
         }
     }
 
-    /// Removes a message from whatever it waits for. Its slot may change.
+    /// Removes a message from its queue, link or list of waiting messages. Its slot may change.
     pub(crate) fn remove_from_wait(&mut self, slot: Slot, out: &mut Output) -> Slot {
         match self.slab[slot].state {
             State::Queued => self.leave_queue(slot),

@@ -247,7 +247,7 @@ mod tests {
 
     const RETENTION: Duration = Duration::from_secs(1);
 
-    /// Both clocks at the same number of milliseconds.
+    /// Both clocks at the same time.
     fn at(ms: u64) -> (Now, Duration) {
         (Now { wall: Timestamp(ms), mono: Moment(ms) }, RETENTION)
     }

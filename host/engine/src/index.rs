@@ -55,7 +55,7 @@ impl PairIndex {
     }
 
     /// The keyed hash of a pair. With 64 bits, two pairs among ten million waiting messages collide with a
-    /// probability of 1 in 360,000; without the seed, nobody can force a collision.
+    /// probability of 1 in 360,000; an attacker who does not know the seed cannot force one.
     pub(crate) fn key(&self, origin: PeerId, source: &AddressBytes, destination: &AddressBytes) -> u64 {
         let mut hasher = DefaultHasher::new();
         hasher.write_u64(self.seed);

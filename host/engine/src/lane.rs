@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// The waiting messages of one peer and priority, by age.
 ///
 /// New messages are in a plain queue in arrival order, four octets each. Messages that return (throttled, retried,
-/// not sent) go to their own place, not to the tail: they are in a small ordered map beside it.
+/// not sent) go to their own place, not to the tail: a small ordered map holds them.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     fifo: VecDeque<Slot>,
@@ -32,7 +32,7 @@ impl Lane {
         self.returned.remove(&id).is_some()
     }
 
-    /// Notes that a slot of the queue became a ghost. Once most slots are ghosts, they are removed.
+    /// Records that a slot of the queue became a ghost. Once most slots are ghosts, they are removed.
     pub(crate) fn ghosted(&mut self, slab: &mut Slab) {
         self.ghosts += 1;
         if self.ghosts > 4096 && self.ghosts * 2 > self.fifo.len() {

@@ -36,7 +36,7 @@ pub(crate) struct Account {
     touched: bool,
 }
 
-/// Settlements that the biller was not notified of, oldest first.
+/// Settlements of which the biller has not been notified, oldest first.
 #[derive(Debug)]
 pub(crate) struct BillerQueue {
     pub(crate) waiting: VecDeque<Settlement>,
@@ -77,7 +77,7 @@ impl Ledger {
         Some(&mut account.balance)
     }
 
-    /// Whether a charge can be reserved now, at each of its accounts.
+    /// Whether a charge can be reserved now, in each of its accounts.
     pub(crate) fn can_reserve(&self, charge: &Charge) -> bool {
         charge.accounts().all(|account| self.balance_after(account, charge.amount).is_some())
     }
@@ -90,7 +90,7 @@ impl Ledger {
         covered.then_some(left)
     }
 
-    /// Reserves an amount at each account of a charge. Returns false and changes nothing if one of them is unknown or cannot
+    /// Reserves an amount in each account of a charge. Returns false and changes nothing if an account is unknown or cannot
     /// pay.
     pub(crate) fn reserve(&mut self, charge: &Charge) -> bool {
         if !self.can_reserve(charge) {
@@ -107,7 +107,7 @@ impl Ledger {
         true
     }
 
-    /// Ends a reservation at each account of a charge: captures or releases it.
+    /// Ends a reservation in each account of a charge: captures or releases it.
     pub(crate) fn release(&mut self, charge: &Charge, capture: bool) {
         for account in charge.accounts() {
             let Some(balance) = self.touch(account) else { continue };

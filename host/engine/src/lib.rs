@@ -3,8 +3,7 @@
 //!
 //! The owner passes [`Event`]s and the time to [`Engine::apply`], calls [`Engine::advance`] once per run of events
 //! and [`Engine::seal`] once per batch. [`Output`] then holds a [`model::Batch`] of writes and the [`EngineCommand`]s, which
-//! may leave **only after that batch is durable**: the appliance never tells anybody anything that a power cut could
-//! undo.
+//! may leave **only after that batch is durable**: so the appliance never confirms anything that a power failure could undo.
 #![forbid(unsafe_code)]
 
 mod accept;

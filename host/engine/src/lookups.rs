@@ -1,8 +1,8 @@
 //! Lookups: messages whose number is looked up before they are routed.
 //!
-//! Each number has one entry with its waiting messages, and at most one pending question. The answer routes all of them. A
-//! message waits for a limited time; then it is routed without an answer. After a restart the messages are routed again,
-//! and so their numbers are asked again.
+//! Each number has one entry with its waiting messages, and at most one pending question. The answer routes all these
+//! messages. A message waits for a limited time; then it is routed without an answer. After a restart the messages are
+//! routed again, which repeats the lookups.
 
 use crate::engine::Engine;
 use crate::slab::{Slot, State};
@@ -31,9 +31,9 @@ static NO_ANSWER: LazyLock<Arc<Lookup>> = LazyLock::new(|| {
 #[derive(Debug, Default)]
 pub(crate) struct Lookups {
     numbers: FxHashMap<LookupNumber, PendingLookup>,
-    /// Numbers that are to be asked, in order.
+    /// Numbers to look up, in order.
     queue: VecDeque<LookupNumber>,
-    /// Numbers that are asked again later.
+    /// Numbers to look up again, with the time of the repetition.
     retry_times: BTreeSet<(Moment, LookupNumber)>,
     in_flight: usize,
     /// Messages that wait.
@@ -45,7 +45,7 @@ pub(crate) struct Lookups {
 /// A number that messages wait for.
 #[derive(Debug, Default)]
 struct PendingLookup {
-    /// In order of arrival; messages that do not wait any more are among them.
+    /// Waiting messages, in order of arrival. Some may no longer wait.
     waiting: Vec<MessageId>,
     is_asked: bool,
     /// The answer to the last question, if it failed.
@@ -57,9 +57,9 @@ struct PendingLookup {
 pub struct LookupStatus {
     /// Messages that wait.
     pub messages: u64,
-    /// Numbers that they wait for.
+    /// Numbers for which messages wait.
     pub numbers: u64,
-    /// Questions since the start.
+    /// Lookups since the start.
     pub questions: u64,
     /// Messages that were routed without an answer, since the start.
     pub failed: u64,
@@ -70,7 +70,7 @@ impl Engine {
     pub(crate) fn await_lookup(&mut self, now: Now, slot: Slot, message: &Message) {
         let id = self.slab[slot].id;
         let Some(number) = LookupNumber::of(&message.destination) else {
-            // The routing asks for numbers only: it decides again.
+            // Routing requests lookups of numbers only: it decides again.
             self.hold(slot, now.mono);
             return;
         };
@@ -141,7 +141,7 @@ impl Engine {
         let kind = StepKind::Decided { hook: Hook::Lookup, by: lookup.by.clone(), note: lookup.note.clone() };
         self.add_step(now, slot, kind);
         if let Some(message) = &self.slab[slot].message {
-            // It is written with its routing. After a crash before that, the number is asked again.
+            // The result is written with the routing. After a crash before that, the number is looked up again.
             let mut message = Message::clone(message);
             message.routed.lookup = Some(lookup.clone());
             self.cache(slot, Arc::new(message));
@@ -149,7 +149,7 @@ impl Engine {
         self.request_routing(now, slot, out);
     }
 
-    /// Numbers whose questions failed are asked again, if their time has come.
+    /// Queues the failed lookups whose repetition is due.
     pub(crate) fn requeue_lookups(&mut self, now: Now) {
         while let Some((at, _)) = self.lookups.retry_times.first()
             && *at <= now.mono
@@ -159,7 +159,7 @@ impl Engine {
         }
     }
 
-    /// Sends questions, up to the limit of pending ones.
+    /// Sends lookups, up to the limit of pending lookups.
     pub(crate) fn ask_lookups(&mut self, out: &mut Output) {
         if self.draining {
             return;

@@ -5,8 +5,8 @@ use crate::engine::Engine;
 use crate::slab::{Slot, State};
 use model::{FinalState, Now, PeerMessageId, StepKind};
 
-/// The error of messages that fail because the key of their content is missing. No network uses it: it has three digits, as
-/// DLRs show it, and is above the codes of SMPP, MAP and RP errors.
+/// The error code of messages that fail because the key of their content is missing. It has three digits, as in DLRs, and is
+/// above the error codes of SMPP, MAP and RP, so no network uses it.
 pub const CONTENT_LOST_ERROR: u32 = 900;
 
 impl Engine {
@@ -17,8 +17,8 @@ impl Engine {
         self.end_with(now, slot, FinalState::Failed, CONTENT_LOST_ERROR, id, None, out);
     }
 
-    /// Ends a recovered message whose content is unreadable, unless it may have been delivered: what is known of that is told
-    /// first. If it has to be submitted again, it ends then.
+    /// Ends a recovered message whose content is unreadable, unless a peer may have it: then the outcome or the DLR is
+    /// awaited first. If the message must be submitted again, it ends at that time.
     pub(crate) fn end_recovered_without_content(&mut self, now: Now, slot: Slot, out: &mut Output) {
         if !matches!(self.slab[slot].state, State::AwaitingDlr | State::Uncertain | State::Submitted) {
             self.end_without_content(now, slot, out);

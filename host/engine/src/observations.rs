@@ -7,7 +7,7 @@ use model::{FinalState, Now, ObservationKind, Outcome, PeerObservation, StepKind
 use std::time::Duration;
 
 impl Engine {
-    /// Notes what happened to a message at its peer; DLRs for submitters do not count.
+    /// Records an observation of a message at its peer; DLRs for submitters do not count.
     pub(crate) fn observe(&self, now: Now, slot: Slot, kind: ObservationKind, out: &mut Output) {
         let entry = &self.slab[slot];
         if entry.has(flag::OWN_DLR) {
@@ -27,7 +27,7 @@ impl Engine {
         self.observe(now, slot, kind, out);
     }
 
-    /// Notes the final state that the DLRs of a message report.
+    /// Records the final state that the DLRs of a message report.
     pub(crate) fn observe_dlr(&self, now: Now, slot: Slot, state: FinalState, out: &mut Output) {
         let steps = self.slab[slot].history.as_ref().map_or(&[][..], |history| &history.steps);
         let submitted = steps

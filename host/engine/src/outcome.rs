@@ -1,4 +1,4 @@
-//! Outcomes: from a peer's answer to the next step.
+//! Outcomes: the next step after a peer's answer.
 
 use crate::counts::Counted;
 use crate::engine::Engine;
@@ -36,7 +36,7 @@ impl Engine {
                 }
                 self.apply_outcome(now, slot, flight, outcome, out);
             }
-            // A late answer: the message is not uncertain any more.
+            // A late answer: the message is no longer uncertain.
             State::Uncertain => match outcome {
                 Outcome::Accepted { .. } | Outcome::Refused { .. } => {
                     self.leave_uncertain(slot);

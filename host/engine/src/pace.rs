@@ -3,14 +3,13 @@
 //! A pure state machine; the time is an argument. Before the first refusal no [`Pace`] exists, and messages are sent
 //! as fast as the peer answers. From then on:
 //!
-//! * **Slow start.** The rate begins with what the peer accepted in the second before, or low, and doubles every
-//!   second.
+//! * **Slow start.** The rate begins with the number of messages that the peer accepted in the previous second, at least
+//!   [`FIRST_RATE`], and doubles every second.
 //! * **Decrease.** A refusal lowers the rate once, to a share of the refused rate. A refusal of a message sent before
 //!   the decrease is ignored. At most one decrease happens per second, because many peers count by the second.
 //! * **Increase.** The rate follows a curve that is steep at first, flat near the last refused rate, and steep again
 //!   beyond it (RFC 9438 §4.2, with the rate in place of the window). So the rate stays near the limit, and finds a
-//!   new limit soon. At twice the refused rate slow start begins again. The rate rises only while it is what limits
-//!   the peer.
+//!   new limit soon. At twice the refused rate slow start begins again. The rate rises only while it limits the peer.
 //! * **Pause.** Each refusal also pauses the peer. The pause doubles while each probe is refused, and each success
 //!   halves it. Probes are timed, so a probe without answer does not stop the next one.
 
@@ -24,8 +23,7 @@ const DECREASE: f64 = 0.9;
 /// The share of the rate that counts as refused at the end of slow start: the rate has doubled within a second, so
 /// the limit lies between half of it and all of it.
 const SLOW_START_OVERSHOOT: f64 = 0.75;
-/// The greatest ratio of the refused rate to what the peer accepted: a peer that allows a few messages per second
-/// refuses late.
+/// The greatest ratio of the refused rate to the accepted rate: a peer that allows a few messages per second refuses late.
 const LATE: f64 = 1.08;
 /// The lowest rate of slow start, in messages per second.
 const FIRST_RATE: f64 = 1.0;
@@ -60,7 +58,7 @@ pub(crate) struct Pace {
     /// The last pause, reduced by successes.
     pause: Duration,
     probing: bool,
-    /// Messages up to this number were sent before the last refusal that counted.
+    /// Messages up to this number were sent before the last refusal that was not ignored.
     barrier: u64,
     decreased_at: Moment,
     /// Messages accepted since the last decrease while the rate limited the peer, and the seconds during which it
@@ -77,7 +75,7 @@ impl Pace {
     /// The state after the first refusal. `sent` is the number of the last message sent, `took` the number of
     /// messages accepted in a second.
     pub(crate) fn new(now: Moment, sent: u64, took: u32, random: &mut Random) -> Self {
-        // The accepted messages may have been a burst, or all that waited: this is only a starting value.
+        // The accepted messages may have been a burst, or all waiting messages: this is only a starting value.
         let rate = (f64::from(took) * DECREASE).max(FIRST_RATE);
         let mut pace = Self {
             rate,
@@ -199,7 +197,7 @@ mod tests {
     enum Limit {
         /// A token bucket.
         TokenBucket { rate: f64, burst: f64, tokens: f64, at: u64 },
-        /// A number of messages in each second of its clock, which is some milliseconds ahead of ours.
+        /// A number of messages in each second of the peer's clock, which is some milliseconds ahead of the local clock.
         Seconds { most: u64, ahead: u64, second: u64, used: u64 },
     }
 

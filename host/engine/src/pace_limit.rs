@@ -1,4 +1,4 @@
-//! One pace limit: what it allows, and which messages wait for it.
+//! One pace limit: its rule, and the messages that wait for it.
 
 use crate::settings::{PaceBucketSettings, PacePeriod};
 use crate::slab::Slot;
@@ -18,7 +18,7 @@ pub(crate) const RELEASE_DELAY: Duration = Duration::from_millis(10);
 /// How long the count of a day is kept after its end, in milliseconds: the clock may be set back.
 const KEPT_AFTER_DAY: u64 = 86_400_000;
 
-/// The place of a message in the list of a limit: by priority, then by age.
+/// The position of a message in the list of a limit: by priority, then by age.
 pub(crate) type WaitKey = (u8, MessageId);
 
 /// The key of a message with this priority level.
@@ -26,7 +26,7 @@ pub(crate) fn wait_key(priority: u8, id: MessageId) -> WaitKey {
     (Priority::LEVELS as u8 - priority.min(Priority::LEVELS as u8), id)
 }
 
-/// What a limit is.
+/// The rule of a limit.
 #[derive(Debug)]
 pub(crate) enum Rule {
     /// Neither the configuration nor a plugin defines it: it allows everything.
@@ -39,7 +39,7 @@ pub(crate) enum Rule {
     Windows(Vec<WeeklyWindow>),
 }
 
-/// How a plugin defines a limit.
+/// The definition of a limit by a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LimitDefinition {
     Bucket(PaceBucketDefinition),
@@ -63,20 +63,20 @@ pub(crate) struct Waiting {
     pub(crate) need: u64,
 }
 
-/// A pace bucket, or the send windows that one account or peer names together.
+/// A pace bucket, or the set of send windows of one account or peer.
 #[derive(Debug)]
 pub(crate) struct Limit {
     pub(crate) name: Arc<str>,
     pub(crate) rule: Rule,
-    /// The rule is that of the configuration.
+    /// The rule comes from the configuration.
     pub(crate) is_configured: bool,
-    /// The configuration, an account or a peer has named it: it is never forgotten.
+    /// The configuration, an account or a peer has named it: it is never removed.
     pub(crate) is_permanent: bool,
     /// The last definition by a plugin; the rule if it is not configured.
     pub(crate) definition: Option<LimitDefinition>,
-    /// Sets of limits, of decisions, that it is in.
+    /// Number of decisions' limit sets that contain it.
     pub(crate) sets: u32,
-    /// The day that counts, and the tokens taken in it. Kept while the limit is not configured.
+    /// The current day, and the tokens taken on it. Kept while the limit is not configured.
     day: CalendarPeriod,
     pub(crate) taken: u64,
     /// `taken` has changed since the last batch.
@@ -91,8 +91,8 @@ pub(crate) struct Limit {
     pub(crate) next_at: Moment,
     /// It is in the list of limits to check.
     pub(crate) touched: bool,
-    /// Accounts or peers do not name it any more: the messages behind this key return to their queues, in runs. Those that
-    /// still need it wait again.
+    /// Set if accounts or peers no longer name it: the messages after this key return to their queues, in runs. Messages
+    /// that still need the limit wait again.
     pub(crate) checked_again: Option<WaitKey>,
 }
 
@@ -117,7 +117,7 @@ impl Limit {
         }
     }
 
-    /// When it allows the next message, while messages wait.
+    /// The time at which it allows the next message, while messages wait.
     pub(crate) fn next_at(&self) -> Option<Moment> {
         (!self.waiting.is_empty()).then_some(self.next_at)
     }
@@ -154,7 +154,7 @@ impl Limit {
         }
     }
 
-    /// The configuration has no such limit: the definition of a plugin counts, if there is one.
+    /// Removes the rule of the configuration: the definition of a plugin counts, if there is one.
     pub(crate) fn leave_configuration(&mut self, now: Now, started: Moment) {
         self.is_configured = false;
         match self.definition.clone() {
@@ -163,8 +163,8 @@ impl Limit {
         }
     }
 
-    /// A plugin defines the limit. Returns whether its rule has changed. A bucket that fills over time is as one that was
-    /// empty when the engine started: it was full when it was forgotten.
+    /// Applies the definition of a plugin. Returns whether the rule has changed. A bucket that fills over time gets the
+    /// tokens that an empty bucket has got since the start of the engine. That suits a removed bucket too: it was full.
     pub(crate) fn define(&mut self, now: Now, started: Moment, definition: &LimitDefinition) -> bool {
         if self.definition.as_ref() == Some(definition) {
             return false;
@@ -213,7 +213,7 @@ impl Limit {
         }
     }
 
-    /// Begins a new day if there is one.
+    /// Begins a new day if the current one has ended.
     pub(crate) fn enter_day(&mut self, now: Now) {
         if let Rule::Day { zone, .. } = &self.rule {
             let day = self.day.current(now.wall.0, |time| zone.day(time));
@@ -223,8 +223,8 @@ impl Limit {
         }
     }
 
-    /// The tokens that it has now, if they are enough for a message that needs so many; otherwise the time at which they may
-    /// be. A message that needs more than the limit ever has needs all of it.
+    /// The current tokens, if they suffice for a message that needs `need` tokens; otherwise the time at which they may
+    /// suffice. A message that needs more than the capacity needs a full bucket.
     pub(crate) fn allowed(&mut self, now: Now, need: u64) -> Result<u64, Moment> {
         self.enter_day(now);
         match &mut self.rule {
@@ -280,8 +280,8 @@ impl Limit {
         false
     }
 
-    /// Whether nobody needs a limit of a plugin any more: no message names it, and what was taken from it does not count any
-    /// longer. `None` for a limit that is kept anyway.
+    /// Whether a plugin's limit can be removed: no message names it, and its taken tokens no longer count. `None` for a
+    /// limit that is kept in any case.
     pub(crate) fn is_spare(&self, now: Now) -> Option<bool> {
         if self.is_permanent || self.sets > 0 || self.definition.is_none() || !self.waiting.is_empty() {
             return None;
@@ -309,7 +309,7 @@ impl Limit {
         }
     }
 
-    /// The removal of its row, if there is one.
+    /// The record that removes its row, if the row exists.
     pub(crate) fn removal(&self) -> Option<PaceDay> {
         let day = (Timestamp(self.day.start), Timestamp(self.day.end));
         let row = PaceDay { bucket: self.name.clone(), start: day.0, end: day.1, taken: 0, defined: None };
@@ -317,7 +317,7 @@ impl Limit {
     }
 }
 
-/// The plugin runtime admits known zones only; a record of another version may have one that this one does not know.
+/// The plugin runtime admits only known zones, but a record of another version may have an unknown zone.
 fn find_zone(name: &str) -> Option<Zone> {
     Zone::find(name).or_else(|| Zone::find("UTC"))
 }
@@ -331,7 +331,7 @@ fn weekly_windows(defined: &SendWindowDefinition) -> Vec<WeeklyWindow> {
 }
 
 impl PaceBucketSettings {
-    /// A bucket without tokens at `at`: after a start, nobody knows what was sent just before.
+    /// A bucket without tokens at `at`: after a start, the messages sent just before are unknown.
     fn empty_bucket(&self, at: Moment) -> TokenBucket {
         let PacePeriod::Time(period) = self.per else { return TokenBucket::empty(at, 1.0, 1.0) };
         let amount = self.amount.max(1) as f64;

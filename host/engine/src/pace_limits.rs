@@ -1,9 +1,9 @@
 //! Pace limits: pace buckets and send windows, which accounts and peers share by name.
 //!
 //! A message that reaches the head of its queue while one of its limits is exhausted leaves the queue and waits in the
-//! list of that limit, by priority and age. So it holds up no message that has other limits. Once the limit has tokens, or
-//! its window opens, as many messages return to their places in their queues as it allows. A message behind others in a
-//! list never passes them.
+//! list of that limit, by priority and age. So it does not delay messages that have other limits. Once the limit has tokens,
+//! or its window opens, the allowed number of messages returns to their positions in their queues. A message never overtakes
+//! others in its list.
 
 use crate::pace_limit::{Limit, LimitDefinition, RELEASE_DELAY, Rule, WaitKey, Waiting};
 use crate::settings::{PaceSettings, SendWindowSettings};
@@ -31,7 +31,7 @@ pub(crate) type LimitIndex = u32;
 pub(crate) struct PaceLimits {
     pub(crate) limits: Vec<Limit>,
     buckets: BTreeMap<Arc<str>, LimitIndex>,
-    /// By the names of the windows, which one account or peer names together.
+    /// Sets of send windows, by the names of the windows.
     windows: BTreeMap<Vec<Arc<str>>, LimitIndex>,
     configured_windows: Vec<SendWindowSettings>,
     /// Limits whose list must be checked at the end of the run.
@@ -40,17 +40,17 @@ pub(crate) struct PaceLimits {
     changed: Vec<LimitIndex>,
     /// Waiting messages of each peer, by limit.
     waiting_of: BTreeMap<PeerId, BTreeMap<LimitIndex, u64>>,
-    /// Places of forgotten limits.
+    /// Indices of removed limits, for reuse.
     free: Vec<LimitIndex>,
-    /// The rows of forgotten limits.
+    /// The rows of removed limits, to delete.
     removed: Vec<PaceDay>,
-    /// When the engine started.
+    /// The start of the engine.
     started: Option<Moment>,
 }
 
 impl PaceLimits {
-    /// Takes over the configured buckets and windows. Limits that are left out are those that plugins define, or allow
-    /// everything from now on.
+    /// Applies the configured buckets and windows. Limits that are no longer configured use the definition of a plugin, or
+    /// allow everything.
     pub(crate) fn configure(&mut self, now: Now, settings: &PaceSettings) {
         let started = *self.started.get_or_insert(now.mono);
         for index in self.buckets.values() {
@@ -142,7 +142,7 @@ impl PaceLimits {
         found
     }
 
-    /// Whether the limits that a decision names exist, or can be made: there are at most so many.
+    /// Whether the limits that a decision names exist, or can be created within the maximum of `most` limits.
     pub(crate) fn has_room(&self, changes: &MessageChanges, most: usize) -> bool {
         if self.limits.len() - self.free.len() < most {
             return true;
@@ -180,7 +180,7 @@ impl PaceLimits {
         }
     }
 
-    /// A set of limits, of decisions, has come or gone.
+    /// Counts a new, or a removed, set of decisions' limits.
     pub(crate) fn count_set(&mut self, of: &[LimitIndex], is_new: bool) {
         for index in of {
             if let Some(limit) = self.limits.get_mut(*index as usize) {
@@ -197,7 +197,7 @@ impl PaceLimits {
         of.iter().any(|index| self.get(*index).is_some_and(Limit::counts_segments))
     }
 
-    /// The first of these limits that holds up a message with this key and so many segments.
+    /// The first of these limits that blocks a message with this key and number of segments.
     pub(crate) fn blocking(
         &mut self,
         now: Now,
@@ -223,7 +223,7 @@ impl PaceLimits {
         }
     }
 
-    /// A message with so many segments begins to wait.
+    /// Adds a waiting message with this number of segments.
     pub(crate) fn wait(
         &mut self,
         index: LimitIndex,
@@ -239,7 +239,7 @@ impl PaceLimits {
         self.touch(index);
     }
 
-    /// A message does not wait any more.
+    /// Removes a waiting message.
     pub(crate) fn stop_waiting(&mut self, index: LimitIndex, key: WaitKey, peer: PeerId) {
         let Some(limit) = self.limits.get_mut(index as usize) else { return };
         if limit.waiting.remove(&key).is_some()
@@ -251,11 +251,11 @@ impl PaceLimits {
                 counts.remove(&index);
             }
         }
-        // The first of those that still wait may need fewer tokens.
+        // The first of the remaining messages may need fewer tokens.
         self.touch(index);
     }
 
-    /// Accounts or peers do not name these limits any more: their messages must be checked again.
+    /// Marks limits that accounts or peers no longer name: their messages must be checked again.
     pub(crate) fn check_again(&mut self, limits: impl Iterator<Item = LimitIndex>) {
         for index in limits {
             if let Some(limit) = self.limits.get_mut(index as usize) {
@@ -286,7 +286,7 @@ impl PaceLimits {
             limit.checked_again = run.last().map(|(key, _)| *key);
             return run.into_iter().map(|(_, slot)| slot).collect();
         }
-        // Without a waiting message its day stays the one that counts: see `is_spare`.
+        // Without a waiting message the limit keeps its day: see `is_spare`.
         let Some(first) = limit.waiting.values().next() else { return Vec::new() };
         let mut left = limit.allowed(now, first.need).unwrap_or(0);
         let fits = |waiting: &&Waiting| {
@@ -332,11 +332,11 @@ impl PaceLimits {
         checks
     }
 
-    /// Removes a limit of a plugin that nobody needs.
+    /// Removes an unused limit of a plugin.
     fn forget(&mut self, index: LimitIndex) {
         let Some(place) = self.limits.get_mut(index as usize) else { return };
         let limit = std::mem::replace(place, Limit::new("".into()));
-        // A place in the list is not a limit: it must be neither found nor forgotten again.
+        // No limit has this index now: it must be neither found nor removed again.
         self.removed.extend(limit.removal());
         if self.buckets.get(&limit.name) == Some(&index) {
             self.buckets.remove(&limit.name);
@@ -348,11 +348,11 @@ impl PaceLimits {
         self.free.push(index);
     }
 
-    /// The changed counts of days, each once, and before them the rows of forgotten limits.
+    /// The changed counts of days, each once, after the rows of removed limits.
     pub(crate) fn take_changed(&mut self) -> Vec<PaceDay> {
         let mut records = std::mem::take(&mut self.removed);
         for index in std::mem::take(&mut self.changed) {
-            // A new day without tokens taken is no row: the former day stays.
+            // A new day without taken tokens needs no row: the previous day's row stays.
             if let Some(limit) = self.limits.get_mut(index as usize).filter(|limit| limit.changed) {
                 limit.changed = false;
                 if limit.taken > 0 {
@@ -377,7 +377,7 @@ impl PaceLimits {
     }
 }
 
-/// The tokens that a message with so many segments needs.
+/// The tokens that a message with this number of segments needs.
 fn need(limit: &Limit, segments: u64) -> u64 {
     if limit.counts_segments() { segments } else { 1 }
 }

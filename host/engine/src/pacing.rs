@@ -16,7 +16,7 @@ pub struct PacedBy {
     pub name: Arc<str>,
     /// Whether it is a send window, not a pace bucket.
     pub is_window: bool,
-    /// When the next messages may go on. Others may be before a message.
+    /// The time at which the next messages may go on. Other messages may come first.
     pub until: Option<Moment>,
 }
 
@@ -32,15 +32,15 @@ pub struct PaceBucketStatus {
     pub by_plugin: bool,
     /// Messages or segments in its period.
     pub amount: u64,
-    /// What it counts.
+    /// Its unit.
     pub counts: PaceUnit,
-    /// The tokens that it has.
+    /// Its current tokens.
     pub tokens: u64,
     /// The end of its day, if it counts by days.
     pub day_ends: Option<Timestamp>,
     /// Messages that wait for it.
     pub waiting: u64,
-    /// When it has the next token, if messages wait for it.
+    /// The time of its next token, if messages wait for it.
     pub next_token: Option<Timestamp>,
 }
 
@@ -51,14 +51,14 @@ impl PacedBy {
 }
 
 impl Engine {
-    /// Takes over the buckets, windows and day quotas of the configuration.
+    /// Applies the buckets, windows and day quotas of the configuration.
     pub(crate) fn configure_pace(&mut self, now: Now, settings: &PaceSettings) {
         self.pace_limits.configure(now, settings);
         self.day_quotas.configure(&settings.day_quotas);
     }
 
-    /// The limits of a message: those of its peer, of the account that submitted it, and of its decision. DLRs for
-    /// submitters have none.
+    /// The limits of a message: of its peer, of the account that submitted it, and of its decision. DLRs for submitters have
+    /// none.
     fn limits_of(&self, slot: Slot) -> Vec<LimitIndex> {
         let entry = &self.slab[slot];
         if entry.has(flag::OWN_DLR) {
@@ -86,11 +86,11 @@ impl Engine {
             || !self.decision_limits.get(entry.id).is_empty()
     }
 
-    /// Takes over the limits that a message's decision names, in the place of those of an earlier one.
+    /// Applies the limits that a message's decision names; they replace the limits of an earlier decision.
     pub(crate) fn note_decision_limits(&mut self, now: Now, message: &Message) {
         let changes = message.routed.changes.as_deref();
         let named = changes.filter(|one| !one.pace_buckets.is_empty() || !one.send_windows.is_empty());
-        // The new ones first: a limit that both name is not forgotten meanwhile.
+        // The new limits first, so that a limit in both sets is not removed.
         let limits = named.map(|changes| self.pace_limits.resolve_decision(now, changes));
         let former = self.decision_limits.remove(message.id);
         if let Some(limits) = limits
@@ -103,7 +103,7 @@ impl Engine {
         }
     }
 
-    /// A message with limits of its decision has left.
+    /// Removes the decision limits of a message that has left.
     pub(crate) fn forget_decision_limits(&mut self, id: MessageId) {
         if !self.decision_limits.is_empty()
             && let Some(set) = self.decision_limits.remove(id)
@@ -141,7 +141,7 @@ impl Engine {
         }
     }
 
-    /// Lets a message that has left the head of its queue wait for a limit.
+    /// Makes a message that has left the head of its queue wait for a limit.
     pub(crate) fn wait_for_limit(&mut self, slot: Slot, limit: LimitIndex) {
         let segments = self.segments_to_send(slot);
         let entry = &mut self.slab[slot];
@@ -154,7 +154,7 @@ impl Engine {
         self.newly_cached.push(slot);
     }
 
-    /// Ends the wait of a message; it is then in the state of one whose attempt has just ended.
+    /// Ends the wait of a message; it is then in the state after the end of an attempt.
     pub(crate) fn stop_pacing(&mut self, slot: Slot) {
         let entry = &mut self.slab[slot];
         entry.state = State::Submitted;
@@ -179,8 +179,8 @@ impl Engine {
         }
     }
 
-    /// The pace buckets of the configuration and of plugins, by name. Of those of plugins, at most 1,000: those for which
-    /// most messages wait, then those with the fewest tokens.
+    /// The pace buckets of the configuration and of plugins, by name. At most 1,000 buckets of plugins are listed: first
+    /// those with most waiting messages, then those with the fewest tokens.
     #[must_use]
     pub fn pace_buckets(&self, now: Now) -> Vec<PaceBucketStatus> {
         let limits = self.pace_limits.limits.iter();

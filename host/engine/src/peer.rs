@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The longest pause that a delivery policy can advise at a time.
 const MAX_ADVISED_PAUSE: Duration = Duration::from_secs(3600);
 
-/// Why a peer's queue does not move.
+/// The reason why a peer's queue does not move.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BlockedBy {
     /// Nothing waits.

@@ -33,7 +33,8 @@ impl Engine {
         self.mark_dirty(peer.0);
     }
 
-    /// Sets the last group of a peer that is not configured: DLRs for its messages come on the binds of the others.
+    /// Sets the last group of a peer that is not configured: DLRs for its messages may come on binds of the group's other
+    /// peers.
     pub(crate) fn recover_group(&mut self, peer: PeerId, group: u32) {
         let known = self.peer_mut(peer);
         if !known.configured {

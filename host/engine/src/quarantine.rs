@@ -7,7 +7,7 @@ use model::{FinalState, Hook, Message, MessageId, Moment, Now, PeerId, StepKind,
 use std::ops::Bound::{Excluded, Unbounded};
 
 impl Engine {
-    /// Puts a message into quarantine. Only its validity limits its stay.
+    /// Puts a message into quarantine. Without an admin's decision, it stays until its validity ends.
     pub(crate) fn enter_quarantine(&mut self, slot: Slot) {
         let entry = &mut self.slab[slot];
         entry.state = State::Quarantined;
@@ -15,7 +15,7 @@ impl Engine {
         self.quarantined_ids.insert(entry.id);
     }
 
-    /// Applies the verdict that the message is not to be routed, or not yet, if it has one.
+    /// Applies a verdict that prevents or delays routing, if the message has one.
     pub(crate) fn stop_before_routing(
         &mut self,
         now: Now,
@@ -59,11 +59,11 @@ impl Engine {
         }
     }
 
-    /// Routes a message of the quarantine.
+    /// Releases a message from quarantine: it is routed.
     pub(crate) fn release_from_quarantine(&mut self, now: Now, slot: Slot, out: &mut Output) {
         let id = self.slab[slot].id;
         self.quarantined_ids.remove(&id);
-        // After a crash it is routed, too.
+        // After a crash the message is routed too.
         self.hold(slot, now.mono);
         self.write_progress(now, slot, out);
         self.request_routing(now, slot, out);

@@ -1,5 +1,5 @@
-//! Admins' actions on queues (hold, drain, reroute, cancel, purge): which there are, which messages they match, and
-//! their work on many messages in steps.
+//! Admins' actions on queues (hold, drain, reroute, cancel, purge): their registry, their matching, and their work on many
+//! messages in steps.
 
 pub(crate) mod batch;
 pub(crate) mod matching;

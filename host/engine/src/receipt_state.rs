@@ -1,11 +1,11 @@
-//! What the receipt policy has not decided yet, the waits that it named, and the ids of earlier legs.
+//! Pending decisions of the receipt policy, the waits that it has set, and the ids of earlier legs.
 
 use crate::{EngineAnswer, EngineCommand, Output, ReplyTo};
 use model::{Dlr, Message, MessageId, Moment, PeerId, PeerMessageId};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Whom a DLR came from: what is done once its consequences are in the batch.
+/// The source of a DLR: its request is answered, or its orphan row removed, once its consequences are in the batch.
 #[derive(Debug, Default)]
 pub(crate) struct DlrSource {
     /// The peer's request, which is still unanswered.
@@ -27,7 +27,7 @@ impl DlrSource {
     }
 }
 
-/// The subject of a question.
+/// The subject of a call of the policy.
 #[derive(Debug)]
 pub(crate) enum ReceiptSubject {
     /// The peer has accepted the message. `recovered`: before the daemon started.
@@ -38,7 +38,7 @@ pub(crate) enum ReceiptSubject {
     Timeout,
 }
 
-/// A question without an answer, and the DLRs that came since.
+/// A call without an answer, and the DLRs that came since.
 #[derive(Debug)]
 pub(crate) struct PendingReceipt {
     pub(crate) question: u64,
@@ -48,7 +48,7 @@ pub(crate) struct PendingReceipt {
     pub(crate) behind: VecDeque<(Dlr, DlrSource)>,
 }
 
-/// A DLR of an earlier leg that came while the message is on a link of another.
+/// A DLR of an earlier leg that came while the message is on a link of another leg.
 #[derive(Debug)]
 pub(crate) struct LateDlr {
     pub(crate) id: MessageId,
@@ -64,7 +64,7 @@ pub(crate) struct ReceiptState {
     last_question: u64,
     /// Messages with a wait, and the ends of their peers' DLR timeouts.
     pub(crate) waits: HashMap<MessageId, Moment>,
-    /// Questions that need the content of their message, which is being loaded.
+    /// Calls that need the content of their message, which is being loaded.
     pub(crate) without_content: HashMap<MessageId, ReceiptSubject>,
     /// Recovered messages whose peer had accepted them, and for which no wait is recorded.
     pub(crate) recovered: VecDeque<MessageId>,
@@ -79,13 +79,13 @@ impl ReceiptState {
         self.last_question
     }
 
-    /// Takes the question of this number, if it is still without an answer.
+    /// Removes and returns the call with this number, if its answer is still pending.
     pub(crate) fn take(&mut self, id: MessageId, question: u64) -> Option<PendingReceipt> {
         let is_asked = self.pending.get(&id).is_some_and(|pending| pending.question == question);
         if is_asked { self.pending.remove(&id) } else { None }
     }
 
-    /// Whether the receipt policy is asked about a message before its DLR timeout counts.
+    /// Whether the receipt policy is called about a message before its DLR timeout counts.
     pub(crate) fn comes_first(&self, id: MessageId) -> bool {
         self.waits.contains_key(&id) || self.pending.contains_key(&id)
     }

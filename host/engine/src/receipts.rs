@@ -1,7 +1,7 @@
 //! The receipt policy: the plugin's decision on a DLR, or on its absence. Without a decision the DLR counts as it is.
 //!
 //! A peer is answered once the decision on its DLR is in a batch, so a crash loses no DLR: the peer repeats it. A wait that
-//! the policy named is a step of the trace, and recovered from there.
+//! the policy has set is a step of the trace, and is recovered from it.
 
 use crate::EngineCommand;
 use crate::Output;
@@ -21,14 +21,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The shortest wait, so that a policy that names none at all costs no commit for each answer.
+/// The shortest wait. It limits the commits that a policy with very short waits causes.
 const MIN_WAIT: Duration = Duration::from_millis(100);
 
-/// How many recovered messages are asked about at a time.
+/// Number of recovered messages for which the policy is called at a time.
 const RECOVERED_AT_ONCE: usize = 1_000;
 
 impl Engine {
-    /// The peer has accepted a message and a DLR is expected: asks the policy how long to wait for it.
+    /// The peer has accepted a message, and a DLR is expected: asks the policy for the wait.
     pub(crate) fn receipt_expected(&mut self, now: Now, slot: Slot, out: &mut Output) {
         if self.settings.receipt {
             self.ask_receipt(now, slot, ReceiptSubject::Accepted { recovered: false }, out);
@@ -153,7 +153,7 @@ impl Engine {
         self.ids.get(&self.slab, id).filter(|slot| self.slab[*slot].state == State::AwaitingDlr)
     }
 
-    /// Continues with a DLR that came while the policy was asked about another.
+    /// Continues with a DLR that came while the policy was deciding on another one.
     fn dlr_behind(&mut self, now: Now, id: MessageId, dlr: Dlr, source: DlrSource, out: &mut Output) {
         if let Some(slot) = self.slot_awaiting_dlr(id) {
             self.dlr_matched(now, slot, dlr, source, out);
@@ -277,7 +277,7 @@ impl Engine {
         }
     }
 
-    /// Notes in the trace what a plugin said, unless it only accepted.
+    /// Adds a plugin's decision to the trace, unless it only accepted.
     pub(crate) fn add_decision(&mut self, now: Now, slot: Slot, decision: &ReceiptDecision) {
         let ReceiptDecision { verdict, wait, by, note } = decision;
         if *verdict != ReceiptVerdict::Accept || wait.is_some() || note.is_some() {
@@ -286,7 +286,7 @@ impl Engine {
         }
     }
 
-    /// Lets the policy be asked again after `wait`, if the peer's DLR timeout does not end before.
+    /// Schedules another call of the policy after `wait`, if the peer's DLR timeout does not end before.
     fn set_receipt_wait(&mut self, now: Now, slot: Slot, wait: Option<Duration>, least: Duration) {
         let Some(wait) = wait else { return };
         let entry = &self.slab[slot];
@@ -301,11 +301,11 @@ impl Engine {
         }
     }
 
-    /// A wait is over: asks the policy.
+    /// A wait is over: calls the policy.
     pub(crate) fn receipt_wait_expired(&mut self, now: Now, slot: Slot, out: &mut Output) {
         let id = self.slab[slot].id;
         if self.receipts.pending.contains_key(&id) {
-            // It is being asked about a DLR, which may be final.
+            // The policy is deciding on a DLR, which may be final.
             self.slab[slot].due = now.mono + MIN_WAIT;
             self.timers.set(now.mono + MIN_WAIT, Timer::Message(slot, id));
             return;
@@ -403,7 +403,7 @@ impl Engine {
         source.done(out);
     }
 
-    /// Continues what waited for an outcome, and asks about recovered messages, some at a time.
+    /// Continues with DLRs that waited for an outcome, and calls the policy about recovered messages, some at a time.
     pub(crate) fn advance_receipts(&mut self, now: Now, out: &mut Output) {
         for late in std::mem::take(&mut self.receipts.late) {
             self.late_dlr(now, late, out);
@@ -419,7 +419,7 @@ impl Engine {
         }
     }
 
-    /// Asks what waited for the content of this message.
+    /// Makes the call that waited for the content of this message.
     pub(crate) fn receipt_content_loaded(&mut self, now: Now, slot: Slot, out: &mut Output) {
         let entry = &self.slab[slot];
         if let Some(subject) = self.receipts.without_content.remove(&entry.id)
@@ -430,7 +430,7 @@ impl Engine {
         }
     }
 
-    /// Restores the wait of a recovered message that waits for a DLR, or asks about it anew.
+    /// Restores the wait of a recovered message that waits for a DLR, or calls the policy again.
     pub(crate) fn recover_receipt(&mut self, now: Now, slot: Slot) {
         if !self.settings.receipt {
             return;
@@ -451,7 +451,7 @@ impl Engine {
         }
     }
 
-    /// Makes the ids of earlier legs known again.
+    /// Restores the ids of earlier legs.
     pub(crate) fn recover_earlier_legs(&mut self, slot: Slot) {
         let id = self.slab[slot].id;
         let earlier = self.slab[slot].history.as_ref().map(|history| history.earlier.clone());
@@ -476,7 +476,7 @@ impl Engine {
         }
     }
 
-    /// A receipt policy was bound, or the last one unbound: then everything counts as accepted.
+    /// A receipt policy was bound, or the last one unbound. Without a policy, every event counts as accepted.
     pub(crate) fn receipt_policy_changed(&mut self, now: Now, bound: bool, out: &mut Output) {
         self.settings.receipt = bound;
         if bound {
@@ -496,7 +496,7 @@ impl Engine {
         self.receipts.recovered.clear();
     }
 
-    /// The number of questions to the receipt policy that have no answer yet.
+    /// The number of calls of the receipt policy that have no answer yet.
     #[must_use]
     pub fn pending_receipts(&self) -> usize {
         self.receipts.pending.len()
@@ -519,12 +519,12 @@ fn is_news(segment: &SubmittedSegment, dlr: &Dlr) -> bool {
     segment.state != Some(dlr.state) && !segment.state.is_some_and(is_final_state)
 }
 
-/// What a trace says of the wait for the DLR of its last submission.
+/// The wait for the DLR of the last submission, as recorded in a trace.
 #[derive(Debug, PartialEq, Eq)]
 enum RecordedWait {
-    /// Nothing: the policy may not have been asked.
+    /// No wait is recorded: the policy may not have been called.
     None,
-    /// It has been asked again since.
+    /// The wait is over: the policy has been called again since.
     Over,
     Until(model::Timestamp),
 }

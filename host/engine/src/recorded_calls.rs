@@ -1,6 +1,6 @@
-//! Records of calls of plugins, for replays: steps of the trace that nobody is shown.
+//! Records of plugin calls, for replays: steps of the trace that are not shown.
 //!
-//! The record of a call comes before the event that the call leads to, and becomes durable with what that event writes.
+//! The record of a call precedes the event that results from the call, and becomes durable with the writes of that event.
 
 use crate::engine::Engine;
 use crate::peer::InFlight;

@@ -164,7 +164,8 @@ impl Engine {
         }
     }
 
-    /// Ends recovery: continues ids and rows after those on disk, and removes the recovered rows of table `handed`.
+    /// Ends recovery: sets the next ids and row numbers after those on disk, and removes the recovered rows of table
+    /// `handed`.
     pub fn finish_recovery(
         &mut self,
         next_id: MessageId,

@@ -1,4 +1,4 @@
-//! `replace_if_present`: which waiting messages a submission replaces (SMPP 3.4 §5.2.18).
+//! `replace_if_present`: finds the waiting messages that a submission replaces (SMPP 3.4 §5.2.18).
 
 use crate::accept::service_hash;
 use crate::engine::Engine;
@@ -6,12 +6,12 @@ use crate::slab::{Slot, flag};
 use crate::{EngineCommand, Event, Output, ReplyTo};
 use model::{Message, MessageId, Segment};
 
-/// How many of the newest messages of a pair are checked: a text has at most 255 segments, and those of the new text
-/// may come before those of the previous one.
+/// Maximum number of messages of a pair that are checked, newest first. A text has at most 255 segments, and the segments of
+/// the new text may precede those of the previous one.
 const MAX_CHECKED: usize = 512;
 
 impl Engine {
-    /// Loads the content of replaceable messages, which tells their segments. Returns `None` while content is
+    /// Loads the content of replaceable messages, which contains their segment numbers. Returns `None` while content is
     /// loading; the submission is then repeated.
     pub(crate) fn load_before_replacing(
         &mut self,
@@ -42,8 +42,7 @@ impl Engine {
 
     /// The messages that a submission replaces: the newest previous text of the same origin, source, destination and
     /// service type, with all its waiting segments. The first segment of a concatenated text replaces for the whole
-    /// text; another segment replaces only its own repetition. So no segment replaces another segment of its own
-    /// text.
+    /// text; another segment replaces only its own repetition. So no segment replaces another segment of the same text.
     pub(crate) fn replaced_by(&self, message: &Message) -> Vec<MessageId> {
         let candidates: Vec<(MessageId, Option<Segment>)> = self
             .replaceable(message)

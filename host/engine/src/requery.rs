@@ -11,7 +11,7 @@ use std::time::Duration;
 /// An answer younger than this when its message was sent counts as fresh.
 const FRESH_FOR: Duration = Duration::from_secs(60);
 
-/// How often a number is requeried for one message and leg.
+/// Maximum number of requeries of a number for one message and leg.
 const MAX_REQUERIES: usize = 3;
 
 impl Engine {
@@ -33,7 +33,7 @@ impl Engine {
         own.imsi = None;
         self.release_subscriber_lock(slot);
         self.slab[slot].subscriber = 0;
-        // Another subscriber cannot complete a message of which one has segments.
+        // If one subscriber has segments of the message, another one cannot complete it.
         self.slab[slot].history_mut().segments.clear();
         self.add_step(now, slot, StepKind::SubscriberRequeried { imsi });
         let message = self.replace_content(slot, message, out);

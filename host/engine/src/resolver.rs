@@ -1,7 +1,7 @@
 //! Resolver: finds the subscriber behind a destination for legs that need it.
 //!
 //! Each number has one entry with its waiting messages in order, and at most one pending query. The answer moves all
-//! of them; messages whose content is not cached are loaded in runs.
+//! these messages; messages whose content is not cached are loaded in runs.
 
 use crate::engine::Engine;
 use crate::leg_subscriber::{needs_subscriber, number_on_leg, without_plus};
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Maximum number of contents loaded at a time for resolved messages.
 const LOAD_RUN: usize = 1024;
 
-/// The longest cache time of an answer, and the bounds of a deferral.
+/// The longest cache time of an answer, and the bounds of the delay of a deferred query.
 const MAX_CACHE_TIME: Duration = Duration::from_secs(7 * 86_400);
 const MIN_RETRY: Duration = Duration::from_secs(1);
 const MAX_RETRY: Duration = Duration::from_secs(3600);
@@ -41,7 +41,7 @@ pub(crate) enum SubscriberLookup {
     NotNeeded,
     /// The message waits for the subscriber.
     Waits,
-    /// The answer was available: the message is queued, waits on another leg, or has ended, and that is recorded.
+    /// The answer was available: the message is queued, waits on another leg, or has ended, and this is recorded.
     Settled,
 }
 
@@ -127,7 +127,7 @@ impl Engine {
         self.resolver_state.messages += 1;
     }
 
-    /// Ends the wait of a message for its subscriber; it is then in the state of one whose attempt has just ended.
+    /// Ends the wait of a message for its subscriber; it is then in the state after the end of an attempt.
     pub(crate) fn stop_resolving(&mut self, slot: Slot) {
         self.slab[slot].state = State::Submitted;
         self.peer_of(slot).resolving -= 1;
@@ -168,7 +168,7 @@ impl Engine {
     /// Applies a resolver's answer.
     pub(crate) fn resolved(&mut self, now: Now, msisdn: &AddressBytes, resolution: Resolution) {
         let number = without_plus(msisdn);
-        // Nothing was asked, or the resolver is not bound any more.
+        // There was no query, or the resolver is no longer bound.
         if !self.resolver_state.in_flight.remove(&number) {
             return;
         }
@@ -313,7 +313,7 @@ impl Engine {
         }
     }
 
-    /// Sends queries, up to the limit of pending ones.
+    /// Sends queries, up to the limit of pending queries.
     pub(crate) fn ask_resolver(&mut self, out: &mut Output) {
         if !self.settings.resolver || self.draining {
             return;

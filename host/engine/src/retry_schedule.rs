@@ -1,4 +1,4 @@
-//! The built-in retry schedule: when a refused message is retried, and when its leg has failed.
+//! The built-in retry schedule: the time of the next attempt of a refused message, and the failure of its leg.
 
 use crate::Output;
 use crate::delivery_policy::{MANY_ATTEMPTS, MIN_RETRY_DELAY};
@@ -7,7 +7,7 @@ use crate::slab::Slot;
 use model::{ErrorClass, FinalState, Moment, Now, PeerMessageId, StepKind};
 use std::time::Duration;
 
-/// How often a handset may refuse a particular message on one leg before the leg fails.
+/// Number of refusals of a particular message by a handset after which the leg fails.
 const MAX_MESSAGE_REFUSALS: usize = 3;
 
 impl Engine {

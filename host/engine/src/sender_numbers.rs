@@ -153,7 +153,7 @@ impl Engine {
         self.pools.counts()
     }
 
-    /// The numbers of messages that hold a pool number, and that wait for one.
+    /// The number of messages that hold a pool number, and the number of messages that wait for one.
     #[must_use]
     pub fn senders(&self) -> (usize, usize) {
         self.pools.sender_counts()

@@ -88,8 +88,7 @@ impl Engine {
         }
     }
 
-    /// Removes a message from behind its subscriber's lock; it is then in the state of one whose attempt has just
-    /// ended.
+    /// Removes a message from the waiters of its subscriber's lock; it is then in the state after the end of an attempt.
     pub(crate) fn stop_waiting_for_subscriber(&mut self, slot: Slot) {
         let (key, peer) = {
             let entry = &mut self.slab[slot];
@@ -205,8 +204,8 @@ impl Engine {
         false
     }
 
-    /// Requeues a message of a serial peer: releases its lock, and puts it among the waiters, of which the first is
-    /// woken. Returns false if the message may join its queue at once.
+    /// Requeues a message of a serial peer: releases its lock, adds it to the waiters, and wakes the first waiter. Returns
+    /// false if the message may join its queue at once.
     pub(crate) fn requeue_behind_lock(&mut self, slot: Slot) -> bool {
         if !self.is_serial(slot) {
             return false;

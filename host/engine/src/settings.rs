@@ -4,7 +4,7 @@ use model::{PaceUnit, PeerId};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How uncertain messages are settled: those sent to a peer and never answered.
+/// The settlement of uncertain messages: messages sent to a peer that never answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UncertainPolicy {
     /// Send again, and risk a duplicate.
@@ -54,11 +54,11 @@ pub struct PeerSettings {
     pub idempotency_key_memory: usize,
     /// For an account: submissions to subscribers who opted out of the sender are refused.
     pub opt_out: bool,
-    /// Pace buckets and send windows of the messages sent to it.
+    /// Pace buckets and send windows for messages to the peer.
     pub send_pace: PaceNames,
-    /// Pace buckets and send windows of the messages that it submits.
+    /// Pace buckets and send windows for messages that the peer submits.
     pub submit_pace: PaceNames,
-    /// For an account: its own limits, and those of its tenant and of the tenants above it.
+    /// For an account: the limits of the account, of its tenant, and of the tenants above.
     pub branch: BranchLimits,
 }
 
@@ -101,10 +101,11 @@ impl PeerSettings {
 /// Limits of an account, and of the tenants that it belongs to. By default there are none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BranchLimits {
-    /// The accounts and tenants whose day quota each accepted message counts for: the account's own, and those of its
-    /// tenants. All must have room.
+    /// The owners of the day quotas for which each accepted message counts: the account, and its tenants. All quotas must
+    /// have room.
     pub day_quotas: Vec<Arc<str>>,
-    /// The ledger accounts of tenants that are charged what a message costs, beside the one that the biller names.
+    /// The ledger accounts of tenants that are charged the price of a message, in addition to the account that the biller
+    /// names.
     pub charged: Vec<Arc<str>>,
     /// The highest price of a message, in millionths of the currency unit; `None`: no limit.
     pub max_price: Option<u64>,
@@ -124,7 +125,7 @@ pub struct PaceNames {
 pub enum PacePeriod {
     /// The bucket fills evenly, in this time, and is empty after a start.
     Time(Duration),
-    /// The bucket is full at the beginning of each calendar day. What was taken survives a restart.
+    /// The bucket is full at the beginning of each calendar day. The taken tokens survive a restart.
     Day(Zone),
 }
 
@@ -133,11 +134,11 @@ pub enum PacePeriod {
 pub struct PaceBucketSettings {
     /// Its name.
     pub name: Arc<str>,
-    /// Messages or segments in its period, and the most that it holds; at least 1.
+    /// Messages or segments in its period, and its capacity; at least 1.
     pub amount: u64,
     /// Its period.
     pub per: PacePeriod,
-    /// What it counts.
+    /// Its unit.
     pub counts: PaceUnit,
 }
 
@@ -150,10 +151,11 @@ pub struct SendWindowSettings {
     pub window: WeeklyWindow,
 }
 
-/// A day quota: how many messages of an account, or of all accounts of a tenant's branch, are accepted on a calendar day.
+/// A day quota: a limit on the messages of an account, or of all accounts of a tenant's branch, that are accepted on a
+/// calendar day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DayQuotaSettings {
-    /// The account or tenant; their names differ.
+    /// The account or tenant; names are unique among both.
     pub owner: Arc<str>,
     /// Messages a day; at least 1.
     pub amount: u64,
@@ -217,7 +219,7 @@ pub struct Settings {
     pub resolve_found_for: Duration,
     /// Default cache time of an answer without a subscriber.
     pub resolve_unknown_for: Duration,
-    /// Maximum number of cached answers; beyond it, those that expire first are removed.
+    /// Maximum number of cached answers; beyond it, the answers that expire first are removed.
     pub resolve_cache_limit: usize,
     /// Default delay before a deferred query is repeated.
     pub resolve_retry_after: Duration,

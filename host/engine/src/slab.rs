@@ -39,7 +39,7 @@ pub(crate) enum State {
     Routing,
     /// Waiting for the resolver; `due` is the end of the leg's longest wait.
     Resolving,
-    /// Refused; the delivery policy is asked. `due` is the next attempt of the built-in schedule.
+    /// Refused; the delivery policy is deciding. `due` is the next attempt of the built-in schedule.
     Deciding,
     /// Sent and never answered; at `due` it becomes [`model::FinalState::Unknown`].
     Uncertain,
@@ -82,7 +82,7 @@ pub(crate) mod flag {
     pub(crate) const LOADING: u8 = 2;
     /// The peer was queried (query_sm).
     pub(crate) const QUERIED: u8 = 4;
-    /// A DLR for a submitter, not a message of one.
+    /// The entry is a DLR for a submitter, not a submitted message.
     pub(crate) const OWN_DLR: u8 = 8;
     /// The first of the three bits of the DLR request.
     pub(crate) const DLR_REQUEST_SHIFT: u8 = 4;
@@ -221,7 +221,7 @@ impl Slab {
         self.chunks.len() * CHUNK
     }
 
-    /// The number of slots in use, ghosts included.
+    /// The number of slots in use, including ghosts.
     pub(crate) fn used(&self) -> usize {
         self.used
     }

@@ -18,7 +18,7 @@ pub struct PeerStatus {
     pub peer: PeerId,
     /// Whether it is in the configuration.
     pub configured: bool,
-    /// Messages in its queue, those behind a subscriber lock included.
+    /// Messages in its queue, including messages behind a subscriber lock.
     pub queued: u64,
     /// Of these, messages behind a subscriber lock.
     pub subscriber_locked: u64,
@@ -32,7 +32,7 @@ pub struct PeerStatus {
     pub suspended: u64,
     /// Messages that wait for a pace bucket or a send window.
     pub paced: u64,
-    /// That for which most of them wait.
+    /// The limit for which most of them wait.
     pub paced_by: Option<PacedBy>,
     /// Uncertain messages.
     pub uncertain: u64,
@@ -44,7 +44,7 @@ pub struct PeerStatus {
     pub links: Vec<(LinkId, u32, usize)>,
     /// The time of acceptance of the oldest queued message.
     pub oldest: Option<Timestamp>,
-    /// Why the queue does not move.
+    /// The reason why the queue does not move.
     pub blocked_by: BlockedBy,
     /// The learnt rate limit in messages per second; `None` if the peer never throttled.
     pub learnt_rate: Option<f64>,
@@ -73,7 +73,7 @@ pub enum MessageState {
     AwaitingLookup,
     /// Waits for the resolver; `until` is the time of the next query or of the next leg.
     Resolving,
-    /// Refused; the delivery policy is asked.
+    /// Refused; the delivery policy is deciding.
     Deciding,
     /// Sent and never answered.
     Uncertain,
@@ -125,7 +125,7 @@ pub struct MessageStatus {
     pub held_by: Option<QueueActionId>,
     /// The pace bucket or the send window that it waits for.
     pub paced_by: Option<PacedBy>,
-    /// Why its peer's queue does not move.
+    /// The reason why its peer's queue does not move.
     pub blocked_by: BlockedBy,
     /// The length of the peer's whole queue.
     pub queue_length: u64,

@@ -14,7 +14,7 @@ struct Live {
 /// Submissions with live messages. The messages of a submission have consecutive ids, so no index is needed.
 #[derive(Debug, Default)]
 pub(crate) struct Submissions {
-    /// By the submission's id, which is that of its first accepted message. Their id ranges do not overlap.
+    /// By the submission's id, which is the id of its first accepted message. The id ranges of submissions do not overlap.
     live: BTreeMap<MessageId, Live>,
 }
 

@@ -134,8 +134,8 @@ impl Engine {
         self.waiting_for_content.entry(id).or_default().push(event);
     }
 
-    /// Cancels the waiting messages of a submission, all of them or those to one destination; `claimed` is one of
-    /// them, with its content. The error is a message whose content must be loaded first.
+    /// Cancels the waiting messages of a submission: all, or only those to one destination. `claimed` is a message of the
+    /// submission, with its content. The error is a message whose content must be loaded first.
     fn cancel_submission(
         &mut self,
         now: Now,
@@ -158,7 +158,7 @@ impl Engine {
         }
         let ids: Vec<MessageId> = all.iter().map(|slot| self.slab[*slot].id).collect();
         for id in &ids {
-            // The end of one may move the slot of another.
+            // The end of one message may move the slot of another.
             if let Some(slot) = self.ids.get(&self.slab, *id) {
                 self.end(now, slot, FinalState::Cancelled, None, out);
             }
@@ -192,7 +192,7 @@ impl Engine {
         let content = entry.message.clone();
         if mine && needs_content && content.is_none() {
             if entry.state == State::Ending {
-                // Its end is being written.
+                // The end of the message is being written.
                 let answer = too_late
                     .map_or_else(|| EngineAnswer::State(self.queried(slot, claim.id)), EngineAnswer::Refused);
                 out.commands.push(EngineCommand::Answer { to: claim.reply, answer });
@@ -286,7 +286,7 @@ impl Engine {
                 self.release_subscriber_lock(slot);
                 let id = self.slab[slot].id;
                 self.pools.release(now, id, &mut out.batch.pools);
-                // After a crash it is screened and routed, too.
+                // After a crash the message is screened and routed too.
                 self.hold(slot, now.mono);
             } else if let Some(at) = schedule
                 && !matches!(self.slab[slot].state, State::Held | State::Quarantined | State::AwaitingLookup)

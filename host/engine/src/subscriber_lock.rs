@@ -19,7 +19,7 @@ pub(crate) enum SubscriberKey<'a> {
 /// The locks of all subscribers of serial peers.
 #[derive(Debug, Default)]
 pub(crate) struct SubscriberLocks {
-    /// By [`SubscriberLocks::key`], which nobody outside can choose.
+    /// By [`SubscriberLocks::key`], a keyed hash that no peer can choose.
     table: FxHashMap<u64, SubscriberLock>,
     seed: u64,
 }
@@ -86,7 +86,7 @@ impl SubscriberLocks {
         self.table.remove(&key)
     }
 
-    /// Keys and locks, in no order.
+    /// Keys and locks, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &SubscriberLock)> {
         self.table.iter().map(|(key, lock)| (*key, lock))
     }
@@ -103,7 +103,7 @@ pub(crate) fn rank(entry: &Entry) -> (Reverse<u8>, MessageId) {
 
 /// The waiters of a lock.
 ///
-/// Nearly all come by ascending id. They are in lists through their entries, one per priority, and cost no extra
+/// Nearly all waiters arrive by ascending id. They are linked through their entries, in one list per priority, without extra
 /// memory. The others are in an ordered map.
 #[derive(Debug)]
 pub(crate) struct LockWaiters {

@@ -22,7 +22,7 @@ pub struct SubscriberIdentity {
 pub struct SubscriberSurvey {
     /// Live messages to the subscriber, by state.
     pub messages: BTreeMap<MessageState, u64>,
-    /// The oldest of them, and its time of acceptance in whole seconds.
+    /// The oldest of these messages, and its time of acceptance in whole seconds.
     pub oldest: Option<(MessageId, Timestamp)>,
     /// Messages in back-off after a failed attempt, by id; at most [`SubscriberSurvey::MAX_FAILED`].
     pub failed: Vec<MessageId>,

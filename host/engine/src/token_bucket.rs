@@ -12,7 +12,7 @@ pub(crate) struct TokenBucket {
 
 impl TokenBucket {
     pub(crate) fn new(per_second: f64, burst: f64) -> Self {
-        // A smaller bucket than two milliseconds fill could never reach its own rate.
+        // A bucket smaller than the tokens of two milliseconds could never reach its rate.
         let burst = burst.max(1.0).max(per_second / 500.0);
         Self { per_second, burst, tokens: burst, at: Moment(0) }
     }
@@ -22,7 +22,7 @@ impl TokenBucket {
         Self { tokens: 0.0, at: now, ..Self::new(per_second, burst) }
     }
 
-    /// The whole tokens that it has.
+    /// The current number of whole tokens.
     pub(crate) fn whole_tokens(&self, now: Moment) -> u64 {
         let passed = (now - self.at).as_secs_f64();
         ((self.tokens + passed * self.per_second).min(self.burst) + 1e-6) as u64
@@ -63,7 +63,7 @@ impl TokenBucket {
         self.tokens = (self.tokens - tokens as f64).max(0.0);
     }
 
-    /// Takes over the tokens of the bucket that this one replaces.
+    /// Keeps the tokens of the bucket that this one replaces.
     pub(crate) fn keep_tokens_of(&mut self, former: &Self, now: Moment) {
         self.tokens = (former.whole_tokens(now) as f64).min(self.burst);
         self.at = now;

@@ -45,7 +45,7 @@ impl Engine {
         }
     }
 
-    /// Lets an uncertain message whose peer ids are known wait for its DLRs like an answered one; the limit of
+    /// Makes an uncertain message whose peer ids are known wait for its DLRs like an answered message; the limit of
     /// uncertain messages still applies.
     pub(crate) fn await_dlr_by_known_ids(
         &mut self,

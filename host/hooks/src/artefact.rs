@@ -3,8 +3,8 @@
 //! `unsafe`: wasmtime executes the input of [`Component::deserialize`] without validation, so it must be wasmtime's own
 //! output. A file is only used if it carries the SHA-256 digests of its own contents and of its component, and the
 //! fingerprint of the exact engine configuration that will run it. This protects against damage, leftovers and mix-ups.
-//! It does not protect against an attacker who can write to the data directory; neither does anything protect the
-//! daemon's binary then. Only the daemon has access to the directory (mode 0700).
+//! It does not protect against an attacker who can write to the data directory: such an attacker may replace the daemon's
+//! binary too. Only the daemon has access to the directory (mode 0700).
 #![allow(unsafe_code)]
 
 use crate::HookError;

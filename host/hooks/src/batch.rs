@@ -1,7 +1,7 @@
-//! Batches: many questions at a time to the plugins of a chain, with the same outcomes as one by one.
+//! Batches: evaluates many questions at a time with the plugins of a chain. The outcomes are the same as one by one.
 //!
-//! A plugin that takes batches gets all questions with one call, and then a call for each without arguments that are
-//! copied. So each question has its deadline, its imports and its log of host calls, and a fault ends one of them: the
+//! A plugin that takes batches gets all questions with one call, and then one call for each question, without copied
+//! arguments. So each question has its own deadline, imports and log of host calls, and a fault ends only one question: the
 //! others go on with another instance.
 
 use crate::Fault;
@@ -15,10 +15,10 @@ use crate::worlds::World;
 use model::Timestamp;
 use std::time::Instant;
 
-/// Maximum number of questions that an instance is given at a time: it bounds their memory in the instance.
+/// Maximum number of questions that an instance gets at a time. It limits their memory in the instance.
 const MAX_BATCH: usize = 64;
-/// Minimum number of questions that are given together. Below it, the call that gives them costs more than it saves
-/// (`cargo xtask bench hooks --only calls`).
+/// Minimum number of questions in a batch. Below it, the call that loads the batch costs more than it saves (`cargo xtask
+/// bench hooks --only calls`).
 pub(crate) const MIN_BATCH: usize = 4;
 
 /// A question of a batch, and its log of host calls.
@@ -114,7 +114,7 @@ impl<W: World> Generation<W> {
         }
     }
 
-    /// Asks the questions on one instance, up to the first that costs it. Returns how many it asked.
+    /// Asks the questions on one instance, until a question makes it unusable. Returns the number of asked questions.
     fn ask_batch<'a, 'q>(
         &self,
         open: &mut [&mut OpenQuestion<'a, 'q, W>],
@@ -126,7 +126,7 @@ impl<W: World> Generation<W> {
         let Ok(mut instance) = self.take_instance() else { return 0 };
         let questions: Vec<(W::Question<'_>, Option<&W::Answer>)> =
             open.iter().map(|one| (one.asked.question, one.evaluation.earlier.as_ref())).collect();
-        // To load is not to decide: it counts nothing.
+        // Loading is not a decision: it counts nothing.
         let loaded = self.work_on(&mut instance, now, &mut HostCallLog::Discard, |instance| {
             W::load(self, instance, &questions).map(Ok)
         });

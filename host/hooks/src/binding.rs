@@ -1,4 +1,4 @@
-//! Bindings: which plugin version serves a hook, with which policy, limits and grants.
+//! Checks of bindings: plugin versions that serve a hook, each with a policy, limits and grants.
 
 use crate::HookError;
 use crate::worlds::World;
@@ -23,8 +23,8 @@ pub(crate) fn missing_grants(grants: &Grants, imports: &[String]) -> Vec<&'stati
     granted.into_iter().filter(|(name, granted)| !granted && imported(name)).map(|(name, _)| name).collect()
 }
 
-/// Checks the tenants and peers of a chain: only routers serve tenants. In the hook `peer`, each binding has some peers, and no peer
-/// has two bindings; a router of a tenant has those to which it may forward.
+/// Checks the tenants and peers of a chain: only routers serve tenants. In the hook `peer`, each binding has peers, and no
+/// peer has two bindings. A router of a tenant has the peers to which it may forward.
 pub(crate) fn check_tenants_and_peers<W: World>(bindings: &[Binding]) -> Result<(), HookError> {
     let mut known = BTreeSet::new();
     for binding in bindings {
@@ -51,7 +51,7 @@ pub(crate) fn check_tenants_and_peers<W: World>(bindings: &[Binding]) -> Result<
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "mode")]
 pub enum TrialMode {
-    /// The candidate is asked too; its answers are compared but not used.
+    /// The candidate is called too; its answers are compared but not used.
     Shadow,
     /// The candidate decides a share of the traffic.
     Canary {
@@ -60,7 +60,7 @@ pub enum TrialMode {
     },
 }
 
-/// A candidate chain on trial beside the live one.
+/// A candidate chain on trial in addition to the live chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct CandidateRecord {

@@ -1,4 +1,4 @@
-//! Code that wasmtime generates from `wit/`: the host's capabilities, and the types of what guests export.
+//! Code that wasmtime generates from `wit/`: the host's capabilities, and the types of guests' exports.
 #![allow(missing_docs, unreachable_pub, reason = "generated; the WIT files carry the documentation")]
 
 /// The capabilities of all worlds.
@@ -29,7 +29,7 @@ pub mod host {
     });
 }
 
-/// The exports of all worlds, for their types: [`crate::guest_function`] finds and calls the functions, because those of
+/// The exports of all worlds, for their types: [`crate::guest_function`] finds and calls the functions, because functions of
 /// earlier contract versions have other names and mostly the same types.
 pub mod guest {
     wasmtime::component::bindgen!({

@@ -26,7 +26,7 @@ pub struct CallCounts {
 }
 
 impl CallCounts {
-    /// Adds the counts of another generation; of its memory the most counts.
+    /// Adds the counts of another generation; `memory` becomes the maximum of the two.
     pub fn add(&mut self, other: &Self) {
         let add = |to: &mut [u64], from: &[u64]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
         self.calls += other.calls;

@@ -1,4 +1,4 @@
-//! Chains: generations that are asked one after the other.
+//! Chains: generations that are called one after the other.
 
 use crate::Fault;
 use crate::call_observer::CallStart;
@@ -38,7 +38,7 @@ pub(crate) enum ChainOutcome<W: World> {
         last: Option<Arc<Generation<W>>>,
         /// The last fault of a plugin that passed the question on.
         fault: Option<Fault>,
-        /// What the plugins answered, taken together.
+        /// The combined answer of the plugins.
         answer: Option<W::Answer>,
     },
 }
@@ -58,7 +58,7 @@ pub(crate) struct Evaluation<'q, 'i, W: World> {
 
 impl<W: World> Evaluation<'_, '_, W> {
     /// Continues with the answer of the next plugin. Returns the outcome if it ends the evaluation. A fault of a `strict`
-    /// plugin does.
+    /// plugin ends it.
     pub(crate) fn next(
         &mut self,
         generation: &Arc<Generation<W>>,

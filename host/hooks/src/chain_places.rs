@@ -1,4 +1,4 @@
-//! Which plugins of a chain a question concerns, without a walk over all of them.
+//! Index of a chain's plugins by account, so that a question finds its plugins without a scan of the chain.
 
 use crate::chain::Chain;
 use crate::generation::Generation;
@@ -8,7 +8,7 @@ use model::PeerId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// The places of a chain's plugins, by the tenants that they serve.
+/// The positions of a chain's plugins, by the tenants that they serve.
 #[derive(Default)]
 pub(crate) struct ChainPlaces {
     /// The tenants of accounts; `None`: no binding serves a tenant, so a question concerns all.
@@ -50,19 +50,19 @@ impl ChainPlaces {
         places
     }
 
-    /// Whether questions asked one plugin after the other have the outcomes of questions asked one after the other, and a plugin
-    /// takes many at a time. A plugin that is twice in the chain for the same tenant shares its counters with itself, so that their
-    /// order would show.
+    /// Whether a plugin takes batches, and a batch that goes from plugin to plugin has the same outcomes as single
+    /// questions. That is not so if a plugin is in the chain twice for the same tenant: both share their counters, so that
+    /// the order of calls shows.
     pub(crate) fn takes_batches(&self) -> bool {
         self.takes_batches
     }
 
-    /// Whether a generation is part of the chain; `None`: look for it.
+    /// Whether a generation is part of the chain; `None`: the chain must be searched.
     pub(crate) fn contains<W: World>(&self, generation: &Arc<Generation<W>>) -> Option<bool> {
         self.lines.as_ref().map(|_| self.members.contains(&address(generation)))
     }
 
-    /// The places that a message of this account concerns, in order; `None`: all.
+    /// The positions of the plugins for a message of this account, in order; `None`: all.
     pub(crate) fn concerned(&self, account: Option<PeerId>) -> Option<Vec<usize>> {
         let lines = self.lines.as_ref()?;
         let mut places = self.shared.clone();
@@ -75,11 +75,11 @@ impl ChainPlaces {
     }
 }
 
-/// The places that the questions of a batch concern.
+/// The positions of the plugins for the questions of a batch.
 pub(crate) struct BatchPlaces {
-    /// Those of all questions, in order.
+    /// The positions for all questions, in order.
     all: Vec<usize>,
-    /// Those of each question; `None`: each concerns all.
+    /// The positions for each question; `None`: every question concerns all plugins.
     each: Option<Vec<Vec<usize>>>,
 }
 
@@ -99,7 +99,7 @@ impl BatchPlaces {
         Self { all, each }
     }
 
-    /// The plugins that questions of the batch concern, with their places.
+    /// The plugins for the questions of the batch, with their positions.
     pub(crate) fn generations<'c, W: World>(
         &self,
         chain: &'c Chain<W>,
@@ -107,7 +107,7 @@ impl BatchPlaces {
         self.all.iter().filter_map(|place| Some((*place, chain.generations.get(*place)?)))
     }
 
-    /// Whether the question of this index concerns the plugin at a place.
+    /// Whether the question with this index concerns the plugin at a position.
     pub(crate) fn is_asked(&self, question: usize, place: usize) -> bool {
         let Some(each) = &self.each else { return true };
         each.get(question).is_some_and(|places| places.binary_search(&place).is_ok())

@@ -1,4 +1,4 @@
-//! Compilation, at the lowest priority while there is traffic, so that it is not slowed down.
+//! Compilation. During traffic it has the lowest priority, so that it does not slow traffic down.
 
 use crate::HookError;
 use wasmtime::Engine;
@@ -15,13 +15,15 @@ pub(crate) fn lower_priority() {
 /// The priority of a compilation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Priority {
-    /// The daemon's own. Nothing passes before the compilation ends, and on a busy machine the lowest priority would put it off for minutes.
+    /// The daemon's own priority, for compilations before traffic begins: at the lowest priority, a busy machine would delay
+    /// them for minutes.
     Normal,
-    /// If traffic uses all processors, the compilation takes longer and traffic is not slowed down.
+    /// The lowest priority: if traffic uses all processors, the compilation takes longer, and traffic is not slowed down.
     Lowest,
 }
 
-/// Compiles a component on a dedicated thread. The engine does not compile on several threads, so that traffic keeps a processor.
+/// Compiles a component on a dedicated thread. The engine compiles on one thread, so that traffic keeps the other
+/// processors.
 pub(crate) fn compile(engine: &Engine, octets: &[u8], priority: Priority) -> Result<Component, HookError> {
     let compiled = std::thread::scope(|scope| {
         std::thread::Builder::new()

@@ -132,8 +132,8 @@ pub(crate) fn imports(engine: &Engine, component: &Component) -> Vec<String> {
     component.component_type().imports(engine).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// The hook that a component can serve. A component with other exports, for an unsupported contract version or with
-/// forbidden imports is refused.
+/// The hook that a component can serve. Refuses a component with other exports, for an unsupported contract version, or with
+/// forbidden imports.
 pub(crate) fn identify(engine: &Engine, component: &Component) -> Result<(Hook, WitVersion), HookError> {
     let exports: Vec<String> =
         component.component_type().exports(engine).map(|(name, _)| name.to_owned()).collect();

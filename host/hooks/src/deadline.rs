@@ -7,8 +7,8 @@
 use std::time::Duration;
 use wasmtime::UpdateDeadline;
 
-/// Maximum number of checks of one call; after that the call ends, whatever its thread did. This bounds unforeseen
-/// cases, such as a suspended machine.
+/// Maximum number of checks of one call; after that the call ends, even if its thread used little CPU time. This bounds
+/// unforeseen cases, such as a suspended machine.
 const MAX_CHECKS: u32 = 200;
 
 /// The state of a late call between two checks.

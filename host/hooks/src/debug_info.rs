@@ -1,8 +1,8 @@
-//! Debug information of components: what a build writes for the places of the source (DWARF), kept beside the component that
-//! serves, and read when somebody looks at a fault.
+//! Debug information of components (DWARF): it maps code to source lines. It is stored with the component that serves, and
+//! read when an admin looks at a fault.
 //!
-//! The component that serves has none, so that it is small. The debug information belongs to it if removing the debug
-//! sections from it gives exactly the octets of the component: then all offsets in the code are the same.
+//! The component that serves has no debug sections, so that it is small. Debug information belongs to a component if
+//! removing its debug sections gives exactly the octets of the component: then all code offsets are the same.
 
 use crate::stack::WasmFrame;
 use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian};
@@ -13,7 +13,7 @@ use wasmparser::{Parser, Payload};
 
 type Octets<'a> = EndianSlice<'a, LittleEndian>;
 
-/// The name of the function and the place in the source of a frame.
+/// The function name and the source line of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SourcePlace {
     pub(crate) function: Option<String>,
@@ -28,13 +28,14 @@ pub(crate) struct DebugInfo<'a> {
 
 #[derive(Default)]
 struct ModuleDebugInfo<'a> {
-    /// Where the module begins in these octets.
+    /// Start of the module in these octets.
     start: usize,
-    /// Where it begins in the component without debug sections, from whose start a frame's offsets count.
+    /// Start of the module in the component without debug sections. Offsets of frames count from the start of that
+    /// component.
     stripped_start: usize,
-    /// Where the contents of its code section begin, from the module's start.
+    /// Start of the contents of its code section, from the module's start.
     code: usize,
-    /// Its functions' bodies, from the module's start.
+    /// Ranges of its functions' bodies, from the module's start.
     bodies: Vec<Range<usize>>,
     sections: HashMap<&'a str, &'a [u8]>,
     /// The index of the debug sections, made for the first frame; `None` if they cannot be read.
@@ -45,7 +46,7 @@ impl<'a> DebugInfo<'a> {
     /// Finds the modules with debug information. `None` if the octets are no valid component.
     pub(crate) fn read(component: &'a [u8]) -> Option<Self> {
         let mut modules: Vec<ModuleDebugInfo<'a>> = Vec::new();
-        // Nesting: components and modules that have begun and not ended.
+        // The open components and modules at this nesting.
         let mut open: Vec<Option<usize>> = vec![None];
         for payload in Parser::new(0).parse_all(component) {
             let payload = payload.ok()?;
@@ -91,7 +92,7 @@ impl<'a> DebugInfo<'a> {
         Some(Self { modules })
     }
 
-    /// The places of a frame: of the function itself, after those of functions that were inlined into it.
+    /// The source places of a frame: first the functions inlined into it, then the function itself.
     pub(crate) fn places(&self, frame: &WasmFrame) -> Vec<SourcePlace> {
         self.modules.iter().find_map(|module| module.places(frame)).unwrap_or_default()
     }
@@ -106,7 +107,7 @@ impl<'a> ModuleDebugInfo<'a> {
         addr2line::Context::from_dwarf(Dwarf::load(section).ok()?).ok()
     }
 
-    /// The places of a frame, if it is in this module.
+    /// The source places of a frame, if it is in this module.
     fn places(&self, frame: &WasmFrame) -> Option<Vec<SourcePlace>> {
         let offset = frame.offset()?.checked_sub(self.stripped_start)?;
         let body = self.bodies.iter().find(|body| body.contains(&offset))?;

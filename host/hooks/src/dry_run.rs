@@ -50,7 +50,7 @@ pub struct DryRunOutcome {
     pub verdict: Result<Option<Verdict>, Fault>,
     /// The requested sender of the message.
     pub sender: Option<Box<SenderRequest>>,
-    /// What changes in the message, with the changes of the screens that have passed it.
+    /// The changes to the message, including the changes of the screens that have passed it.
     pub changes: Option<Box<MessageChanges>>,
     /// The router's note.
     pub note: Option<Box<str>>,
@@ -86,7 +86,7 @@ pub struct LookupOutcome {
 pub struct TracedDryRun<T = DryRunOutcome> {
     /// The result.
     pub outcome: T,
-    /// The plugin that decided or failed; without one, the last that was asked. `None` if the chain is empty.
+    /// The plugin that decided or failed; otherwise the last called plugin. `None` if the chain is empty.
     pub by: Option<Arc<PluginVersion>>,
     /// The host's answers to the plugins.
     pub host_answers: Vec<HostAnswer>,
@@ -256,7 +256,7 @@ impl DryRun {
         }
     }
 
-    /// Asks the lookups. The answer is that of the whole chain.
+    /// Asks the lookups. Returns the answer of the whole chain.
     ///
     /// # Errors
     /// The fault of a plugin.

@@ -87,7 +87,7 @@ pub enum HookError {
         /// Its version.
         version: String,
     },
-    /// The bill of materials is that of another component.
+    /// The bill of materials describes another component.
     #[error(
         "the bill of materials describes another component than {plugin} {version}, by its SHA-256; nothing is stored"
     )]
@@ -147,11 +147,11 @@ pub enum HookError {
     WithoutPeers(String),
     /// A binding of another hook with peers.
     #[error(
-        "this binding of the {0} hook has no `peers`: only those of the hook peer and routers of tenants have them"
+        "this binding of the {0} hook must not have `peers`: only bindings of the hook peer and routers of tenants have them"
     )]
     ServesNoPeers(&'static str),
     /// A binding of another hook than `router` with a tenant.
-    #[error("bindings of the {0} hook serve no `tenant`: only routers do")]
+    #[error("bindings of the {0} hook must not have a `tenant`: only routers can have one")]
     ServesNoTenants(&'static str),
     /// A binding serves an unknown tenant.
     #[error(

@@ -49,11 +49,11 @@ pub struct Fault {
     pub kind: FaultKind,
     /// Description of the fault.
     pub what: String,
-    /// What the plugin last reported in the call: the words of a panic or an exception, over several lines.
+    /// The plugin's last report in the call: the message of a panic or an exception, with several lines.
     pub report: Option<Box<str>>,
     /// The plugin's call stack, innermost first; empty if it has returned.
     pub(crate) frames: Box<[WasmFrame]>,
-    /// An HTTP request of the call may have reached another system.
+    /// Whether an HTTP request of the call may have reached another system.
     pub(crate) sent_request: bool,
 }
 
@@ -65,16 +65,16 @@ impl Fault {
         Self { kind, what: what.into(), report: None, frames: Box::default(), sent_request: false }
     }
 
-    /// The first line of the plugin's report, otherwise the description. A panic of Rust has its words on the line behind its
-    /// place.
+    /// The first line of the plugin's report, otherwise the description. A panic of Rust has its message on the line after
+    /// its source line.
     #[must_use]
     pub fn summary(&self) -> String {
         let (summary, _) = self.report_parts();
         summary.unwrap_or_else(|| self.what.clone())
     }
 
-    /// The lines behind the summary: those of the report, otherwise the plugin's call stack, innermost frame first.
-    /// `debug_info`: the component as its build made it, for the places in the source.
+    /// The lines after the summary: the rest of the report, otherwise the plugin's call stack, innermost frame first.
+    /// `debug_info`: the component with debug sections, for the source lines.
     #[must_use]
     pub fn details(&self, debug_info: Option<&[u8]>) -> Vec<String> {
         let (_, rest) = self.report_parts();
@@ -89,13 +89,14 @@ impl Fault {
         lines.collect()
     }
 
-    /// The plugin's call stack; empty if the report has one, since an interpreter's own is of no interest.
+    /// The plugin's call stack; empty if the report contains one, since the stack of an interpreter itself is of no
+    /// interest.
     pub(crate) fn stack(&self, debug_info: Option<&DebugInfo<'_>>) -> Vec<StackFrame> {
         let (_, rest) = self.report_parts();
         if rest.is_empty() { describe_stack(&self.frames, debug_info) } else { Vec::new() }
     }
 
-    /// The report's summary and the lines behind it.
+    /// The report's summary and the following lines.
     fn report_parts(&self) -> (Option<String>, Vec<String>) {
         let mut lines = self.report.as_deref().unwrap_or_default().lines().map(str::trim_end);
         let mut lines = lines.by_ref().filter(|line| !line.is_empty());
@@ -185,7 +186,7 @@ impl FaultWatch {
         self.tripped.load(Ordering::Relaxed)
     }
 
-    /// Counts anew: the plugin keeps serving because there is nothing to roll back to.
+    /// Restarts the count: the plugin keeps serving, because there is no chain to roll back to.
     pub(crate) fn reset(&self) {
         self.recent.lock().clear();
         self.tripped.store(false, Ordering::Relaxed);

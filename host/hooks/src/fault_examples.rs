@@ -1,4 +1,4 @@
-//! Fault examples: the questions at which a version failed, for diagnosis.
+//! Fault examples: the questions on which a version failed, for diagnosis.
 //!
 //! They are kept in memory by version, not by generation, so that they outlive an automatic rollback.
 
@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 const MAX_VERSIONS: usize = 16;
 const MAX_EXAMPLES: usize = 8;
 
-/// The message id, set when the message is accepted: routers and billers are asked before that.
+/// The message id, set when the message is accepted: routers and billers are called before that.
 pub(crate) type SharedMessageId = Arc<OnceLock<MessageId>>;
 
 /// The shared message id of one question, created on first use.
@@ -51,29 +51,29 @@ impl LazyMessageId {
 pub enum FailedQuestion {
     /// Whether a message may pass.
     Screen(Box<Message>),
-    /// What is known of a number.
+    /// The lookup of a number.
     LookUp(LookupNumber),
-    /// Where a message goes.
+    /// The routing of a message.
     Route(Box<Message>),
     /// The subscriber of a number.
     Resolve(String),
     /// The step after a failed attempt.
     Next(Box<(Message, Attempt)>),
-    /// What follows from a DLR, or from its absence.
+    /// The step after a DLR, or after its absence.
     Receipt(Box<(Message, AcceptedSubmission, ReceiptEvent)>),
     /// The price of a message, with the leg that is tried first.
     Price(Box<(Message, Option<Leg>)>),
-    /// How charges ended.
+    /// The results of charges.
     Settle(Vec<Settlement>),
     /// A submit attempt at a peer.
     Submit(Box<PeerSubmission>),
     /// A peer's callback, without its headers.
     Callback(Box<CallbackRequest>),
-    /// A request to a front end, without what may have a password: method and path remain.
+    /// A request to a front end: only method and path, since the other parts may contain a password.
     Read(Box<FrontEndRequest>),
 }
 
-/// A call that failed, with all that it depended on.
+/// A failed call, with all its inputs.
 #[derive(Debug, Clone)]
 pub struct FaultDetails {
     /// The version that failed.
@@ -90,7 +90,7 @@ pub struct FaultDetails {
     pub host_answers: Vec<HostAnswer>,
 }
 
-/// A fault that is to be stored.
+/// A fault to store.
 pub(crate) struct NewFault {
     pub(crate) details: FaultDetails,
     /// The question with masked numbers.
@@ -123,7 +123,7 @@ pub(crate) struct FaultExamples {
 }
 
 impl FaultExamples {
-    /// Stores a fault, unless it is the host's own: such a fault says nothing about the version.
+    /// Stores a fault, unless it is the host's own and so not caused by the version.
     pub(crate) fn add(&self, hook: Hook, new: NewFault) {
         let NewFault { details, description, shared_id } = new;
         if details.fault.is_host_fault() {
@@ -233,7 +233,7 @@ mod tests {
         for (at, shared_id) in message_ids.iter().enumerate() {
             examples.add(Hook::Router, fault_of(1, trap(), at as u64, shared_id.clone()));
         }
-        // The message is accepted only now.
+        // The message is not accepted before this point.
         message_ids[19].set(MessageId(1_000_000_007)).unwrap();
         let found = examples.of(Hook::Router, |_| None);
         assert_eq!((found.len(), found[0].faults, found[0].examples.len()), (1, 20, MAX_EXAMPLES));

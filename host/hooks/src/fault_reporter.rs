@@ -22,7 +22,7 @@ impl FaultReporter {
         (Self { rollback_queue, examples: Arc::default(), calls }, receiver)
     }
 
-    /// A reporter whose calls nobody observes, for a candidate in shadow.
+    /// A reporter without a call observer, for a candidate in shadow.
     pub(crate) fn unobserved(&self) -> Self {
         Self { calls: None, ..self.clone() }
     }

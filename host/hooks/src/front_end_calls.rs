@@ -1,4 +1,4 @@
-//! The questions to front ends and their answers, in host types.
+//! The requests to front ends and their results, in host types.
 
 use crate::worlds::PluginResponse;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub struct FrontEndRequest {
     pub body: Vec<u8>,
 }
 
-/// A message for one number, in the words of a request.
+/// A message for one number, with the texts of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct FrontEndSubmission {
@@ -49,7 +49,7 @@ pub struct FrontEndSubmission {
     /// 0 to 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// Seconds; `None`: the account's.
+    /// In seconds; `None`: the account's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validity: Option<u64>,
     /// The delivery time, in milliseconds since the Unix epoch.
@@ -64,12 +64,13 @@ pub struct FrontEndSubmission {
     /// TLVs: by tag in four hexadecimal digits, values in hexadecimal.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tlvs: BTreeMap<String, String>,
-    /// A request for each DLR; `None`: DLRs go where those of the account go.
+    /// A request for each DLR; `None`: the DLRs go to the account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dlr_push: Option<FrontEndDlrPush>,
 }
 
-/// A request for each DLR of a message: the template of the contract. Business systems' messages are stored with its JSON.
+/// A request for each DLR of a message: the template of the contract. Messages of business systems are stored with the JSON
+/// of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FrontEndDlrPush {
@@ -97,12 +98,12 @@ pub enum FrontEndDlrSignature {
     Twilio,
 }
 
-/// What a request submits.
+/// The submissions of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FrontEndSubmit {
     /// The account's name.
     pub account: String,
-    /// Its password, as the request has it.
+    /// The password in the request.
     pub password: String,
     /// The messages, at least one.
     pub submissions: Vec<FrontEndSubmission>,
@@ -119,7 +120,7 @@ impl std::fmt::Debug for FrontEndSubmit {
     }
 }
 
-/// What a front end reads in a request.
+/// The result of reading a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FrontEndReading {
     /// Messages.
@@ -128,11 +129,11 @@ pub enum FrontEndReading {
     Respond(PluginResponse),
 }
 
-/// Why something is refused, in the terms of the contract.
+/// The reason of a refusal, in the terms of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RefusalReason {
-    /// Unknown account, wrong password, or a network that may not be used.
+    /// Unknown account, wrong password, or a network that the account does not allow.
     Unauthenticated,
     /// A field is not valid.
     Invalid,
@@ -148,7 +149,7 @@ pub enum RefusalReason {
     NotAuthorised,
     /// The account cannot pay.
     NoCredit,
-    /// The account is over its rate.
+    /// The account exceeds its rate limit.
     Throttled,
     /// A queue is full, or the appliance is stopping.
     Unavailable,
@@ -162,7 +163,7 @@ pub enum RefusalReason {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FrontEndRefusal {
-    /// Why.
+    /// The reason.
     pub reason: RefusalReason,
     /// For people.
     #[serde(default)]
@@ -193,6 +194,6 @@ pub enum FrontEndResult {
 pub enum FrontEndOutcome {
     /// One result per submission.
     Results(Vec<FrontEndResult>),
-    /// Nothing is accepted.
+    /// No submission is accepted.
     Refused(FrontEndRefusal),
 }

@@ -47,14 +47,14 @@ pub(crate) struct Instance<W: World> {
     pub(crate) guest: W::Guest,
 }
 
-/// What generations of all hooks need from the host.
+/// The host's services for generations of all hooks.
 #[derive(Clone)]
 pub(crate) struct HostEnvironment {
     pub(crate) services: Arc<HostServices>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
-    /// The default peer for messages to our own subscribers.
+    /// The default peer for messages to the operator's own subscribers.
     pub(crate) home: Option<PeerId>,
-    /// What the plugins of each tenant cost.
+    /// The costs of each tenant's plugins.
     pub(crate) tenant_costs: Arc<TenantCosts>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Generation<W: World> {
     pub(crate) watch: FaultWatch,
     context: Arc<GenerationContext>,
     component: Arc<LinkedComponent>,
-    /// The plugin takes many questions at a time.
+    /// Whether the plugin takes batches.
     pub(crate) takes_batches: bool,
     engine: wasmtime::Engine,
     /// The epoch's deadline at the start of a call, in increments.
@@ -77,9 +77,9 @@ pub(crate) struct Generation<W: World> {
     references: Vec<PolicyReference>,
     warm: Arc<WarmInstances<W>>,
     pub(crate) counts: AtomicCallCounts,
-    /// What its calls cost the tenant that it serves.
+    /// The costs of its calls for the tenant that it serves.
     tenant_cost: Option<Arc<TenantCost>>,
-    /// Why it exceeded its fault tolerance.
+    /// The reason why it exceeded its fault tolerance; `None` if it did not.
     fault_reason: Mutex<Option<String>>,
 }
 
@@ -133,7 +133,7 @@ impl<W: World> Generation<W> {
             Err(StartError::Fault(fault)) => return Err(faulty("configuration")(fault.summary())),
         };
         generation.arm(&mut first, Timestamp(0));
-        // The self-check is no traffic and must not count, because the counters may be shared with a live plugin.
+        // The self-check is not traffic and must not count, because the counters may be shared with a live plugin.
         first.store.data_mut().call_log = HostCallLog::Discard;
         let checked = W::check(&mut first);
         first.store.data_mut().host_calls = HostCallCounts::default();
@@ -342,7 +342,7 @@ impl<W: World> Generation<W> {
         }
     }
 
-    /// A fault with all that it depended on.
+    /// A fault with all inputs of its call.
     pub(crate) fn fault_details(
         &self,
         fault: Fault,

@@ -1,7 +1,7 @@
 //! Functions that guests export.
 //!
-//! A guest's functions are found by the name of its contract version, because most types are the same in all versions
-//! and the code that wasmtime generates knows one name only.
+//! A guest's functions are found by names that contain its contract version: most types are the same in all versions, but
+//! the code that wasmtime generates contains only one name.
 //!
 //! `unsafe`: [`TypedFunc::new_unchecked`] needs the proof that a function has a certain type. wasmtime's own check
 //! ([`Func::typed`]) gives it when the instance is made, for arguments that borrow for `'static`. A call borrows for a

@@ -105,7 +105,7 @@ impl<W: World> HookSlot<W> {
         }
     }
 
-    /// Takes over the stored chain and candidate, which another node of the cluster has changed. Calls in flight finish on the
+    /// Loads the stored chain and candidate, which another node of the cluster has changed. Calls in flight finish on the
     /// old chain. A failure changes nothing.
     pub(crate) fn refresh(&self) -> Result<(), HookError> {
         let _lock = self.change_lock.lock();
@@ -146,8 +146,8 @@ impl<W: World> HookSlot<W> {
         Ok(())
     }
 
-    /// Starts a generation for each binding. Reuses generations of `running` that have the same binding, and those of tenants in the
-    /// live chain: there may be a thousand, and a change concerns few of them.
+    /// Starts a generation for each binding. Reuses generations of `running` with the same binding, and tenants' generations
+    /// of the live chain: there may be a thousand, and a change concerns few.
     fn start(
         &self,
         bindings: &[Binding],
@@ -209,8 +209,8 @@ impl<W: World> HookSlot<W> {
         Ok(chain)
     }
 
-    /// Refuses plugins that would only fail: a policy names something unknown, or a component imports something that is
-    /// not granted. What is wrong with the live binding of one tenant does not hinder a change of another's.
+    /// Refuses plugins whose calls would fail: a policy names an unknown object, or a component imports a capability that is
+    /// not granted. A problem of one tenant's live binding does not prevent a change of another tenant's binding.
     fn check_names_and_grants(&self, chain: &Chain<W>) -> Result<(), HookError> {
         let directory = self.deps.environment.directory.load();
         let live = self.live.load();
@@ -275,7 +275,7 @@ impl<W: World> HookSlot<W> {
         Ok(bindings)
     }
 
-    /// Sets the full SHA-256 in stored bindings of a release that did not record it. A version that is not stored any more gets
+    /// Sets the full SHA-256 in stored bindings of a release that did not record it. A version that is no longer stored gets
     /// none, and cannot serve.
     fn pin_old_records(state: &mut HookState, library: &Library) -> bool {
         let records = state.records.iter_mut().flat_map(|record| &mut record.chain);

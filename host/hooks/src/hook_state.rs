@@ -54,7 +54,7 @@ impl HookState {
     }
 
     /// Chains to roll back to, newest first: they do not contain the faulty binding and were never rolled back
-    /// automatically. The bindings of tenants stay as they are.
+    /// automatically. The bindings of tenants stay unchanged.
     pub(crate) fn rollback_targets(&self, live: &[Binding], faulty: &Binding) -> Vec<Vec<Binding>> {
         let has_tenants = live.iter().any(|one| one.tenant.is_some());
         let is_carriers = |one: &&Binding| !has_tenants || one.tenant.is_none();
@@ -70,8 +70,8 @@ impl HookState {
         )
     }
 
-    /// Chains to roll back to where a question names its plugin or has its tenant, newest first: the live chain with an earlier
-    /// binding of the faulty plugin for the same tenant, so that the other plugins stay.
+    /// Chains to roll back to, newest first, if questions choose the plugin by its name or by the tenant: the live chain
+    /// with an earlier binding of the faulty plugin for the same tenant, so that the other plugins stay.
     pub(crate) fn rollback_targets_of_plugin(&self, live: &[Binding], faulty: &Binding) -> Vec<Vec<Binding>> {
         let bindings = self.records.iter().rev().flat_map(|record| &record.chain);
         let earlier = bindings

@@ -47,13 +47,13 @@ pub struct HooksOptions {
     pub instances: u32,
     /// Hold time of a message whose router or biller failed.
     pub hold_for: Duration,
-    /// The default peer for messages to our own subscribers. A resolver may name another one.
+    /// The default peer for messages to the operator's own subscribers. A resolver may name another peer.
     pub home: Option<PeerId>,
     /// Trusted signing keys.
     pub trust: Trust,
     /// Record the host calls of screens and routers, so that a replay of archived messages is exact.
     pub record: bool,
-    /// Samples the plugins' call stacks. The daemon has none.
+    /// Samples the plugins' call stacks. The daemon uses no profiler.
     pub profiler: Option<Arc<Profiler>>,
     /// Observes the calls on behalf of messages, for traces.
     pub call_observer: Option<Arc<dyn CallObserver>>,
@@ -221,10 +221,10 @@ impl Hooks {
         Ok(hooks)
     }
 
-    /// Takes over the bindings and candidates that another node of the cluster has changed, as they are in the plugin folder now.
+    /// Loads the bindings and candidates from the plugin folder, after another node of the cluster has changed them.
     ///
     /// # Errors
-    /// The first failure; the hooks that failed go on with what they had.
+    /// The first failure; hooks that failed keep their bindings and candidates.
     pub fn refresh(&self) -> Result<(), HookError> {
         let mut first = Ok(());
         for hook in Hook::ALL {
@@ -234,13 +234,14 @@ impl Hooks {
         first
     }
 
-    /// Compilations have the lowest priority from now on, since messages pass.
+    /// From now on compilations have the lowest priority, because there is traffic.
     pub fn begin_traffic(&self) {
         self.deps.library.begin_traffic();
     }
 
-    /// Compiles the stored plugins of this folder, and these components beside them, as far as they are not compiled yet, so that
-    /// [`Hooks::open`] and [`Hooks::upload`] need not. Returns how many stored ones there are; one that does not compile is left out.
+    /// Compiles the stored plugins of this folder and the given components, unless they are compiled already, so that
+    /// [`Hooks::open`] and [`Hooks::upload`] are fast. Returns the number of stored plugins. A stored plugin that does not
+    /// compile is skipped.
     ///
     /// # Errors
     /// The folder cannot be read or written, or the octets are no component.
@@ -275,7 +276,7 @@ impl Hooks {
         self.store(plugin, NewComponent { octets, signature, ..NewComponent::default() })
     }
 
-    /// Stores a new version as [`Hooks::upload`] does, with what belongs to it.
+    /// Stores a new version as [`Hooks::upload`] does, with its origin and its bill of materials.
     ///
     /// # Errors
     /// As [`Hooks::upload`].
@@ -291,12 +292,12 @@ impl Hooks {
         self.deps.library.sbom(plugin, version)
     }
 
-    /// Stores the bill of materials (SBOM) of a stored version, a JSON document that the caller has checked, in the place of an
+    /// Stores the bill of materials (SBOM) of a stored version: a JSON document that the caller has checked. It replaces an
     /// earlier one.
     ///
     /// # Errors
-    /// There is no such version, or it cannot be written. `described`, the SHA-256 of the component that the document describes, is
-    /// not that of the version.
+    /// There is no such version, or the document cannot be written, or `described` (the SHA-256 of the component that the
+    /// document describes) differs from the SHA-256 of the version.
     pub fn add_sbom(
         &self,
         plugin: &str,
@@ -356,7 +357,7 @@ impl Hooks {
     /// Activates the previous chain again. Chains that were rolled back automatically are skipped.
     ///
     /// # Errors
-    /// There is no such chain, or it does not start any more.
+    /// There is no such chain, or it no longer starts.
     pub fn rollback(&self, hook: Hook, now: Timestamp) -> Result<BindingRecord, HookError> {
         with_slot!(self, hook, slot => slot.rollback(now))
     }
@@ -435,7 +436,7 @@ impl Hooks {
         with_slot!(self, hook, slot => slot.counts())
     }
 
-    /// What the plugins of each tenant cost, for tenants with bindings.
+    /// The costs of each tenant's plugins, for tenants with bindings.
     #[must_use]
     pub fn tenant_calls(&self) -> BTreeMap<Arc<str>, TenantCalls> {
         self.deps.environment.tenant_costs.read()
@@ -467,7 +468,7 @@ impl Hooks {
         })
     }
 
-    /// Starts a chain as [`Hooks::dry_run`] does, whose counters in memory begin empty: for a few questions of a person.
+    /// Starts a chain as [`Hooks::dry_run`] does, but with empty counters in memory: for a few interactive questions.
     ///
     /// # Errors
     /// A plugin does not start or refuses its policy document.

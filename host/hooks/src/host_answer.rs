@@ -6,12 +6,12 @@ use crate::host_calls::peers::PeerState;
 use crate::host_calls::quality;
 use capabilities::{PeerFigures, QualityDimension};
 
-/// An answer of the host to a call, as it was recorded.
+/// A recorded answer of the host to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostAnswer {
-    /// The state of a peer; `None` if there is none of that name.
+    /// The state of a peer; `None` if the name is unknown.
     Peer(String, Option<PeerState>),
-    /// The state of a number pool; `None` if there is none of that name.
+    /// The state of a number pool; `None` if the name is unknown.
     Pool(String, Option<PoolState>),
     /// A counter.
     Counter {
@@ -26,11 +26,11 @@ pub enum HostAnswer {
     },
     /// The value that an appliance table has for a key: table, key, value.
     Table(String, String, Option<String>),
-    /// What was observed of a peer.
+    /// Observations of a peer.
     Quality {
         /// The peer.
         peer: String,
-        /// What the figures refer to.
+        /// The dimension of the figures.
         dimension: QualityDimension,
         /// The value of the dimension; empty for the whole peer.
         value: String,
@@ -75,7 +75,7 @@ impl HostAnswer {
             HostCallKind::Table => Some(Self::Table(part()?, part()?, value)),
             HostCallKind::Prefix => {
                 let (table, key) = (part()?, part()?);
-                // The row's key is the beginning that matched.
+                // The row's key is the matched prefix.
                 let length = answer.first().map_or(key.len(), |length| usize::from(*length));
                 Some(Self::Table(table, key.chars().take(length).collect(), value))
             }

@@ -81,7 +81,7 @@ impl HostCallKind {
 
 const TRUNCATED: u8 = 255;
 
-/// What happens to the host's answers to one question. All plugins of the chain share the log, one after the other.
+/// The treatment of the host's answers to one question. The plugins of the chain share the log, one after the other.
 #[derive(Debug, Default)]
 pub(crate) enum HostCallLog {
     /// The answers are not recorded.
@@ -89,7 +89,7 @@ pub(crate) enum HostCallLog {
     Off,
     /// The host answers, but changes nothing, as in `explain`.
     Preview,
-    /// The plugin is only tried out: its counters are discarded.
+    /// The plugin is on trial: its counters are discarded.
     Discard,
     /// The answers are recorded.
     Recording {
@@ -107,10 +107,9 @@ pub(crate) struct ReplayLog {
     answers: Vec<LoggedAnswer>,
     /// The first kind of call that the record does not answer.
     missing: Option<&'static str>,
-    /// The record is another plugin's, taken at the same moment. Calls that it does not answer go to the host, and
-    /// count.
+    /// The record is from another plugin, at the same moment. Calls that it does not answer go to the host, and count.
     for_shadow: bool,
-    /// The answers that were given, in the form of a record, if somebody wants to see them.
+    /// The answers given so far, in the format of a record, if the replay is traced.
     given: Option<Vec<u8>>,
     /// The HTTP requests that the plugin of a peer made; none of them was sent.
     requests: Vec<FetchRequest>,
@@ -171,7 +170,7 @@ impl HostCallLog {
         Self::from_record(record, false)
     }
 
-    /// Replays a record, and notes which of its answers were given.
+    /// Replays a record, and keeps the given answers.
     pub(crate) fn replaying_traced(record: &[u8]) -> Self {
         match Self::from_record(record, false) {
             Self::Replaying(replay) => Self::Replaying(ReplayLog { given: Some(Vec::new()), ..replay }),
@@ -179,7 +178,7 @@ impl HostCallLog {
         }
     }
 
-    /// For a shadow candidate that is asked the same question as the live chain, which left this record: the candidate
+    /// The log for a shadow candidate that gets the same question as the live chain, whose record this is: the candidate
     /// sees the same time and the same peers, but has its own counters.
     pub(crate) fn for_shadow(record: &[u8]) -> Self {
         Self::from_record(record, true)
@@ -200,7 +199,7 @@ impl HostCallLog {
         })
     }
 
-    /// The log as it was before the first answer, to put the question to another plugin. Not for a replay.
+    /// The log in its state before the first answer, to ask another plugin the same question. Not for a replay.
     pub(crate) fn restarted(&self) -> Self {
         match self {
             Self::Off | Self::Discard | Self::Replaying(_) => Self::Off,
@@ -213,8 +212,8 @@ impl HostCallLog {
     pub(crate) fn recall(&mut self, kind: HostCallKind, key: &[&[u8]]) -> Option<Vec<u8>> {
         match self {
             Self::Off | Self::Preview | Self::Discard => None,
-            // Stable answers stay the same for one question even if the world changes: otherwise a replay could not
-            // tell them apart.
+            // Stable answers stay the same for one question even if the host's data changes: otherwise a replay could not
+            // distinguish them.
             Self::Recording { record, .. } if kind.is_stable() => {
                 let wanted_key = join_key(key);
                 let found =
@@ -282,7 +281,7 @@ impl HostCallLog {
         matches!(self, Self::Recording { .. })
     }
 
-    /// Ends a recording: the call has seen what must not be kept.
+    /// Ends a recording: the call has seen data that must not be stored.
     pub(crate) fn stop_recording(&mut self) {
         if self.is_recording() {
             *self = Self::Off;
@@ -340,14 +339,14 @@ impl HostCallLog {
     }
 }
 
-/// What happens to counter increments.
+/// The treatment of counter increments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counting {
     /// The increment is counted.
     Yes,
     /// The plugin sees the sum that the counter would have.
     Preview,
-    /// There are no counters: today's traffic is not the archive's.
+    /// There are no counters: the counts of current traffic do not fit archived messages.
     No,
 }
 

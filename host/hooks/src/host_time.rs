@@ -1,7 +1,7 @@
-//! Host time: how long a call waits in host functions for the disk or for home location registers.
+//! Host time: the time that a call waits in host functions for the disk or for home location registers.
 //!
 //! The deadline of a call counts the running time of its thread, and a thread that waits does not run. So these waits have
-//! a limit of their own. HTTP requests have their timeouts and their maximum number instead.
+//! a separate limit. HTTP requests have their timeouts and their maximum number instead.
 
 use crate::host_calls::InstanceState;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ const ON_LINKS: Duration = Duration::from_millis(250);
 const ON_WORKERS: Duration = Duration::from_secs(60);
 
 impl InstanceState {
-    /// Whether the call may wait: for HTTP requests, and until values are durable. A call on a link's thread may not.
+    /// Whether the call may wait for HTTP requests, and until values are durable. A call on a link's thread must not wait.
     pub(crate) fn may_wait(&self) -> bool {
         self.may_fetch || self.configuring
     }
@@ -34,7 +34,7 @@ impl InstanceState {
         self.host_time >= self.host_time_limit()
     }
 
-    /// What a call did that has used up its host time.
+    /// The description of a call that has used up its host time.
     pub(crate) fn describe_host_time(&self) -> String {
         format!(
             "waited {} ms for the disk or for home location registers",

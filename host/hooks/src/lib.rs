@@ -1,12 +1,12 @@
 //! Plugin host: runs WebAssembly components that implement the appliance's hooks.
 //!
 //! [`Hooks`] stores plugin versions, activates bindings and calls the hooks on the caller's thread: screen (whether a message may
-//! pass), lookup (what is known of a number), router (its next step), resolver (the subscriber of a number), delivery policy (the step after a failed attempt), biller
-//! (the price of a message) and peer (its submission).
+//! pass), lookup (facts about its number), router (its next step), resolver (the subscriber of a number), delivery policy
+//! (the step after a failed attempt), biller (the price of a message) and peer (its submission).
 //!
 //! A plugin that traps, exceeds its deadline or exhausts its memory costs one call and one instance; the binding's
-//! `on-fault` decides what happens to the message. A candidate chain can run beside the live chain, in shadow or as a
-//! canary. A chain with too many faults is rolled back automatically.
+//! `on-fault` decides what happens to the message. A candidate chain can run in addition to the live chain, in shadow or as
+//! a canary. A chain with too many faults is rolled back automatically.
 
 mod artefact;
 mod batch;

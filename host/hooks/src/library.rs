@@ -40,7 +40,7 @@ pub struct VersionInfo {
     /// Whether it has the schema of its policy document.
     #[serde(default)]
     pub policy_schema: bool,
-    /// Where it was pulled from.
+    /// The source from which it was pulled; `None` if it was uploaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<PluginOrigin>,
     /// Whether its debug information is stored.
@@ -58,8 +58,8 @@ pub(crate) struct StoredComponent {
     pub(crate) wit: WitVersion,
 }
 
-/// The plugin folder: `components/NAME/VERSION.wasm` with `.sig`, `.json`, `.sbom` and `.debug` beside it, `artefacts/`, and one
-/// file per hook with its bindings and history.
+/// The plugin folder: `components/NAME/VERSION.wasm` with the files `.sig`, `.json`, `.sbom` and `.debug` of the same
+/// version, `artefacts/`, and one file per hook with its bindings and history.
 #[derive(Debug)]
 pub(crate) struct Library {
     folder: PathBuf,
@@ -86,7 +86,7 @@ fn read_description(component: &Path) -> Option<VersionInfo> {
     serde_json::from_slice(&std::fs::read(component.with_extension("json")).ok()?).ok()
 }
 
-/// Whether a plugin can have this name: 1 to 64 letters, digits, `-` and `_`, so that it is no path to another folder.
+/// Whether a plugin can have this name: 1 to 64 letters, digits, `-` and `_`, so that it cannot be a path to another folder.
 #[must_use]
 pub fn is_plugin_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
@@ -195,7 +195,7 @@ impl Library {
         Ok(info)
     }
 
-    /// Compiles a component, unless that was done.
+    /// Compiles a component, unless it is compiled already.
     pub(crate) fn compile(&self, engine: &Engine, octets: &[u8]) -> Result<(), HookError> {
         let sha256 = sha256_hex(octets);
         let version = &sha256[..VERSION_DIGITS];
@@ -300,7 +300,8 @@ impl Library {
         }
     }
 
-    /// Stores the bill of materials of a version; with it is the SHA-256 of the component that it describes, if it has one.
+    /// Stores the bill of materials of a version. `described`: the SHA-256 of the component that it describes, if it names
+    /// one.
     pub(crate) fn add_sbom(
         &self,
         engine: &Engine,
@@ -381,7 +382,7 @@ impl Library {
         Ok(found)
     }
 
-    /// The description of a stored version. A release that wrote none leaves it to be made now.
+    /// The description of a stored version; made now if an earlier release stored the version without one.
     fn version_info(&self, engine: &Engine, plugin: &str, version: &str, path: &Path) -> Option<VersionInfo> {
         match read_description(path) {
             Some(info) => Some(VersionInfo {

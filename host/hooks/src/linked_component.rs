@@ -21,7 +21,7 @@ pub(crate) struct LinkedComponent {
     pub(crate) imports: Vec<String>,
 }
 
-/// What identifies a component: plugin, version, and SHA-256.
+/// The identity of a component: plugin, version, and SHA-256.
 type Key = (String, String, String);
 
 fn key(binding: &Binding) -> Key {
@@ -37,8 +37,8 @@ pub(crate) struct LinkedComponents(Mutex<HashMap<Key, Weak<LinkedComponent>>>);
 pub(crate) struct VerifiedComponents(HashMap<Key, Arc<LinkedComponent>>);
 
 impl LinkedComponents {
-    /// The component of a binding. `verified`: those of the same change, which are not read again. The file is verified even if the
-    /// component is in use, so that a damaged one is found before a restart needs it.
+    /// The component of a binding. `verified`: components of the same change, which are not read again. The file is verified
+    /// even if the component is in use, so that damage is found before a restart.
     pub(crate) fn get(
         &self,
         (library, runtime): (&Library, &Runtime),

@@ -1,4 +1,4 @@
-//! What lookups told about numbers, as long as it holds.
+//! Cache of the lookups' answers about numbers, during their lifetime.
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
@@ -11,17 +11,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Parts with a lock each, so that links seldom wait for each other.
+/// Number of parts, each with its own lock, so that links rarely wait for each other.
 const SHARDS: usize = 16;
 
 /// The bounds of a [`LookupCache`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LookupCacheOptions {
-    /// Maximum number of answers; beyond it, those that expire first are removed. 0: nothing is cached.
+    /// Maximum number of answers; beyond it, the answers that expire first are removed. 0: nothing is cached.
     pub entries: usize,
-    /// The shortest time for which an answer is cached, whatever its plugin says.
+    /// The shortest time for which an answer is cached, even if its plugin asks for less.
     pub min_lifetime: Duration,
-    /// The longest time.
+    /// The longest time for which an answer is cached.
     pub max_lifetime: Duration,
 }
 
@@ -38,11 +38,11 @@ impl Default for LookupCacheOptions {
 /// Counts of a [`LookupCache`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LookupCacheCounts {
-    /// Questions with a cached answer.
+    /// Queries with a cached answer.
     pub hits: u64,
-    /// Questions without one.
+    /// Queries without a cached answer.
     pub misses: u64,
-    /// Cached answers, expired ones among them.
+    /// Cached answers, including expired ones.
     pub entries: u64,
 }
 
@@ -83,7 +83,7 @@ impl LookupCache {
         &self.shards[self.hasher.hash_one(number) as usize % SHARDS]
     }
 
-    /// The answer about a number, if it still holds.
+    /// The answer about a number, if it is still valid.
     #[must_use]
     pub fn get(&self, number: &LookupNumber, now: Instant) -> Option<Arc<Lookup>> {
         let found = match self.shard(number).lock().answers.get(number) {
@@ -102,7 +102,7 @@ impl LookupCache {
     }
 
     /// Caches an answer, within the bounds. Does nothing if all answers were removed since `epoch`, because the question went to
-    /// plugins that are not bound any more.
+    /// plugins that are no longer bound.
     pub fn insert(&self, epoch: u64, number: LookupNumber, lookup: Lookup, lifetime: Duration, now: Instant) {
         // Each part has at least one answer, unless nothing is cached.
         let limit = self.options.entries.div_ceil(SHARDS);
@@ -189,7 +189,7 @@ mod tests {
         }
         assert_eq!(cache.counts().entries, 160);
         assert!(cache.get(&number(9_999), now).is_some());
-        // One number again and again keeps one end after the others have passed.
+        // A number that is renewed again and again keeps one end after the others have passed.
         for turn in 0..1_000_u64 {
             cache.insert(cache.epoch(), number(1), lookup(), seconds(2), now + seconds(20_000 + turn));
         }

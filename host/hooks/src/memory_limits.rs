@@ -1,4 +1,4 @@
-//! The memory limit of an instance, and what it uses of it.
+//! The memory limit of an instance, and its use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,7 +9,7 @@ pub(crate) struct MemoryLimits {
     limits: StoreLimits,
     /// All linear memories of the instance together, in octets.
     octets: usize,
-    /// The most octets that an instance of the generation has had.
+    /// The maximum number of octets that an instance of the generation has had.
     highest: Arc<AtomicU64>,
 }
 

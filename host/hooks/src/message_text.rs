@@ -1,4 +1,4 @@
-//! What plugins ask about the characters of a text.
+//! Functions on the characters of a text, for plugins.
 
 /// Characters that end a web address in a text.
 fn ends_address(c: char) -> bool {
@@ -55,10 +55,10 @@ fn begins_with_host(word: &str) -> bool {
     }
 }
 
-/// The addresses of web pages in a text, in its order: words with the scheme http or https, and words that begin with the
+/// The addresses of web pages in a text, in their order: words with the scheme http or https, and words that begin with the
 /// name of a host. A word like "end.Next" looks like a host, too.
 pub(crate) fn urls(text: &str) -> impl Iterator<Item = &str> {
-    // Many texts have no address, which is cheap to see: a scheme has a colon, and the name of a host a dot.
+    // Many texts have no address. The check is cheap: a scheme has a colon, and the name of a host has a dot.
     let text = if text.contains(['.', ':']) { text } else { "" };
     text.split(ends_address).filter_map(|word| {
         let word = word.trim_end_matches(['.', ',', ';', ':', '!', '?']);
@@ -73,7 +73,7 @@ pub(crate) fn urls(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A hash that texts share if they differ in digits, capitals, spaces and punctuation only: 64-bit FNV-1a of the lower-case
+/// A hash that is equal for texts that differ only in digits, case, spaces and punctuation: 64-bit FNV-1a of the lower-case
 /// letters. `None` if the text has no letter.
 pub(crate) fn near_duplicate_hash(text: &str) -> Option<u64> {
     let letters = text.chars().filter(|c| c.is_alphabetic()).flat_map(char::to_lowercase);

@@ -1,4 +1,4 @@
-//! Questions to plugins of peers, and their answers.
+//! Calls of plugins of peers, and their results.
 
 use crate::worlds::PluginResponse;
 use model::{DlrState, Message, Outcome, PeerMessageId, SubmitTicket, Timestamp};
@@ -25,7 +25,7 @@ pub struct PeerSubmission {
 pub struct Submitted {
     /// The outcome.
     pub outcome: Outcome,
-    /// How long the peer gets nothing, by its own word.
+    /// The time for which nothing is submitted to the peer, as the peer requests.
     pub pause: Option<Duration>,
     /// The reason.
     pub note: Option<Box<str>>,
@@ -48,7 +48,7 @@ pub struct CallbackRequest {
     pub body: Vec<u8>,
 }
 
-/// What a plugin read in a callback, and its answer.
+/// The contents of a callback, and the plugin's response.
 #[derive(Debug, Clone)]
 pub struct CallbackAnswer {
     /// The response.
@@ -74,16 +74,16 @@ pub struct PeerReceipt {
     pub state: DlrState,
     /// The peer's error code; 0 if there is none.
     pub error: u16,
-    /// When the state was reached.
+    /// The time at which the state was reached.
     pub at: Option<Timestamp>,
 }
 
 /// A message in a callback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IncomingMessage {
-    /// Who sent it.
+    /// The sender.
     pub source: String,
-    /// Who is to get it.
+    /// The recipient.
     pub destination: String,
     /// The text.
     pub text: String,

@@ -1,4 +1,4 @@
-//! Calls of receipt policies and of plugins of peers, as they are recorded for replays.
+//! Records of calls of receipt policies and of plugins of peers, for replays.
 
 use crate::generation::Generation;
 use crate::host_call_log::{HostCallKind, HostCallLog};
@@ -11,7 +11,7 @@ use model::{
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 
-/// The first octets of the SHA-256 of a policy document, by which a recorded call names it.
+/// The first octets of the SHA-256 of a policy document; they identify the document in a recorded call.
 #[must_use]
 pub fn policy_digest(policy: &str) -> [u8; 8] {
     let mut first = [0; 8];
@@ -47,8 +47,8 @@ pub(crate) fn receipt_call(
     })
 }
 
-/// The record of a submission. `None` if it is not recorded: the call made another number of requests than one, so that
-/// one of them may have been a login; or something that must not be kept was in an answer.
+/// The record of a submission. `None` if it must not be recorded: the call did not make exactly one request, so one may have
+/// been a login, or a response contained data that must not be stored.
 pub(crate) fn submit_call(
     submission: &PeerSubmission,
     submitted: &Submitted,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A plugin, and the tenant that it serves.
 type PluginOfTenant<'g> = (&'g str, Option<&'g str>);
 
-/// Generations that may take part in another chain. A binding is found without a walk over all.
+/// Generations that another chain may reuse, indexed by binding.
 pub(crate) struct RunningGenerations<'g, W: World>(
     FxHashMap<PluginOfTenant<'g>, Vec<&'g Arc<Generation<W>>>>,
 );

@@ -1,4 +1,4 @@
-//! Shadow candidates: compares a candidate's answers with those of the live chain.
+//! Shadow candidates: compares a candidate's answers with the live chain's.
 
 use crate::chain::{Chain, ChainOutcome};
 use crate::fault_examples::{LazyMessageId, SharedMessageId};

@@ -27,12 +27,12 @@ impl TrustedKey {
     }
 }
 
-/// The trusted keys, and whether a signature is required.
+/// The trusted keys, and the requirement of signatures.
 #[derive(Debug, Clone, Default)]
 pub struct Trust {
     /// The keys.
     pub keys: Vec<TrustedKey>,
-    /// Unsigned components are refused.
+    /// Whether unsigned components are refused.
     pub required: bool,
 }
 

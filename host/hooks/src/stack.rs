@@ -4,7 +4,7 @@ use crate::debug_info::{DebugInfo, SourcePlace};
 use api::StackFrame;
 use wasmtime::FrameInfo;
 
-/// A frame as wasmtime describes it. Names and places are made when somebody looks at the fault.
+/// A frame as wasmtime describes it. Names and source lines are resolved when an admin looks at the fault.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct WasmFrame {
     /// The function's name in the module, perhaps mangled.
@@ -56,7 +56,7 @@ pub(crate) fn demangle(name: &str) -> String {
     format!("{:#}", rustc_demangle::demangle(name))
 }
 
-/// Beginnings of the names of functions that stand between a panic and the code that panicked.
+/// Name prefixes of the functions between a panic and the code that panicked.
 const PANIC_FUNCTIONS: [&str; 14] = [
     "std::panicking",
     "core::panicking",
@@ -79,7 +79,7 @@ fn is_of_panic(function: &str) -> bool {
     PANIC_FUNCTIONS.iter().any(|begin| name.starts_with(begin))
 }
 
-/// Beginnings of the places of a language's own library, as compilers and our builds write them. A call through it says
+/// Source path prefixes of languages' own libraries, as written by compilers and the appliance's builds. Frames in them say
 /// nothing about the plugin.
 const LIBRARY_SOURCES: [&str; 3] = ["/rustc/", "/guest-toolchain/", "/cargo/"];
 
@@ -91,8 +91,8 @@ pub(crate) fn without_type_arguments(name: &str) -> String {
     }
 }
 
-/// The frames for people, innermost first, without the machinery of a panic. The debug information gives the places in the
-/// source, and the functions that were inlined.
+/// The frames for people, innermost first, without the machinery of a panic. The debug information gives source lines and
+/// inlined functions.
 pub(crate) fn describe_stack(frames: &[WasmFrame], debug_info: Option<&DebugInfo<'_>>) -> Vec<StackFrame> {
     let described = frames.iter().flat_map(|frame| {
         let name = frame.function_name();
@@ -119,7 +119,7 @@ pub(crate) fn describe_stack(frames: &[WasmFrame], debug_info: Option<&DebugInfo
         LIBRARY_SOURCES.iter().any(|begin| source.starts_with(begin))
     };
     let mut described: Vec<StackFrame> = described.filter(|frame| !is_library(frame)).collect();
-    // A closure and what was inlined around it are at one place.
+    // A closure and the functions inlined around it have the same source line.
     described.dedup();
     let begin = described.iter().position(|frame| !is_of_panic(&frame.function)).unwrap_or_default();
     described.into_iter().skip(begin).collect()

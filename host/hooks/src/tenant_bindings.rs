@@ -2,11 +2,12 @@
 
 use api::Binding;
 
-/// What a tenant's router may call the attributes that it sets. So a carrier's plugins know them from their own.
+/// The required name prefix of attributes that a tenant's router sets. It distinguishes them from attributes of the
+/// operator's plugins.
 pub(crate) const TENANT_ATTRIBUTE_PREFIX: &str = "tenant.";
 
-/// The plugin's name for its counters, values, log lines and requests: tenants share none of them with others. No plugin's name has
-/// an `@`.
+/// The plugin's name for its counters, values, log lines and requests, which tenants do not share with others. No plugin's
+/// name has an `@`.
 pub(crate) fn plugin_space(binding: &Binding) -> String {
     match &binding.tenant {
         Some(tenant) => format!("{}@{tenant}", binding.plugin),
@@ -14,8 +15,8 @@ pub(crate) fn plugin_space(binding: &Binding) -> String {
     }
 }
 
-/// A chain with other bindings of the carrier in it, and the bindings of tenants of a live chain: each stays before the same number
-/// of the carrier's bindings, as far as there are as many.
+/// A chain of the operator's new bindings (`carriers`) and the tenants' bindings of a live chain. Each tenant's binding
+/// keeps its position relative to the operator's bindings, as far as possible.
 #[must_use]
 pub fn with_tenants_of(live: &[Binding], carriers: Vec<Binding>) -> Vec<Binding> {
     let mut all = Vec::with_capacity(live.len() + carriers.len());
@@ -30,7 +31,7 @@ pub fn with_tenants_of(live: &[Binding], carriers: Vec<Binding>) -> Vec<Binding>
     all
 }
 
-/// The plugins of a chain, for people: those of tenants are counted.
+/// The plugins of a chain, for people. Tenants' plugins are only counted.
 pub(crate) fn describe_chain(chain: &[Binding]) -> String {
     let carriers = chain.iter().filter(|binding| binding.tenant.is_none());
     let mut words: Vec<String> =

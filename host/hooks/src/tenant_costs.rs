@@ -1,4 +1,4 @@
-//! What the plugins of each tenant cost: calls, faults and time.
+//! The costs of each tenant's plugins: calls, faults and time.
 
 use crate::fault::Fault;
 use parking_lot::Mutex;
@@ -45,8 +45,8 @@ impl TenantCost {
     }
 }
 
-/// The costs of all tenants with bindings. The generations of a tenant hold its costs, so that there are only as many as tenants
-/// with plugins.
+/// The costs of all tenants with bindings. The generations of a tenant own its costs, so that only tenants with plugins have
+/// an entry.
 #[derive(Debug, Default)]
 pub(crate) struct TenantCosts(Mutex<BTreeMap<Arc<str>, Weak<TenantCost>>>);
 

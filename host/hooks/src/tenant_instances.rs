@@ -1,4 +1,4 @@
-//! The idle instances of all tenants' bindings together: there may be more bindings than instances.
+//! A common limit on the idle instances of all tenants' bindings, since there may be more bindings than instances.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -6,12 +6,12 @@ use std::sync::{Arc, Weak};
 
 /// The idle instances of one generation.
 pub(crate) trait IdleInstances: Send + Sync {
-    /// Gives up an instance, for the caller to drop. `None`: there is none, or they were used since the last time that this was asked.
+    /// Removes an instance, which the caller drops. `None`: there is none, or the instances were used since the last call.
     fn evict(&self) -> Option<Box<dyn Send>>;
 }
 
-/// Limits the idle instances of all tenants' bindings. Beyond the limit, an instance is dropped of a binding that was not used
-/// lately; it gets another one with its next call.
+/// Limits the idle instances of all tenants' bindings. Beyond the limit, an instance of a binding that was not used recently
+/// is dropped; the binding gets a new instance with its next call.
 pub(crate) struct TenantInstances {
     limit: usize,
     idle: AtomicUsize,
@@ -28,7 +28,7 @@ struct Ring {
 impl Ring {
     /// An instance of the next binding that was not used since the last visit.
     fn evict(&mut self) -> Option<Box<dyn Send>> {
-        // A second round finds those that were used before the first one.
+        // A second round finds instances that were used before the first round.
         for _ in 0..self.pools.len() * 2 {
             if self.hand >= self.pools.len() {
                 self.hand = 0;
@@ -56,14 +56,14 @@ impl TenantInstances {
     /// Adds the instances of a generation.
     pub(crate) fn join(&self, pool: Weak<dyn IdleInstances>) {
         let mut ring = self.ring.lock();
-        // Those of generations that have ended are removed now and then.
+        // Entries of ended generations are removed from time to time.
         if ring.pools.len() == ring.pools.capacity() {
             ring.pools.retain(|pool| pool.strong_count() > 0);
         }
         ring.pools.push(pool);
     }
 
-    /// An instance becomes idle. Counted before others can take it.
+    /// Counts an instance that becomes idle, before another call can take it.
     pub(crate) fn add(&self) {
         self.idle.fetch_add(1, Relaxed);
     }
@@ -78,7 +78,7 @@ impl TenantInstances {
         }
     }
 
-    /// Instances are idle no longer.
+    /// Subtracts instances that are no longer idle.
     pub(crate) fn removed(&self, count: usize) {
         self.idle.fetch_sub(count, Relaxed);
     }
@@ -90,7 +90,7 @@ impl TenantInstances {
     }
 }
 
-/// A share in [`TenantInstances`]; `None`: the binding is no tenant's.
+/// A share in [`TenantInstances`]; `None`: the binding has no tenant.
 pub(crate) type TenantShare = Option<Arc<TenantInstances>>;
 
 #[cfg(test)]
@@ -135,7 +135,7 @@ mod tests {
         pools[0].used.store(false, Relaxed);
         put(&instances, &pools[2]);
         assert_eq!((idle(), instances.idle()), ([0, 1, 1], 2));
-        // All were used: the first in turn.
+        // All were used: the first in the ring is evicted.
         pools.iter().for_each(|pool| pool.used.store(true, Relaxed));
         put(&instances, &pools[0]);
         assert_eq!((idle().iter().sum::<usize>(), instances.idle()), (2, 2));

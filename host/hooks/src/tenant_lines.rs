@@ -5,8 +5,8 @@ use model::{PeerId, TenantTree};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// The tenants of each account: its own and those above it. The daemon publishes them with each configuration; a chain reads them
-/// for each message, so that a change of the tree needs no change of the chain.
+/// The tenants of each account: its own tenant and the tenants above it. The daemon publishes them with each configuration;
+/// a chain reads them for each message, so that a change of the tree needs no change of the chain.
 #[derive(Debug, Default)]
 pub struct TenantLines(ArcSwap<PublishedLines>);
 
@@ -35,7 +35,7 @@ impl TenantLines {
         self.0.load().tenants.contains(tenant)
     }
 
-    /// The tenants of an account, from its own up; `None` if it has none.
+    /// The tenants of an account, its own first, then upwards; `None` if it has none.
     pub(crate) fn of(&self, account: PeerId) -> Option<Arc<[Arc<str>]>> {
         self.0.load().accounts.get(&account).cloned()
     }

@@ -6,7 +6,7 @@ pub(crate) const MAX_REASON_OCTETS: usize = 2_000;
 /// Maximum length of a plugin's report of a fault, in octets.
 pub(crate) const MAX_REPORT_OCTETS: usize = 4_096;
 
-/// Maximum length of the part of a report that stands for the fault in notes and log lines, in octets.
+/// Maximum length of the part of a report that is shown in notes and log lines, in octets.
 pub(crate) const MAX_SUMMARY_OCTETS: usize = 300;
 
 /// Truncates a guest's text at a character boundary.

@@ -1,18 +1,18 @@
-//! Which capabilities a policy document uses, by the schema of the plugin's documents.
+//! Finds the capabilities that a policy document uses, by the schema of the plugin's documents.
 //!
-//! A component imports what any document may need. The keyword `x-switchyard-grant` of a property in the schema says that the
-//! property uses a capability. If a schema has such properties for a capability, it needs a grant only where the document has one
-//! of them.
+//! A component imports every capability that any document may need. The keyword `x-switchyard-grant` of a property in the
+//! schema says that the property uses a capability. If a schema has such properties for a capability, a grant is needed only
+//! if the document has one of the properties.
 
 use serde_json::Value;
 
 /// The keyword of a property that uses a capability; its value is the name of the capability's interface.
 const KEYWORD: &str = "x-switchyard-grant";
 
-/// Schemas are nested at most this deep; what is deeper is not looked at.
+/// Maximum nesting of a schema; deeper levels are ignored.
 const MAX_DEPTH: usize = 32;
 
-/// Whether a document needs the grant of a capability, as far as the schema says so. Documents that are neither TOML nor JSON
+/// Whether a document needs the grant of a capability, according to the schema. Documents that are neither TOML nor JSON
 /// need every grant.
 pub(crate) fn needs(schema: &Value, policy: &str, capability: &str) -> bool {
     if !mentions(schema, capability, 0) {

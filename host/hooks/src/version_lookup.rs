@@ -4,7 +4,7 @@ use crate::HookError;
 use crate::library::{Library, VERSION_DIGITS};
 use api::Binding;
 
-/// Minimum number of digits that name a version.
+/// Minimum number of digits that identify a version.
 const MIN_DIGITS: usize = 6;
 
 /// A stored version.
@@ -20,7 +20,7 @@ impl Library {
     /// The stored version of a plugin whose SHA-256 starts with these digits: 6 to 64 hexadecimal digits in lower case.
     ///
     /// # Errors
-    /// There is none, or several start with them.
+    /// No version, or more than one, starts with them.
     pub(crate) fn find_version(&self, plugin: &str, digits: &str) -> Result<FoundVersion, HookError> {
         let unknown = || HookError::Unknown { plugin: plugin.to_owned(), version: digits.to_owned() };
         if !(MIN_DIGITS..=64).contains(&digits.len()) || !digits.bytes().all(is_digit) {
@@ -46,7 +46,7 @@ impl Library {
     }
 
     /// Sets version and full SHA-256 of a binding without a digest, whose version may be the digest's first digits. A binding with a
-    /// digest stays as it is: its component is compared with the digest when it starts.
+    /// digest stays unchanged: its component is compared with the digest when it starts.
     pub(crate) fn pin(&self, binding: &mut Binding) -> Result<(), HookError> {
         if binding.sha256.is_empty() {
             let FoundVersion { version, sha256 } = self.find_version(&binding.plugin, &binding.version)?;

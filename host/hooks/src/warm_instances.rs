@@ -7,7 +7,8 @@ use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The idle instances of a generation. Those of a tenant's binding count among all of tenants, and may be dropped at any time.
+/// The idle instances of a generation. Instances of a tenant's binding count towards the tenants' common limit, and may be
+/// dropped at any time.
 pub(crate) struct WarmInstances<W: World> {
     idle: Mutex<IdlePool<W>>,
     /// Used since the last visit of [`TenantShare`].
@@ -84,7 +85,7 @@ impl<W: World> WarmInstances<W> {
         self.idle.lock().peak
     }
 
-    /// Whether the instances are those of a tenant's binding, which are made when they are needed.
+    /// Whether the instances belong to a tenant's binding, and so are made on demand.
     pub(crate) fn are_on_demand(&self) -> bool {
         self.share.is_some()
     }
@@ -103,7 +104,7 @@ impl<W: World> WarmInstances<W> {
         }
     }
 
-    /// Back in service.
+    /// Puts the generation back into service.
     pub(crate) fn reactivate(&self) {
         self.retired.store(false, Relaxed);
     }

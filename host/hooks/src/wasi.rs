@@ -1,8 +1,8 @@
-//! An empty WASI 0.2 world, for guests in other languages, whose run-time libraries import WASI whether the plugin uses
-//! it or not. It has no files, sockets, environment, arguments or input. Its clock stands at the time of the call,
-//! random numbers depend on the grant, and output goes to the plugin's log.
+//! An empty WASI 0.2 world, for guests in other languages, whose run-time libraries import WASI even if the plugin does not
+//! use it. It has no files, sockets, environment, arguments or input. Its clock shows the time of the call and does not
+//! advance, random numbers depend on the grant, and output goes to the plugin's log.
 //!
-//! Nothing here blocks: a wait for the clock ends at once, without any progress of the clock. Functions that are not
+//! Nothing here blocks: a wait for the clock ends at once, and does not advance the clock. Functions that are not
 //! implemented can be linked, and trap when called.
 
 use model::Random;

@@ -1,4 +1,4 @@
-/// What an admin, or a queue action, did to one message.
+/// An action of an admin, or of a queue action, on one message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum AdminActionKind {
@@ -8,9 +8,9 @@ pub enum AdminActionKind {
     Rerouted = 2,
     /// Cancelled.
     Cancelled = 3,
-    /// Uncertain, and sent again.
+    /// It was uncertain, and is submitted again.
     SentAgain = 4,
-    /// Uncertain, and given up.
+    /// It was uncertain, and has ended as unknown.
     GivenUp = 5,
     /// Retried at once.
     Retried = 6,
@@ -21,7 +21,7 @@ pub enum AdminActionKind {
 }
 
 impl AdminActionKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 8] = [
         Self::Resumed,
         Self::Rerouted,

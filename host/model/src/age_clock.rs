@@ -1,4 +1,4 @@
-//! Ages of durable records that are deleted at an age.
+//! The clock for ages of durable records, which are deleted at an age.
 
 use crate::Timestamp;
 use std::time::Duration;

@@ -13,7 +13,7 @@ pub struct Batch {
     pub names: Vec<(PeerId, Arc<str>)>,
     /// New names of peer groups: table `groups`.
     pub group_names: Vec<(Arc<str>, u32)>,
-    /// Peers whose group changed, `None`: they are in none: table `group_of`.
+    /// Peers whose group changed; `None`: the peer is in no group. Table `group_of`.
     pub groups: Vec<(PeerId, Option<u32>)>,
     /// New messages and new DLRs for submitters, by ascending id: table `messages`.
     pub accepted: Vec<Arc<Message>>,
@@ -52,7 +52,7 @@ pub struct Batch {
     pub settled: Option<u64>,
     /// Counts of pace buckets and day quotas that have changed: table `pace_days`. Of several counts of one bucket the last one counts.
     pub pace_days: Vec<PaceDay>,
-    /// What other systems are told beside the messages: in no table.
+    /// Notices for other systems; in no table.
     pub notices: Vec<Notice>,
     /// New or changed queue actions: table `orders`, each once.
     pub queue_actions: Vec<QueueAction>,
@@ -137,7 +137,7 @@ pub struct PoolBatch {
     pub records: Vec<PoolRecord>,
     /// Journal parts; each continues its pool's journal.
     pub journal: Vec<JournalPart>,
-    /// Current states of numbers, for table `numbers`; `None`: removed.
+    /// Current states of numbers, for table `numbers`; `None`: the number is removed.
     pub numbers: Vec<(PoolId, PoolNumber, Option<NumberRow>)>,
     /// Journal entries before these may be removed.
     pub trimmed: Vec<(PoolId, u64)>,
@@ -203,7 +203,7 @@ pub struct JournalPart {
     pub first: u64,
     /// The last stamp assigned when the part was written.
     pub serial: u64,
-    /// The entries: at most [`JournalPart::MAX_ENTRIES`], plus those of the last request added.
+    /// The entries: at most [`JournalPart::MAX_ENTRIES`], plus the entries of the request that was added last.
     pub entries: Vec<JournalEntry>,
 }
 
@@ -268,21 +268,21 @@ pub struct OptOut {
 pub struct PaceDay {
     /// The bucket's name; of a quota: [`PaceDay::QUOTA`] and the name of the account or tenant.
     pub bucket: Arc<str>,
-    /// The beginning of the day that counts, in the bucket's time zone.
+    /// The beginning of the day, in the bucket's time zone.
     pub start: Timestamp,
     /// The beginning of the next day.
     pub end: Timestamp,
-    /// The tokens taken in the day; 0: nobody needs the count any more, and its row is removed.
+    /// The tokens taken on the day; 0: the count is no longer needed, and its row is removed.
     pub taken: u64,
     /// The definition, if it is a bucket of a plugin.
     pub defined: Option<PaceBucketDefinition>,
 }
 
 impl PaceDay {
-    /// Begins the names of quotas. The names of buckets have no colon.
+    /// Prefix of the names of quotas. Names of buckets have no colon.
     pub const QUOTA: &str = "quota:";
 
-    /// The count of a day quota. `day`: its beginning and that of the next one.
+    /// The count of a day quota. `day`: the beginnings of the day and of the next day.
     #[must_use]
     pub fn of_quota(owner: &str, day: (Timestamp, Timestamp), accepted: u64) -> Self {
         let bucket = format!("{}{owner}", Self::QUOTA).into();
@@ -331,7 +331,7 @@ pub struct MessageProgress {
     pub steps: Vec<Step>,
 }
 
-/// What a peer has accepted of a message that has gone to another leg since.
+/// The segments of a message that a peer accepted before the message moved to another leg.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EarlierLeg {
     /// The peer.

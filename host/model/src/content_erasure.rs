@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 /// The erasure of the content of a finished message.
 ///
-/// The content is the text, the text as submitted if a screen replaced it, and what plugins asked and were answered on the
-/// message's behalf, which can quote the text. Addresses, states, prices and notes stay.
+/// The content is the text, the text as submitted if a screen replaced it, and the recorded host calls of plugins with their
+/// results, which can quote the text. Addresses, states, prices and notes stay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentErasure {
     /// The message.

@@ -2,7 +2,7 @@ use crate::{ErrorClass, PeerId, PluginVersion};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A failed attempt, as the delivery policy gets it.
+/// A failed attempt: the input of the delivery policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attempt {
     /// The number of the attempt, from 1, over all legs.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Directory {
     names: Vec<Arc<str>>,
-    /// Only admins choose names, so nobody can force collisions.
+    /// Only admins choose names, so an attacker cannot force collisions.
     ids: FxHashMap<Arc<str>, PeerId>,
     /// `None`: there is no configuration.
     pace_limits: Option<ConfiguredPaceLimits>,

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 /// The id of an accepted message: unique for ever, ascending with time.
 ///
-/// Submitters see it as decimal digits (ten of them for the first ten thousand million messages, which most ESMEs can
-/// store), the same in the submit response, the DLR and every query.
+/// Submitters see it as decimal digits (ten digits for the first nine billion messages, which most ESMEs can store), the
+/// same in the submit response, the DLR and every query.
 ///
-/// Bits 46 to 52 are the partition of the cluster that accepted the message. So all ids are exact in a double, as readers of
-/// JSON and CSV have them, and positive in SQL. A partition has ids for 70 million million messages.
+/// Bits 46 to 52 are the partition of the cluster that accepted the message. So all ids are exact as doubles, which readers
+/// of JSON and CSV use, and positive in SQL. A partition has 2^46 ids, for 70 trillion messages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MessageId(pub u64);
@@ -31,13 +31,13 @@ impl MessageId {
         Self(((partition as u64) << Self::NUMBER_BITS) | Self::FIRST.0)
     }
 
-    /// The partition that accepted the message; beyond [`Self::LAST_PARTITION`] for what is no id of ours.
+    /// The partition that accepted the message; beyond [`Self::LAST_PARTITION`] if the appliance never assigned the id.
     #[must_use]
     pub fn partition(self) -> u8 {
         u8::try_from(self.0 >> Self::NUMBER_BITS).unwrap_or(u8::MAX)
     }
 
-    /// The id without its partition in base 36, at most 8 characters up to 2.8 million million: for links older than SMPP 3.4.
+    /// The id without its partition in base 36, at most 8 characters up to 2.8 trillion: for links older than SMPP 3.4.
     #[must_use]
     pub fn short(self) -> String {
         let mut digits = Vec::new();
@@ -53,7 +53,7 @@ impl MessageId {
         digits.iter().rev().collect()
     }
 
-    /// Parses what [`MessageId::short`] returned for a message of this partition.
+    /// Parses the output of [`MessageId::short`] for a message of this partition.
     #[must_use]
     pub fn from_short(text: &str, partition: u8) -> Option<Self> {
         if text.is_empty() || !text.bytes().all(|c| c.is_ascii_alphanumeric()) {
@@ -92,10 +92,10 @@ impl FromStr for MessageId {
     }
 }
 
-/// The id of a peer: an SMSC that we dial, an account whose ESMEs bind to us, or a core network.
+/// The id of a peer: an SMSC that the appliance dials, an account whose ESMEs bind to the appliance, or a core network.
 ///
-/// [`crate::Directory`] knows the name. Ids are durable and never reused, not even after the peer was removed from
-/// the configuration.
+/// [`crate::Directory`] has the name. Ids are durable and never reused, not even after the peer was removed from the
+/// configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PeerId(pub u32);
@@ -132,10 +132,10 @@ impl fmt::Debug for PeerMessageId {
 pub struct IdempotencyKey {
     /// The key, any octets; at most 255.
     pub octets: SmallVec<[u8; 24]>,
-    /// A digest of the content, which tells a repetition from another submission under the same key.
+    /// A digest of the content. It distinguishes a repetition from another submission with the same key.
     pub digest: u64,
-    /// The submitter chose the key and relies on it: if it cannot be stored, the submission is refused. For a
-    /// protocol's sequence number the submission is accepted all the same. Not stored.
+    /// The submitter chose the key and relies on it: if it cannot be stored, the submission is refused. If the key is a
+    /// protocol's sequence number, the submission is accepted nevertheless. Not stored.
     pub required: bool,
     /// How long after its acceptance a submission counts as repeated, if that is shorter than keys are stored.
     /// Afterwards the key names a new submission. Not stored: each caller passes it.

@@ -50,7 +50,7 @@ pub fn parse_millionths(text: &str) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(part)
 }
 
-/// A settlement: how a charge ended. The biller's `settle` gets it.
+/// The result of a charge, for the biller's `settle`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settlement {
     /// Ascending serial number; a repeated notification keeps it.

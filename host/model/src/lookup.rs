@@ -1,20 +1,20 @@
 use crate::{Address, AddressBytes, PluginVersion};
 use std::sync::Arc;
 
-/// A number that lookups are asked about.
+/// A number to look up.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct LookupNumber {
     /// Its decimal digits, without a plus sign.
     pub digits: AddressBytes,
-    /// It begins with its country code: its type of number is 1 (SMPP 3.4 §5.2.5), or it has a plus sign.
+    /// It begins with a country code: its type of number is 1 (SMPP 3.4 §5.2.5), or it had a plus sign.
     pub international: bool,
 }
 
 impl LookupNumber {
-    /// The most digits of a number that is looked up.
+    /// The maximum number of digits of a number that is looked up.
     const MAX_DIGITS: usize = 20;
 
-    /// The number of an address; `None` for names and for what is not made of 1 to 20 digits.
+    /// The number of an address; `None` if the value is not 1 to 20 digits after an optional plus sign.
     #[must_use]
     pub fn of(address: &Address) -> Option<Self> {
         let (digits, plus) = match address.value.strip_prefix(b"+") {
@@ -36,7 +36,7 @@ impl LookupNumber {
     }
 }
 
-/// How a lookup ended.
+/// The outcome of a lookup.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum LookupResult {
@@ -49,7 +49,7 @@ pub enum LookupResult {
 }
 
 impl LookupResult {
-    /// All of them.
+    /// All results.
     pub const ALL: [Self; 3] = [Self::Failed, Self::Unknown, Self::Found];
 
     /// From the octet on disk.
@@ -69,10 +69,10 @@ impl LookupResult {
     }
 }
 
-/// What is known of the number of a message, and its origin, for the routers, the trace and replays.
+/// The result of the lookup of a message's number, and its origin, for the routers, the trace and replays.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lookup {
-    /// How the lookup ended.
+    /// The outcome of the lookup.
     pub result: LookupResult,
     /// The attributes of the number: names as for [`crate::MessageChanges::is_attribute_name`], and values.
     pub attributes: Vec<(Box<str>, Box<str>)>,

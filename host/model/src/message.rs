@@ -84,7 +84,7 @@ impl DlrRequest {
         u8::from(self.on_success) | u8::from(self.on_failure) << 1 | u8::from(self.intermediate) << 2
     }
 
-    /// Parses what [`DlrRequest::bits`] returned.
+    /// Parses the output of [`DlrRequest::bits`].
     #[must_use]
     pub fn from_bits(bits: u8) -> Self {
         Self { on_success: bits & 1 != 0, on_failure: bits & 2 != 0, intermediate: bits & 4 != 0 }
@@ -168,7 +168,7 @@ pub struct Message {
     pub id: MessageId,
     /// The kind.
     pub kind: MessageKind,
-    /// The peer that it came from; that account pays for it and gets its DLRs.
+    /// The peer or account that submitted it, which pays for it and gets its DLRs.
     pub origin: PeerId,
     /// The source address, as submitted.
     pub source: Address,
@@ -187,24 +187,24 @@ pub struct Message {
     /// Replaces the newest waiting message of the same origin, source, destination and service type.
     pub replace_if_present: bool,
     /// The id of its submission to several destinations (SMPP submit_multi): the id of the first accepted message.
-    /// Set by the engine at acceptance; `None` for a message that was submitted alone. A DLR has that of its message.
+    /// Set by the engine at acceptance; `None` for a message that was submitted alone. A DLR has the submission id of its
+    /// message.
     pub submission: Option<MessageId>,
     /// The user data.
     pub text: Text,
     /// SMPP TLVs that are passed on unchanged: each two octets tag, two octets length, value.
     pub tlvs: Bytes,
-    /// Fields of other protocols that SMPP has no place for, such as what SGIP charges; in the form of TLVs, with tags
-    /// of their own. The front ends of these protocols read them, and a DLR has those of its message. No SMPP link
-    /// sends them.
+    /// Fields of other protocols that SMPP does not have, such as SGIP's charging fields, in the form of TLVs with private
+    /// tags. The front ends of these protocols read them. A DLR has the fields of its message. No SMPP link sends them.
     pub protocol_fields: Bytes,
-    /// The content, if it is encrypted with a key that its reader does not have: then there is no text, and there are no host
-    /// calls. A message that is encoded again keeps it; one that has it is never submitted.
+    /// The encrypted content, if its reader does not have the key: then there is no text, and there are no host calls.
+    /// Encoding the message again keeps the content. A message with encrypted content is never submitted.
     pub sealed: Option<Box<SealedContent>>,
     /// The time of acceptance; set by the engine.
     pub accepted_at: Timestamp,
-    /// Not to be delivered before this time (SMPP schedule_delivery_time).
+    /// The earliest delivery time (SMPP schedule_delivery_time).
     pub scheduled: Option<Timestamp>,
-    /// Not to be delivered after this time. Always set: the account's default if the submitter gave none.
+    /// The end of the validity. Always set: the account's default if the submitter gave none.
     pub expires_at: Timestamp,
     /// The routing decision: legs in order, plugin version and note. The engine orders the legs by rank and weight.
     pub routed: RoutingDecision,
@@ -215,7 +215,7 @@ pub struct Message {
 pub const SUBMISSION_IDS: u64 = 256;
 
 impl Message {
-    /// A text message as it is submitted: without an id, with normal priority, and without everything that is optional.
+    /// A text message before acceptance: without an id, with normal priority, and without all optional fields.
     #[must_use]
     pub fn new(
         origin: PeerId,
@@ -249,8 +249,8 @@ impl Message {
         }
     }
 
-    /// The id by which the submitter knows the message: that of its submission if it was submitted with others,
-    /// otherwise its own. For a DLR, the submission id of its message.
+    /// The id by which the submitter knows the message: the id of its submission if it was submitted with others, otherwise
+    /// its own id. For a DLR, the submission id of its message.
     #[must_use]
     pub fn submission_id(&self) -> MessageId {
         self.submission.unwrap_or(match &self.kind {
@@ -259,8 +259,8 @@ impl Message {
         })
     }
 
-    /// The source and destination on a leg (index into the forward verdict). The source is that of the leg, otherwise
-    /// the leased pool number, otherwise the submitter's.
+    /// The source and destination on a leg (index into the forward verdict). The source is the leg's, otherwise the leased
+    /// pool number, otherwise the submitter's.
     #[must_use]
     pub fn addresses_on(&self, leg: u8) -> (&Address, &Address) {
         let leg = match &self.routed.verdict {

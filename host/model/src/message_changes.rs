@@ -3,17 +3,17 @@ use crate::{PaceBucketUse, SendWindowUse};
 use bytes::Bytes;
 use std::fmt;
 
-/// What a message has on its way out that it did not have when it was submitted, as its router decided. It applies to a
-/// forward verdict only, and is replaced when the message is routed again.
+/// Changes to the submitted message that its screens and router decided. They apply only with a forward verdict, and are
+/// replaced when the message is routed again.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MessageChanges {
-    /// The tags of TLVs, each with its new value, or `None`: the message goes without it.
+    /// Tags of TLVs, each with its new value; `None` removes the TLV.
     pub tlvs: Vec<(u16, Option<Box<[u8]>>)>,
-    /// Attributes for the plugins that are asked later: name and value.
+    /// Attributes for later plugins: name and value.
     pub attributes: Vec<(Box<str>, Box<str>)>,
     /// Pace buckets that its submit attempts take tokens from, each once.
     pub pace_buckets: Vec<PaceBucketUse>,
-    /// Send windows, each once: it is sent while all of them are open.
+    /// Send windows, each once: the message is sent only while all are open.
     pub send_windows: Vec<SendWindowUse>,
 }
 
@@ -35,13 +35,13 @@ impl MessageChanges {
     /// The largest number of send windows that one decision names.
     pub const MAX_SEND_WINDOWS: usize = 4;
 
-    /// Tags that a change cannot have, because the appliance makes their values itself: receipted_message_id,
+    /// Tags that a change cannot have, because the appliance itself sets their values: receipted_message_id,
     /// qos_time_to_live, the sar_ tags, sc_interface_version, network_error_code, message_payload, more_messages_to_send,
     /// message_state and congestion_state (SMPP 3.4 §5.3.2, 5.0 §4.8.4).
     pub const FIXED_TAGS: [u16; 11] =
         [0x001E, 0x0017, 0x020C, 0x020E, 0x020F, 0x0210, 0x0423, 0x0424, 0x0426, 0x0427, 0x0428];
 
-    /// Whether nothing changes.
+    /// Whether there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -63,7 +63,7 @@ impl MessageChanges {
         set(&mut self.attributes, name, value);
     }
 
-    /// Names a pace bucket.
+    /// Adds a pace bucket, or replaces the one with the same name.
     pub fn use_pace_bucket(&mut self, bucket: PaceBucketUse) {
         match self.pace_buckets.iter_mut().find(|known| known.name == bucket.name) {
             Some(known) => *known = bucket,
@@ -71,7 +71,7 @@ impl MessageChanges {
         }
     }
 
-    /// Names a send window.
+    /// Adds a send window, or replaces the one with the same name.
     pub fn use_send_window(&mut self, window: SendWindowUse) {
         match self.send_windows.iter_mut().find(|known| known.name == window.name) {
             Some(known) => *known = window,
@@ -123,7 +123,7 @@ impl MessageChanges {
     }
 }
 
-/// What changes, without values: they may be personal.
+/// The changes without values, which may be personal data.
 impl fmt::Display for MessageChanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";

@@ -1,15 +1,15 @@
 use crate::Timestamp;
 use std::sync::Arc;
 
-/// What happened to the appliance and not to a message, for other systems: in the journal, beside the messages, so that it is told in
-/// order and after a crash too. No table stores it.
+/// An event of the appliance (not of a message) for event sinks. It is written to the journal with the messages, so that
+/// sinks get it in order, and also after a crash. No table stores it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Notice {
     /// The kind.
     pub kind: NoticeKind,
-    /// Unique for ever, and the same if it is told again.
+    /// Unique for ever; a repeated delivery has the same id.
     pub id: Arc<str>,
-    /// When it happened.
+    /// The time of the event.
     pub at: Timestamp,
     /// The details: a JSON object of at most 60,000 octets.
     pub data: Arc<str>,

@@ -1,10 +1,10 @@
 use crate::Address;
 use std::borrow::Cow;
 
-/// How the numbers of subscribers (MSISDN, IMSI, sender and recipient of a message) are shown to somebody.
+/// The display of subscribers' numbers (MSISDN, IMSI, sender and recipient of a message) to a caller.
 ///
-/// The one rule of the API, and so of the console and the command line: callers who may read message texts see whole numbers in
-/// every answer, all others see masked numbers in every answer. Logs are always masked.
+/// The API, and so the console and the command line, follow one rule: callers who may read message texts see whole numbers
+/// in every answer, all other callers see masked numbers. Logs are always masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NumberDisplay {
     /// Whole.

@@ -2,7 +2,7 @@ use crate::{ErrorClass, Message, PeerId, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What happened to a message at a peer. It is for statistics and is not durable.
+/// An event of a message at a peer, for statistics. It is not durable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeerObservation {
     /// The peer.
@@ -13,11 +13,11 @@ pub struct PeerObservation {
     pub at: Timestamp,
     /// The message, if its content is in memory.
     pub message: Option<Arc<Message>>,
-    /// What happened.
+    /// The kind of event.
     pub kind: ObservationKind,
 }
 
-/// What happened to a message at a peer: the end of a submit attempt, the end of the wait for a DLR, or a conversion.
+/// The kind of an event at a peer: the end of a submit attempt, the end of the wait for a DLR, or a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObservationKind {
     /// The peer accepted it.
@@ -31,7 +31,7 @@ pub enum ObservationKind {
         /// From the submit attempt to the DLR.
         after: Duration,
     },
-    /// Its DLR reports anything else.
+    /// Its DLR reports another final state, or no DLR came in time.
     Failed {
         /// From the submit attempt to the DLR; `None` if no DLR came in time.
         after: Option<Duration>,

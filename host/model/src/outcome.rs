@@ -19,10 +19,10 @@ pub enum ErrorClass {
     /// The handset refuses this particular message and may take others: other messages to the subscriber go first,
     /// and the message has few attempts.
     ThisMessage,
-    /// The peer does not know the subscriber: the number is requeried if its answer may be outdated; otherwise the
-    /// error is permanent.
+    /// The peer does not know the subscriber: the number is resolved again if the resolver's answer may be outdated;
+    /// otherwise the error is permanent.
     UnknownSubscriber,
-    /// The number belongs to another subscriber now: it is requeried, however fresh its answer is.
+    /// The number belongs to another subscriber now: it is resolved again, even if the resolver's answer is fresh.
     NumberMoved,
 }
 
@@ -87,8 +87,8 @@ pub enum Outcome {
 }
 
 /// The ticket of a submit attempt, durable before it is sent. A repetition of an uncertain attempt keeps its ticket,
-/// so that a link can use the same sequence number and the peer can recognise the repetition. Any other attempt has a
-/// ticket of its own.
+/// so that a link can use the same sequence number and the peer can recognise the repetition. Every other attempt has a new
+/// ticket.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SubmitTicket {
     /// The time of the first attempt with this ticket.
@@ -97,14 +97,14 @@ pub struct SubmitTicket {
     pub attempt: u16,
 }
 
-/// Why a submission was refused. Links map it to the protocol's own answer.
+/// The reason why a submission was refused. Links map it to a status of their protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Refusal {
-    /// The account's or the appliance's queue is full, or the disk nearly so: try again later (SMPP 0x14).
+    /// The account's or the appliance's queue is full, or the disk is nearly full: try again later (SMPP 0x14).
     QueueFull,
     /// The account's rate limit is exceeded (SMPP 0x58).
     Throttled,
-    /// The account, or a tenant above it, has had its messages of the day (as [`Refusal::Throttled`]).
+    /// The day quota of the account, or of a tenant above it, is exhausted (as [`Refusal::Throttled`]).
     QuotaExceeded,
     /// No route, or the routing plugin rejected it; the reason decides the code.
     Rejected(crate::RejectReason),

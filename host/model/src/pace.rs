@@ -14,18 +14,18 @@ const DAY: u16 = 1440;
 pub struct PaceBucketUse {
     /// Its name: as for [`crate::MessageChanges::is_attribute_name`].
     pub name: Box<str>,
-    /// How the decision defines it; `None`: the configuration does. The configuration takes precedence.
+    /// Its definition by the decision; `None`: the configuration defines it. The configuration takes precedence.
     pub defined: Option<PaceBucketDefinition>,
 }
 
 /// The definition of a pace bucket by a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PaceBucketDefinition {
-    /// Messages or segments in its period, and the most that it holds: 1 to [`PaceBucketDefinition::MAX_AMOUNT`].
+    /// Messages or segments in its period, and its capacity: 1 to [`PaceBucketDefinition::MAX_AMOUNT`].
     pub amount: u64,
     /// Its period.
     pub per: DefinedPeriod,
-    /// What it counts.
+    /// Its unit.
     pub counts: PaceUnit,
 }
 
@@ -45,7 +45,7 @@ pub enum DefinedPeriod {
     Day(Box<str>),
 }
 
-/// What a pace bucket counts.
+/// The unit of a pace bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
@@ -80,7 +80,7 @@ impl PaceUnit {
 pub struct SendWindowUse {
     /// Its name: as for [`crate::MessageChanges::is_attribute_name`].
     pub name: Box<str>,
-    /// How the decision defines it; `None`: the configuration does. The configuration takes precedence.
+    /// Its definition by the decision; `None`: the configuration defines it. The configuration takes precedence.
     pub defined: Option<SendWindowDefinition>,
 }
 
@@ -98,16 +98,16 @@ impl SendWindowDefinition {
     pub const MAX_HOURS: usize = 14;
 }
 
-/// Hours on some days of the week. In a file: `days` as three letters each, all if none is named; `opens` and `closes` as
-/// `08:00`.
+/// Hours on some days of the week. In a file: `days` of three letters each, every day if it is omitted; `opens` and `closes`
+/// as `08:00`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "HoursForm", into = "HoursForm")]
 pub struct SendHours {
-    /// The days on which they begin, from Monday.
+    /// The days on which the hours begin, from Monday.
     pub days: [bool; 7],
-    /// Minute of the day at which they begin, below 1440.
+    /// Minute of the day at which the hours begin, below 1440.
     pub opens: u16,
-    /// Minute of the day at which they end, at most 1440. Hours that end before they begin go on until the next day.
+    /// Minute of the day at which the hours end, at most 1440. If it is before `opens`, the hours end on the next day.
     pub closes: u16,
 }
 
@@ -234,12 +234,12 @@ impl TryFrom<HoursForm> for SendHours {
                 .iter()
                 .zip(&mut days)
                 .find(|(known, _)| *known == name)
-                .ok_or_else(|| format!("{name:?} is no day; the days are {}", DAY_NAMES.join(", ")))?;
+                .ok_or_else(|| format!("{name:?} is not a day; the days are {}", DAY_NAMES.join(", ")))?;
             *open = true;
         }
         let minute = |text: &str| {
             parse_minute_of_day(text)
-                .ok_or_else(|| format!("{text:?} is no time of the day; write it as \"08:00\""))
+                .ok_or_else(|| format!("{text:?} is not a time of day; write it as \"08:00\""))
         };
         Ok(Self { days, opens: minute(&form.opens)?, closes: minute(&form.closes)? })
     }
@@ -318,7 +318,7 @@ mod tests {
             HoursForm { days: vec!["monday".to_owned()], opens: "08:00".into(), closes: "09:00".into() };
         assert_eq!(
             SendHours::try_from(wrong).unwrap_err(),
-            "\"monday\" is no day; the days are mon, tue, wed, thu, fri, sat, sun"
+            "\"monday\" is not a day; the days are mon, tue, wed, thu, fri, sat, sun"
         );
     }
 }

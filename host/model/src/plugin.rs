@@ -15,9 +15,9 @@ pub enum Hook {
     Biller = 4,
     /// Decides whether a message may pass, before it is routed.
     Screen = 5,
-    /// Tells what is known of a message's number, before it is routed.
+    /// Finds facts about a message's number, before it is routed.
     Lookup = 6,
-    /// Decides what follows from a DLR, or from its absence.
+    /// Decides the next step after a DLR, or after its absence.
     Receipt = 7,
     /// Submits messages to a peer.
     Peer = 8,

@@ -22,7 +22,7 @@ impl PoolNumber {
         self.0.to_be_bytes()
     }
 
-    /// Parses what [`PoolNumber::octets`] returned; `None` for other octets.
+    /// Parses the output of [`PoolNumber::octets`]; `None` for other octets.
     #[must_use]
     pub fn from_octets(octets: [u8; 8]) -> Option<Self> {
         let value = u64::from_be_bytes(octets);
@@ -92,7 +92,7 @@ fn pack(octets: &[u8]) -> Option<PoolNumber> {
     Some(PoolNumber(value << (4 * (PoolNumber::MAX_LEN - octets.len()))))
 }
 
-/// The text is no pool number.
+/// The text is not a pool number.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 #[error("{0:?} is not a pool number: expected 1 to 16 characters of 0-9, +, * and #, such as 8613800138000")]
 pub struct ParsePoolNumberError(pub String);

@@ -3,21 +3,21 @@ use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The choice among the idle numbers, for a caller who names none.
+/// The choice among the idle numbers, if the caller names none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
-    /// The one idle for the longest time.
+    /// The number that has been idle for the longest time.
     #[default]
     LongestIdle,
-    /// A random one.
+    /// A random number.
     Random,
-    /// A random one, in proportion to the weights.
+    /// A random number, in proportion to the weights.
     Weighted,
-    /// The same one for the same user and callee, while it is idle and the pool's numbers do not change; adding or
+    /// The same number for the same user and callee, while it is idle and the pool's numbers do not change; adding or
     /// removing a number moves few pairs only.
     Sticky,
-    /// The one with the longest common prefix with the callee.
+    /// The number with the longest common prefix with the callee.
     Nearest,
 }
 
@@ -38,9 +38,9 @@ impl Strategy {
     }
 }
 
-/// The text is no strategy.
+/// The text is not a strategy.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
-#[error("{0:?} is no strategy: expected longest-idle, random, weighted, sticky or nearest")]
+#[error("{0:?} is not a strategy: expected longest-idle, random, weighted, sticky or nearest")]
 pub struct ParseStrategyError(pub String);
 
 impl FromStr for Strategy {
@@ -61,7 +61,7 @@ pub struct PoolSettings {
     pub quarantine: Duration,
 }
 
-/// The ticket of a lease; each lease of a number has another one.
+/// The ticket of a lease; each lease of a number has a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LeaseTicket(pub u64);
@@ -150,7 +150,7 @@ pub enum PoolOutcome {
     Refused(PoolRefusal),
 }
 
-/// Why a [`PoolOperation`] was refused.
+/// The reason why a [`PoolOperation`] was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PoolRefusal {
     /// The number is not in the pool.
@@ -162,7 +162,7 @@ pub enum PoolRefusal {
     /// The number is leased under another ticket: the caller's lease has expired.
     #[error("the number is leased under another ticket: this lease has expired")]
     OtherTicket,
-    /// The number is in quarantine after its last call.
+    /// The number is in quarantine after its last lease.
     #[error("the number is in quarantine for another {} ms", left.as_millis())]
     Resting {
         /// The remaining time.
@@ -186,7 +186,7 @@ pub enum PoolRefusal {
         /// The time until the next lease of a usable number expires, if any does.
         left: Option<Duration>,
     },
-    /// All numbers that are up are leased or in quarantine, and one at least is in quarantine.
+    /// All numbers that are up are leased or in quarantine, and at least one is in quarantine.
     #[error("no number of the pool is ready, some are in quarantine; {}", retry_hint(*left))]
     AllResting {
         /// The time until a quarantine, or the lease of a usable number, ends.

@@ -19,7 +19,7 @@ impl PoolName {
     }
 }
 
-/// The text is no pool name.
+/// The text is not a pool name.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 #[error(
     "{0:?} cannot be the name of a pool: expected 1 to 100 octets of UTF-8 without spaces, control characters, braces and \
@@ -127,7 +127,7 @@ pub struct JournalEntry {
     pub number: PoolNumber,
     /// The change.
     pub change: PoolChange,
-    /// The new record; `None`: it is not in the pool any more.
+    /// The new record; `None`: the number is no longer in the pool.
     pub row: Option<NumberRow>,
     /// The author; `None`: a timer.
     pub by: Option<Arc<str>>,

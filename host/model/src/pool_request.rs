@@ -9,7 +9,7 @@ use std::time::Duration;
 pub enum PoolRequest {
     /// One operation. Answered by [`PoolAnswer::Outcome`]. A [`PoolOperation::Add`] creates a missing pool.
     Do(PoolOperation),
-    /// Several operations, without others in between. Answered by [`PoolAnswer::Outcomes`]. A refused one does not
+    /// Several operations, with no other operation in between. Answered by [`PoolAnswer::Outcomes`]. A refused one does not
     /// undo the others.
     DoAll(Vec<PoolOperation>),
     /// Creates the pool, or changes its settings. Answered by [`PoolAnswer::Pool`], or [`PoolAnswer::TooMany`].
@@ -23,16 +23,16 @@ pub enum PoolRequest {
     Show,
     /// The status of one number. Answered by [`PoolAnswer::Number`].
     Number(PoolNumber),
-    /// A part of its numbers, in no order. Every number that stays in the pool is listed exactly once. Answered by
-    /// [`PoolAnswer::Numbers`].
+    /// A part of its numbers, in no particular order. Every number that stays in the pool is listed exactly once. Answered
+    /// by [`PoolAnswer::Numbers`].
     Numbers {
         /// The start: `next` of the previous part; 0 for the first.
         from: u32,
         /// The maximum number of numbers. At most [`PoolRequest::SCAN_LIMIT`] are scanned.
         most: u32,
-        /// Only those in this state.
+        /// Only numbers in this state.
         state: Option<NumberState>,
-        /// Only those with this prefix.
+        /// Only numbers with this prefix.
         prefix: Option<PoolNumber>,
     },
     /// A part of the ready numbers, in the order of leasing if the strategy has one. Answered by
@@ -106,7 +106,7 @@ impl NumberStatus {
 /// The numbers of a pool by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolCounts {
-    /// Idle and up, those in quarantine included.
+    /// Idle and up, including numbers in quarantine.
     pub idle_up: usize,
     /// Idle and down.
     pub idle_down: usize,
@@ -143,8 +143,8 @@ pub struct PoolSummary {
     pub entries: u64,
     /// Leases since the start of the appliance.
     pub acquired: u64,
-    /// Calls since then that found no number.
+    /// Requests for a number since the start that found none.
     pub none: u64,
-    /// Leases since then that expired.
+    /// Leases since the start that expired.
     pub lapsed: u64,
 }

@@ -21,7 +21,7 @@ impl fmt::Display for QueueActionId {
 pub enum QueueActionKind {
     /// Holds messages until the action is withdrawn.
     Suspend = 1,
-    /// Accepts nothing new for the peer; waiting messages are sent.
+    /// Accepts no new messages for the peer; waiting messages are sent.
     Drain = 2,
     /// Moves messages to another peer.
     Reroute = 3,
@@ -151,7 +151,7 @@ impl QueueActionState {
     }
 }
 
-/// A queue action: what an admin does with waiting messages.
+/// A queue action: an admin's action on waiting messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueueAction {
     /// Its id.

@@ -33,12 +33,12 @@ impl Random {
         from + self.below(to.saturating_sub(from))
     }
 
-    /// One of these; `None` if there are none.
+    /// A random element; `None` if there are none.
     pub fn one<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.below(of.len() as u64) as usize)
     }
 
-    /// The duration, up to a fifth shorter or longer: what has the same delay does not return at once.
+    /// The duration, up to a fifth shorter or longer, so that events with the same delay do not coincide.
     pub fn jitter(&mut self, duration: Duration) -> Duration {
         let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 4).min(u64::MAX / 4);
         Duration::from_millis(ms - ms / 5 + self.below(ms / 5 * 2 + 1))

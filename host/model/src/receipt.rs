@@ -1,4 +1,4 @@
-//! Questions to the receipt hook and its answers.
+//! The inputs of the receipt hook, and its decisions.
 
 use crate::{DlrState, PeerId, PluginVersion};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct AcceptedSubmission {
     pub left: Duration,
 }
 
-/// What happened to an accepted submission.
+/// An event of an accepted submission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReceiptEvent {
     /// The peer has accepted it; no DLR came yet.
@@ -30,7 +30,7 @@ pub enum ReceiptEvent {
     Timeout,
 }
 
-/// What the receipt hook is told of a DLR.
+/// A DLR, as the receipt hook gets it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DlrFacts {
     /// Whether the state is final.
@@ -45,10 +45,10 @@ pub struct DlrFacts {
     pub latency: Duration,
 }
 
-/// What follows from a [`ReceiptEvent`].
+/// The receipt hook's verdict on a [`ReceiptEvent`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReceiptVerdict {
-    /// The DLR counts as it is; without a DLR, the message goes on waiting.
+    /// The DLR counts as it is; without a DLR, the message keeps waiting.
     Accept,
     /// Try the next leg; if there is none, as [`ReceiptVerdict::Accept`].
     NextLeg,
@@ -59,7 +59,7 @@ pub enum ReceiptVerdict {
         /// The error code.
         error: u16,
     },
-    /// The DLR is not believed: the message goes on waiting. Without a DLR, as [`ReceiptVerdict::Accept`].
+    /// The DLR is ignored: the message keeps waiting. Without a DLR, as [`ReceiptVerdict::Accept`].
     Suspect,
 }
 
@@ -68,7 +68,7 @@ pub enum ReceiptVerdict {
 pub struct ReceiptDecision {
     /// The verdict.
     pub verdict: ReceiptVerdict,
-    /// The hook is asked again if no final DLR comes within this time. `None` leaves an earlier wait as it is.
+    /// The hook is called again if no final DLR comes within this time. `None` leaves an earlier wait unchanged.
     pub wait: Option<Duration>,
     /// The plugin version that decided.
     pub by: Arc<PluginVersion>,

@@ -1,4 +1,4 @@
-//! Calls of plugins after a message's acceptance, as they are recorded for replays.
+//! Plugin calls after a message's acceptance, recorded for replays.
 
 use crate::{
     ErrorClass, Hook, Outcome, PluginVersion, ReceiptEvent, ReceiptVerdict, SealedContent, StepKind,
@@ -7,8 +7,8 @@ use crate::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A call of a plugin as the trace of its message keeps it: a [`RecordedReceiptCall`] or a [`RecordedSubmitCall`], as `codec`
-/// writes them.
+/// A plugin call as stored in the trace of its message: a [`RecordedReceiptCall`] or a [`RecordedSubmitCall`], encoded by
+/// `codec`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CallRecord {
     /// The octets of the record.
@@ -18,7 +18,7 @@ pub enum CallRecord {
 }
 
 impl CallRecord {
-    /// The step that keeps it.
+    /// The step that stores it.
     #[must_use]
     pub fn into_step(self, hook: Hook) -> StepKind {
         match self {
@@ -30,7 +30,7 @@ impl CallRecord {
     }
 }
 
-/// A question to the receipt policies and their answer. Times have the precision that plugins see: milliseconds.
+/// A call of the receipt policies, and their decision. Times have the precision that plugins see: milliseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedReceiptCall {
     /// The time of the call.
@@ -45,17 +45,17 @@ pub struct RecordedReceiptCall {
     pub age: Duration,
     /// The remaining validity.
     pub left: Duration,
-    /// What had happened.
+    /// The event.
     pub event: ReceiptEvent,
     /// The verdict.
     pub verdict: ReceiptVerdict,
-    /// The wait that the answer named.
+    /// The wait in the decision.
     pub wait: Option<Duration>,
-    /// The answers of the host to the plugins, as `hooks` writes them.
+    /// The results of the plugins' host calls, encoded by `hooks`.
     pub host_calls: Option<Box<[u8]>>,
 }
 
-/// A submit attempt at a peer that a plugin serves, and its result. It has neither the request nor a secret.
+/// A submit attempt at a peer that a plugin serves, and its result. It contains neither the request nor a secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedSubmitCall {
     /// The time of the call.
@@ -74,23 +74,23 @@ pub struct RecordedSubmitCall {
     pub policy: [u8; 8],
     /// The result.
     pub result: SubmitResult,
-    /// The answers of the host to the plugin, as `hooks` writes them; the HTTP answer is among them.
+    /// The results of the plugin's host calls, encoded by `hooks`, including the HTTP response.
     pub host_calls: Box<[u8]>,
 }
 
-/// What a plugin makes of a peer's answer to a submission.
+/// The result of a submission, as the plugin reads it from the peer's response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SubmitResult {
-    /// The peer has the message.
+    /// The peer has accepted the message.
     Accepted,
-    /// The peer does not have it.
+    /// The peer has refused it.
     Refused {
         /// The class of the error.
         class: ErrorClass,
         /// The code.
         code: u32,
     },
-    /// Whether the peer has it is unknown.
+    /// It is unknown whether the peer has it.
     Unsure,
 }
 

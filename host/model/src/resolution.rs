@@ -23,7 +23,7 @@ pub enum Subscriber {
         /// How long the answer may be cached; `None`: the host's default.
         valid: Option<Duration>,
     },
-    /// The resolver cannot tell now.
+    /// The resolver cannot answer now.
     TryLater {
         /// The delay before the next query; `None`: the host's default.
         after: Option<Duration>,

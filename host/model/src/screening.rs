@@ -1,7 +1,7 @@
 use crate::{DroppedAs, MessageChanges, PluginVersion, RejectReason, Text, Verdict};
 use std::sync::Arc;
 
-/// What the screens say of a message.
+/// The verdict of the screens on a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ScreenVerdict {
     /// It may pass: the routers decide.
@@ -10,12 +10,12 @@ pub enum ScreenVerdict {
     Reject(RejectReason),
     /// Accept it, and keep it until an admin releases or purges it, or its validity ends.
     Quarantine,
-    /// Accept it and deliver it to nobody. The submitter is told this state.
+    /// Accept it, and do not deliver it. The submitter's DLR has this state.
     Drop(DroppedAs),
 }
 
 impl ScreenVerdict {
-    /// The verdict that takes the place of a routing; `None` for a message that passes.
+    /// The verdict that replaces the routing; `None` for a message that passes.
     #[must_use]
     pub fn instead_of_routing<P>(self) -> Option<Verdict<P>> {
         match self {
@@ -36,7 +36,7 @@ pub struct Screening {
     pub by: Arc<PluginVersion>,
     /// The plugin's note, or the fault that `on-fault` handled.
     pub note: Option<Box<str>>,
-    /// What the screens change, if the message goes on.
+    /// The changes by the screens, if the message continues to the routers.
     pub changes: Option<Box<MessageChanges>>,
     /// The text as submitted, if a screen replaced it.
     pub submitted_text: Option<Text>,

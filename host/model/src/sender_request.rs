@@ -14,15 +14,15 @@ pub struct SenderRequest {
     pub user: Box<str>,
     /// The reason. May be empty.
     pub reason: Box<str>,
-    /// The lease time; afterwards the pool releases the number, even if the message is live.
+    /// The lease time; afterwards the pool releases the number, even if the message has not ended.
     pub lease: Option<Duration>,
-    /// What happens if no number is available.
+    /// The treatment of the message if no number is available.
     pub otherwise: SenderFallback,
     /// The leased number, for legs without a source of their own.
     pub leased: Option<Address>,
 }
 
-/// What happens to a message for which its pool has no number.
+/// The treatment of a message for which its pool has no number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -32,7 +32,7 @@ pub enum SenderFallback {
     Reject = 0,
     /// It is sent with the submitter's source.
     KeepSender = 1,
-    /// It is held, and routed again when a number is free.
+    /// It is held, and routed again when a number becomes available.
     Hold = 2,
 }
 

@@ -1,12 +1,12 @@
-//! Tenants: the tree of those who share the appliance, and what each sees of it.
+//! The tree of tenants that share the appliance, and the data that each may see.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// The greatest depth of the tree: a tenant has at most this many tenants from itself up to the one without a parent.
+/// The greatest depth of the tree: at most this many tenants from a tenant, itself included, up to its root.
 pub const MAX_TENANT_DEPTH: usize = 8;
 
-/// Stands for the name of a peer that a tenant may not know.
+/// Replaces the name of a peer that a tenant may not see.
 pub const HIDDEN_PEER: &str = "(other)";
 
 /// The tree of tenants, with the accounts of each.
@@ -20,7 +20,7 @@ pub struct TenantTree {
     limits: HashMap<Arc<str>, ConfiguredLimits>,
 }
 
-/// Limits of a tenant's branch as configured, to be shown.
+/// The configured limits of a tenant's branch, for display.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ConfiguredLimits {
     /// Messages per second; `None`: no limit.
@@ -34,20 +34,20 @@ pub struct ConfiguredLimits {
 /// A tenant with all tenants below it, and their accounts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TenantBranch {
-    /// The tenant, and all below it.
+    /// The tenant, and all tenants below it.
     pub tenants: BTreeSet<Arc<str>>,
     /// The accounts of these tenants.
     pub accounts: BTreeSet<Arc<str>>,
-    /// The peers that belong to no tenant, which everybody may know.
+    /// The peers that belong to no tenant, whose names every caller may see.
     shared_peers: Arc<BTreeSet<Arc<str>>>,
 }
 
-/// What a caller may see: everything, or what belongs to a branch of the tree.
+/// The data that a caller may see: everything, or the data of a branch of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccountScope {
     /// Everything: the caller belongs to no tenant.
     Everything,
-    /// Only this branch. What belongs to others must look as if it did not exist.
+    /// Only this branch. Data outside it must look as if it did not exist.
     Branch(Arc<TenantBranch>),
 }
 
@@ -94,7 +94,7 @@ impl TenantTree {
         self.limits.get(tenant).copied().unwrap_or_default()
     }
 
-    /// A tenant and the tenants above it, from itself up. Ends after [`MAX_TENANT_DEPTH`] tenants.
+    /// A tenant and the tenants above it, in this order. Ends after [`MAX_TENANT_DEPTH`] tenants.
     #[must_use]
     pub fn line(&self, tenant: &str) -> Vec<Arc<str>> {
         let mut line = Vec::new();
@@ -124,7 +124,7 @@ impl TenantTree {
         self.parents.contains_key(name)
     }
 
-    /// A tenant's branch. That of an unknown tenant is empty: its users see nothing.
+    /// A tenant's branch. The branch of an unknown tenant is empty: its users see nothing.
     #[must_use]
     pub fn branch(&self, tenant: &str) -> Arc<TenantBranch> {
         self.branches.get(tenant).cloned().unwrap_or_default()
@@ -132,7 +132,7 @@ impl TenantTree {
 }
 
 impl TenantBranch {
-    /// The part of the branch that one account is: no tenant, and the account if the branch has it.
+    /// The part of the branch that belongs to one account: no tenants, and the account itself if the branch has it.
     #[must_use]
     pub fn of_account(&self, account: &str) -> Self {
         let accounts = self.accounts.get(account).cloned();
@@ -160,13 +160,13 @@ impl AccountScope {
         self.branch().is_none_or(|branch| branch.accounts.contains(account))
     }
 
-    /// Whether a tenant's data, such as its users, may be seen. `None`: of those who belong to no tenant.
+    /// Whether a tenant's data, such as its users, may be seen. `None`: the data of users without a tenant.
     #[must_use]
     pub fn has_tenant(&self, tenant: Option<&str>) -> bool {
         self.branch().is_none_or(|branch| tenant.is_some_and(|tenant| branch.tenants.contains(tenant)))
     }
 
-    /// Whether a ledger account may be seen: one has the name of the account or tenant that owns it.
+    /// Whether a ledger account may be seen. A ledger account has the name of the account or tenant that owns it.
     #[must_use]
     pub fn has_ledger_account(&self, name: &str) -> bool {
         self.has_account(name) || self.has_tenant(Some(name))
@@ -185,7 +185,7 @@ impl AccountScope {
         if peer.is_empty() || self.has_peer(peer) { peer } else { HIDDEN_PEER }
     }
 
-    /// The accounts to which a search is restricted, by name; `None`: it is not.
+    /// The accounts to which a search is restricted, by name; `None`: no restriction.
     #[must_use]
     pub fn accounts(&self) -> Option<Vec<Arc<str>>> {
         self.branch().map(|branch| branch.accounts.iter().cloned().collect())

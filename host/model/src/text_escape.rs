@@ -49,7 +49,7 @@ pub fn unescape(text: &str) -> Option<Vec<u8>> {
     Some(octets)
 }
 
-/// Replaces NUL, which PostgreSQL does not store, in names and notes.
+/// Replaces NUL, which PostgreSQL cannot store, in names and notes.
 #[must_use]
 pub fn replace_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")

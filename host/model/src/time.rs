@@ -17,7 +17,7 @@ impl Timestamp {
     }
 }
 
-/// Monotonic time: milliseconds since some moment before the process started. For timers and deadlines.
+/// Monotonic time: milliseconds since an arbitrary moment before the process started. For timers and deadlines.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Moment(pub u64);

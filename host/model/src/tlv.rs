@@ -1,6 +1,6 @@
-//! TLVs of SMPP 3.4 §5.3.2 as they are stored with a message: two octets tag, two octets length, value.
+//! TLVs of SMPP 3.4 §5.3.2, as stored with a message: two octets tag, two octets length, value.
 
-/// The TLVs in these octets, in order, up to the first that is cut short.
+/// The TLVs in these octets, in order, up to the first truncated one.
 pub fn tlvs(octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = octets;
     std::iter::from_fn(move || {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 /// One timestamped step of a message's trace.
 ///
-/// `P` names peers: their ids while the message is live, their names in the archive. The JSON form is that of the
-/// archive's traces.
+/// `P` names peers: their ids while the message is live, their names in the archive. The archive's traces have the same JSON
+/// form.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Step<P = PeerId> {
     /// The time of the step.
@@ -76,14 +76,14 @@ pub enum StepKind<P = PeerId> {
         /// The error code.
         error: u16,
     },
-    /// Waiting for a DLR; the receipt hook is asked if none comes.
+    /// Waiting for a DLR; the receipt hook is called if none comes.
     AwaitingDlr {
-        /// The time at which it is asked.
+        /// The time of the call.
         until: Timestamp,
     },
-    /// No final DLR came in the time that the receipt hook named.
+    /// No final DLR came in the time that the receipt hook set.
     DlrOverdue,
-    /// The receipt hook does not believe the DLR.
+    /// The receipt hook ignores the DLR.
     DlrSuspected,
     /// The receipt hook replaced the state and the error code of a DLR.
     DlrRemapped {
@@ -128,11 +128,11 @@ pub enum StepKind<P = PeerId> {
         #[serde(default)]
         note: Option<Box<str>>,
     },
-    /// A call of a plugin was recorded for replays. It has no place in traces that people see.
+    /// A plugin call was recorded for replays. Traces for people do not show it.
     CallRecorded {
         /// The hook: receipt or peer.
         hook: Hook,
-        /// A [`crate::RecordedReceiptCall`] or a [`crate::RecordedSubmitCall`], as `codec` writes them.
+        /// A [`crate::RecordedReceiptCall`] or a [`crate::RecordedSubmitCall`], encoded by `codec`.
         record: Box<[u8]>,
     },
     /// As [`StepKind::CallRecorded`], encrypted with the key of the message's content.
@@ -158,7 +158,7 @@ pub enum StepKind<P = PeerId> {
         /// The answer was cached.
         cached: bool,
     },
-    /// The peer did not know the subscriber; the number is requeried.
+    /// The peer did not know the subscriber; the number is resolved again.
     #[serde(rename = "asked_anew")]
     SubscriberRequeried {
         /// The unknown subscriber.
@@ -221,7 +221,7 @@ pub enum StepKind<P = PeerId> {
     },
 }
 
-/// Rebuilds steps that refer to no peer: their type changes with that of the references.
+/// Rebuilds steps without a reference to a peer, because their type depends on the type of references.
 macro_rules! without_peer {
     ($step:expr, { $($peer_step:pat => $mapped:expr,)* } $($variant:ident $({ $($field:ident),* })?,)*) => {
         match $step {
@@ -232,7 +232,7 @@ macro_rules! without_peer {
 }
 
 impl<P> StepKind<P> {
-    /// The number of octets of the record, if the step is one of a call.
+    /// The length of the record in octets, if the step is a recorded call.
     #[must_use]
     pub fn recorded_octets(&self) -> Option<usize> {
         match self {
@@ -274,7 +274,7 @@ impl<P> StepKind<P> {
     }
 }
 
-/// When the content of a message was erased, by its steps; `None` if it was not.
+/// The time at which the content of a message was erased, from its steps; `None` if it was not erased.
 #[must_use]
 pub fn content_erased_at<P>(steps: &[Step<P>]) -> Option<Timestamp> {
     steps.iter().rev().find(|step| matches!(step.kind, StepKind::ContentErased { .. })).map(|step| step.at)
@@ -297,7 +297,7 @@ pub enum FinalState {
     Cancelled = 5,
     /// Rejected after acceptance: by a routing decision after a hold, or by the peer.
     Rejected = 6,
-    /// Sent, and its fate was never learnt.
+    /// Sent, and its fate remained unknown.
     Unknown = 7,
 }
 
@@ -355,13 +355,13 @@ impl FinalRecord {
     /// The maximum number of steps of a trace.
     pub const MAX_STEPS: usize = 64;
 
-    /// The maximum number of recorded calls among them: the first are kept.
+    /// The maximum number of recorded calls in a trace: the first are kept.
     pub const MAX_RECORDED_CALLS: usize = 12;
 
     /// The maximum number of octets of these records.
     pub const MAX_RECORDED_OCTETS: usize = 8_192;
 
-    /// When the content of the message was erased; `None` if it was not.
+    /// The time at which the content of the message was erased; `None` if it was not erased.
     #[must_use]
     pub fn content_erased_at(&self) -> Option<Timestamp> {
         content_erased_at(&self.steps)

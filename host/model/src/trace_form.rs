@@ -42,7 +42,7 @@ pub(crate) mod milliseconds {
     }
 }
 
-/// Text that is no valid escape is taken as it is.
+/// Reads escaped text. Text that is not a valid escape is used unchanged.
 fn octets(text: &str) -> AddressBytes {
     unescape(text).map_or_else(|| AddressBytes::from_slice(text.as_bytes()), AddressBytes::from_vec)
 }

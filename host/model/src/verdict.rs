@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Why a routing decision rejects a message.
+/// The reason why a routing decision rejects a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -92,8 +92,8 @@ impl fmt::Display for RejectReason {
 
 /// One leg of a route: a peer and how to reach the destination over it.
 ///
-/// `P` names the peer: its id while the message is live, its name in the archive. The JSON form is that of the
-/// archive's traces; fields with their default value are omitted.
+/// `P` names the peer: its id while the message is live, its name in the archive. The archive's traces have the same JSON
+/// form; fields with their default value are omitted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Leg<P = PeerId> {
     /// The peer.
@@ -107,7 +107,7 @@ pub struct Leg<P = PeerId> {
     /// The cost of this leg, in millionths of the plugin's currency; for the trace and for billing.
     #[serde(default, skip_serializing_if = "trace_form::is_default")]
     pub cost: u32,
-    /// How long the message may wait for this leg before the next one is tried; `None`: within its validity.
+    /// The longest time that the message waits for this leg before the next one is tried; `None`: until its validity ends.
     #[serde(
         rename = "longest_wait_ms",
         default,
@@ -165,7 +165,7 @@ impl<P> Leg<P> {
 
 /// The verdict of a routing decision.
 ///
-/// The JSON form is that of the archive's traces.
+/// The archive's traces have the same JSON form.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Verdict<P = PeerId> {
     /// Send it on one of these legs, in order.
@@ -183,12 +183,12 @@ pub enum Verdict<P = PeerId> {
     /// Accept it, look up its number, and route it then.
     #[serde(rename = "awaiting_lookup")]
     AwaitLookup,
-    /// Accept it and deliver it to nobody. The submitter is told this state.
+    /// Accept it, and do not deliver it. The submitter's DLR has this state.
     #[serde(rename = "dropped")]
     Drop(DroppedAs),
 }
 
-/// What the submitter of a dropped message is told in its DLR.
+/// The state in the DLR of a dropped message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -202,7 +202,7 @@ pub enum DroppedAs {
 }
 
 impl DroppedAs {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 3] = [Self::Delivered, Self::Undeliverable, Self::Rejected];
 
     /// From the octet on disk.
@@ -248,7 +248,7 @@ impl<P> Verdict<P> {
         }
     }
 
-    /// Whether the message is for one of our own subscribers: the resolver determines where it goes.
+    /// Whether the message is for one of the operator's own subscribers: the resolver determines its peer.
     #[must_use]
     pub fn is_home(&self) -> bool {
         matches!(self, Self::Forward(legs) if !legs.is_empty() && legs.iter().all(|leg| leg.resolve))
@@ -264,20 +264,20 @@ pub struct RoutingDecision {
     pub by: Arc<PluginVersion>,
     /// The plugin's note, or the fault that `on-fault` handled.
     pub note: Option<Box<str>>,
-    /// The pool number to use as the sender, if the plugin requests one.
+    /// The request for a pool number as the sender, if the plugin makes one.
     pub sender: Option<Box<SenderRequest>>,
-    /// What the plugin changes, with a forward verdict.
+    /// The changes of the plugins, with a forward verdict.
     pub changes: Option<Box<MessageChanges>>,
-    /// What the screens said, if any is bound. It stays the same when the message is routed again.
+    /// The decision of the screens, if any is bound. It stays the same when the message is routed again.
     pub screening: Option<Box<Screening>>,
-    /// What is known of the number, if a lookup was asked. It stays the same when the message is routed again.
+    /// The result of the number lookup, if a lookup was called. It stays the same when the message is routed again.
     pub lookup: Option<Arc<Lookup>>,
     /// The price, if a biller is bound.
     pub quote: Option<Box<Quote>>,
     /// The host calls of the router and their results, encoded by `hooks`; `None` if there were none that could
     /// differ next time. A replay uses them.
     pub host_calls: Option<Box<[u8]>>,
-    /// Receives the message's id, so that the example of a plugin's fault, and the trace of its calls, can name it. Not stored.
+    /// Receives the message's id, for the example of a plugin's fault and the trace of its calls. Not stored.
     pub fault_message_id: Option<Arc<OnceLock<MessageId>>>,
 }
 

@@ -1,4 +1,4 @@
-//! The wording of traces: one for live and archived messages.
+//! The wording of traces, shared by live and archived messages.
 
 use crate::{
     AdminActionKind, DlrState, Leg, Lookup, ScreenVerdict, SenderFallback, SenderRequest, StepKind, Verdict,
@@ -72,7 +72,7 @@ impl Display for SenderRequest {
     }
 }
 
-/// The code of a refusal is that of the peer's protocol; the caller may know a better text for it.
+/// The code of a refusal is a code of the peer's protocol; the caller may have a better text for it.
 impl<P: Display> Display for StepKind<P> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let cached = |cached: bool| if cached { " (cached)" } else { "" };

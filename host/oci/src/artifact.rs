@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// The maximum size of a component, in octets: what an appliance accepts.
+/// The maximum size of a component that an appliance accepts, in octets.
 pub const MAX_COMPONENT_OCTETS: u64 = 64 << 20;
 /// The annotation of a manifest with the signature of the component: base64 of 64 octets (ed25519).
 pub const SIGNATURE_ANNOTATION: &str = "org.switchyard.signature";
@@ -25,12 +25,12 @@ const EMPTY_CONFIG: &[u8] = b"{}";
 /// Maximum length of a file name in an artifact, in octets.
 const MAX_FILE_NAME: usize = 128;
 
-/// A component, and what belongs to it.
+/// A component, with its file name, its signature and its bill of materials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginArtifact {
     /// The component, at most [`MAX_COMPONENT_OCTETS`].
     pub component: Vec<u8>,
-    /// The name of the component's file, without a folder. One that is no plain name is not read.
+    /// The name of the component's file, without a folder. A name that is not a plain file name is ignored.
     pub file_name: Option<String>,
     /// The signature, as text. It is not verified here.
     pub signature: Option<String>,
@@ -38,10 +38,10 @@ pub struct PluginArtifact {
     pub bill: Option<BillOfMaterials>,
 }
 
-/// What the config says of a component.
+/// The description of a component in the config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComponentDescription {
-    /// When it was built, to the second. The same file has the same digest only with the same time.
+    /// The time of the build, in whole seconds. The same file gets the same digest only with the same time.
     pub created: SystemTime,
     /// The full names of its exports.
     pub exports: Vec<String>,
@@ -51,16 +51,16 @@ pub struct ComponentDescription {
     pub target: Option<String>,
 }
 
-/// What was pushed.
+/// The digests of a pushed artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushedArtifact {
-    /// The digest of its manifest, by which it can be bound.
+    /// The digest of its manifest, which identifies the artifact.
     pub digest: ContentDigest,
     /// The digest of the manifest of its bill of materials.
     pub bill_digest: Option<ContentDigest>,
 }
 
-/// What was pulled.
+/// A pulled artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PulledArtifact {
     /// The digest of its manifest.
@@ -69,7 +69,7 @@ pub struct PulledArtifact {
     pub artifact: PluginArtifact,
 }
 
-/// The config of the CNCF's layout.
+/// The config in the CNCF's layout.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WasmConfig<'a> {
@@ -88,7 +88,7 @@ struct ComponentConfig<'a> {
     target: Option<&'a str>,
 }
 
-/// Writes an artifact. The tag is set last, when all that it leads to is there.
+/// Writes an artifact. The tag is set last, when everything that it refers to is written.
 ///
 /// # Errors
 /// If the component is too large, or the store refuses or cannot be reached.
@@ -104,7 +104,7 @@ pub fn push(
     }
     let created = OffsetDateTime::from(description.created);
     let created = created.replace_nanosecond(0).unwrap_or(created).format(&Rfc3339);
-    // A file may have a time that no calendar has; the config must have one.
+    // The time of a file may be outside the calendar; the config must have a valid time.
     let created = created.unwrap_or_else(|_| "1970-01-01T00:00:00Z".to_owned());
 
     let mut layer = Descriptor::of(media_type::WASM, &artifact.component);
@@ -140,7 +140,7 @@ pub fn push(
     Ok(PushedArtifact { digest, bill_digest })
 }
 
-/// Writes a bill of materials as a referrer of a manifest, which need not be there yet (OCI distribution spec 1.1, "Pushing
+/// Writes a bill of materials as a referrer of a manifest, which need not exist yet (OCI distribution spec 1.1, "Pushing
 /// Manifests with Subject").
 fn push_bill(
     store: &dyn ContentStore,
@@ -160,10 +160,10 @@ fn push_bill(
     Ok(store.write_manifest(&manifest, None)?.digest)
 }
 
-/// Reads the artifact that the store's reference names, of any tool that writes the CNCF's layout.
+/// Reads the artifact that the store's reference names. It may be from any tool that writes the CNCF's layout.
 ///
 /// # Errors
-/// If it is not there, is not a component, is damaged or is too large, or the store refuses or cannot be reached.
+/// If it does not exist, is not a component, is damaged or too large, or the store refuses or cannot be reached.
 pub fn pull(store: &dyn ContentStore) -> Result<PulledArtifact, OciError> {
     let location = store.location();
     let resolved = store.resolve()?;
@@ -211,7 +211,7 @@ fn pull_bill(store: &dyn ContentStore, subject: ContentDigest) -> Result<Option<
     }
 }
 
-/// Whether a name from outside is a plain file name, which can be created in any folder.
+/// Whether an untrusted name is a plain file name, which is safe to create in any folder.
 fn is_file_name(name: &str) -> bool {
     let first = name.bytes().next();
     name.len() <= MAX_FILE_NAME

@@ -37,7 +37,7 @@ impl BillFormat {
     }
 }
 
-/// A bill of materials (SBOM): what a component was built from.
+/// A bill of materials (SBOM): the parts of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BillOfMaterials {
     format: BillFormat,
@@ -54,7 +54,7 @@ impl BillOfMaterials {
         struct Marks {
             #[serde(rename = "spdxVersion", default)]
             spdx: Option<IgnoredAny>,
-            /// The mark of SPDX 3, which is JSON-LD.
+            /// The key that identifies SPDX 3, which is JSON-LD.
             #[serde(rename = "@graph", default)]
             graph: Option<IgnoredAny>,
             #[serde(rename = "bomFormat", default)]

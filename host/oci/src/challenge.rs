@@ -1,7 +1,7 @@
-//! The challenge of a registry that wants credentials: `WWW-Authenticate` (RFC 9110, section 11.6.1) with the scheme `Basic`
-//! (RFC 7617), or `Bearer` with a token server (Distribution specification, "Token Authentication").
+//! The challenge of a registry that requires credentials: `WWW-Authenticate` (RFC 9110, section 11.6.1) with the scheme
+//! `Basic` (RFC 7617), or `Bearer` with a token server (Distribution specification, "Token Authentication").
 
-/// What a registry wants.
+/// The kind of credentials that a registry requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Challenge {
     /// User and password.
@@ -10,15 +10,15 @@ pub(crate) enum Challenge {
     Bearer {
         /// The URL of the token server.
         realm: String,
-        /// The name of the registry there.
+        /// The name of the registry at the token server.
         service: Option<String>,
-        /// What the token permits; `None`: as the client needs.
+        /// The permissions of the token; `None`: the permissions that the client needs.
         scope: Option<String>,
     },
 }
 
-/// The first challenge of these header values that can be met; `Bearer` before `Basic`, since its password goes to the token
-/// server only.
+/// The first supported challenge in these header values. `Bearer` takes precedence over `Basic`, because its password goes
+/// only to the token server.
 pub(crate) fn choose<'a>(headers: impl Iterator<Item = &'a str>) -> Option<Challenge> {
     let mut basic = None;
     for header in headers {

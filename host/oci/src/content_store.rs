@@ -11,13 +11,13 @@ pub const MAX_TAGS: usize = 1000;
 pub struct TagList {
     /// The tags, sorted, at most [`MAX_TAGS`].
     pub tags: Vec<String>,
-    /// Whether these are all.
+    /// Whether the list is complete.
     pub is_complete: bool,
 }
 
 impl TagList {
-    /// The list of these names. Names that are no tags are left out, as are tags under which a registry keeps lists of referrers and
-    /// other tools keep signatures: `sha256-DIGITS`, and what begins so.
+    /// The list of these names. Skips names that are not valid tags, and tags that begin with `sha256-DIGITS`, under which
+    /// registries store lists of referrers, and other tools store signatures.
     pub(crate) fn of(names: impl IntoIterator<Item = String>, is_complete: bool) -> Self {
         let is_version = |name: &String| is_tag(name) && !name.starts_with("sha256-");
         let mut tags: BTreeSet<_> = names.into_iter().filter(is_version).collect();
@@ -29,19 +29,19 @@ impl TagList {
     }
 }
 
-/// The manifest that a tag or a digest named.
+/// The manifest of a tag or a digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedManifest {
-    /// The digest of its octets, which were compared with it.
+    /// The verified digest of its octets.
     pub digest: ContentDigest,
     /// The manifest.
     pub manifest: ImageManifest,
 }
 
-/// A place with blobs and manifests that are named by their digests: one repository of a registry, or a folder.
+/// A store of blobs and manifests that are addressed by their digests: one repository of a registry, or a folder.
 ///
-/// All that it returns has been compared with its digest, its size and a limit. The errors of all functions are those of
-/// [`OciError`]: the place cannot be reached, refuses, or has something else than the descriptor says.
+/// All returned content has been compared with its digest, its size and a limit. All functions return an [`OciError`] if the
+/// store cannot be reached, refuses, or has other content than the descriptor says.
 pub trait ContentStore {
     /// Its name for messages, without tag and digest.
     fn location(&self) -> String;
@@ -52,7 +52,7 @@ pub trait ContentStore {
     /// [`OciError::NotFound`] if there is none.
     fn resolve(&self) -> Result<ResolvedManifest, OciError>;
 
-    /// The tags. The tag of the reference does not count.
+    /// The tags of the repository, regardless of the tag in the reference.
     ///
     /// # Errors
     /// [`OciError::NotFound`] if there is no such repository.
@@ -70,20 +70,21 @@ pub trait ContentStore {
     /// See the trait.
     fn read_blob(&self, descriptor: &Descriptor, limit: u64) -> Result<Vec<u8>, OciError>;
 
-    /// Writes a blob, unless it is there.
+    /// Writes a blob, unless it exists.
     ///
     /// # Errors
     /// See the trait.
     fn write_blob(&self, descriptor: &Descriptor, octets: &[u8]) -> Result<(), OciError>;
 
-    /// Writes a manifest, whose blobs must be there. A tag is moved from the manifest that had it. Returns its descriptor.
+    /// Writes a manifest, whose blobs must exist. A tag is moved from the manifest that had it. Returns the descriptor of
+    /// the new manifest.
     ///
     /// # Errors
     /// See the trait.
     fn write_manifest(&self, manifest: &ImageManifest, tag: Option<&str>) -> Result<Descriptor, OciError>;
 
-    /// The manifests whose `subject` is this one, as the place lists them; the latest is the last. Of a registry that sends its list
-    /// in pages, the first.
+    /// The manifests whose `subject` is this one, in the order of the store; the latest is the last. If a registry sends its
+    /// list in pages, only the first page.
     ///
     /// # Errors
     /// See the trait.
@@ -102,7 +103,7 @@ pub(crate) fn read_verified(
     if *size > limit {
         return Err(OciError::too_large(location, digest, limit));
     }
-    // The size is a claim of the place: room is made for what comes.
+    // The size is only a claim of the store, so the buffer grows with the received octets.
     let mut octets = Vec::new();
     source.take(size.saturating_add(1)).read_to_end(&mut octets).map_err(failed)?;
     if octets.len() as u64 != *size {
@@ -116,7 +117,7 @@ pub(crate) fn read_verified(
     Ok(octets)
 }
 
-/// Compares octets with the digest that was asked for.
+/// Compares octets with the requested digest.
 pub(crate) fn verify(location: &str, expected: ContentDigest, octets: &[u8]) -> Result<(), OciError> {
     let found = ContentDigest::of(octets);
     if found == expected {

@@ -9,7 +9,7 @@ use std::path::Path;
 const USER: &str = "SWITCHYARD_REGISTRY_USER";
 const PASSWORD: &str = "SWITCHYARD_REGISTRY_PASSWORD";
 
-/// User and password of a registry. Neither is in any message, nor in the debug output.
+/// User and password of a registry. Neither appears in messages or in the debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RegistryCredentials {
     user: String,
@@ -26,7 +26,7 @@ impl RegistryCredentials {
     /// Credentials with this user and this password.
     ///
     /// # Errors
-    /// If one is empty, or the user has a colon: the scheme `Basic` has no place for it (RFC 7617, section 2).
+    /// If one is empty, or the user contains a colon, which the scheme `Basic` does not allow (RFC 7617, section 2).
     pub fn new(user: &str, password: &str, place: &str) -> Result<Self, OciError> {
         let wrong = |why| Err(OciError::Credentials { place: place.to_owned(), why });
         if user.is_empty() || password.is_empty() {
@@ -51,10 +51,10 @@ impl RegistryCredentials {
         Self::new(&user, &password, &format!("{USER} and {PASSWORD}")).map(Some)
     }
 
-    /// The credentials for a registry in a file as `skopeo login --authfile` and `podman login --authfile` write it; `None` if
-    /// it has none. The entry of the longest matching repository counts.
+    /// The credentials for a registry in a file in the format of `skopeo login --authfile` and `podman login --authfile`;
+    /// `None` if the file has none. The entry of the longest matching repository counts.
     ///
-    /// Source: containers-auth.json(5). Programs that keep credentials (`credHelpers`) are not asked.
+    /// Source: containers-auth.json(5). Programs that store credentials (`credHelpers`) are not called.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -2,11 +2,11 @@ use crate::ContentDigest;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-/// Maximum length of a text from outside in a message, in characters.
+/// Maximum length of an untrusted text in a message, in characters.
 const MAX_EXCERPT: usize = 200;
 
-/// Why an artifact cannot be pushed or pulled. No message quotes a reference that was not read, credentials or a query of a URL,
-/// since each may contain a secret.
+/// An error in pushing or pulling an artifact. No message quotes an unparsed reference, credentials or the query of a URL,
+/// because each may contain a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum OciError {
     /// Not a location.
@@ -25,7 +25,7 @@ pub enum OciError {
     Usage {
         /// The location.
         location: String,
-        /// What is missing or too much, and the remedy.
+        /// The missing or superfluous part, and the remedy.
         why: &'static str,
     },
     /// A file or folder cannot be read or written.
@@ -55,7 +55,7 @@ pub enum OciError {
         /// The cause.
         why: String,
     },
-    /// The registry wants credentials, or refuses those that it got.
+    /// The registry requires credentials, or refuses the given ones.
     #[error("{url}: {why}")]
     Unauthorized {
         /// The URL, without a query.
@@ -70,7 +70,7 @@ pub enum OciError {
         url: String,
         /// The HTTP status.
         status: u16,
-        /// What the registry says.
+        /// The registry's message.
         detail: String,
     },
     /// There is no such artifact, manifest or blob.
@@ -81,21 +81,21 @@ pub enum OciError {
         /// The tag or digest.
         content: String,
     },
-    /// The octets are not those that the digest names.
+    /// The octets do not have the expected digest.
     #[error(
         "{location}: {expected} is damaged or was replaced: the digest of what was read is {found}. Push it again from its source"
     )]
     DigestMismatch {
         /// The location.
         location: String,
-        /// The digest that was asked for.
+        /// The requested digest.
         expected: ContentDigest,
         /// The digest of the octets that were read.
         found: ContentDigest,
     },
-    /// The content has another size than its descriptor says.
+    /// The size of the content differs from its descriptor.
     #[error(
-        "{location}: {digest} has not the {expected} octets that its descriptor says. Push it again from its source"
+        "{location}: {digest} does not have the {expected} octets of its descriptor. Push it again from its source"
     )]
     SizeMismatch {
         /// The location.
@@ -133,7 +133,7 @@ pub enum OciError {
         /// The difference.
         why: String,
     },
-    /// A bill of materials is of no known format.
+    /// A bill of materials has an unknown format.
     #[error(
         "not a bill of materials: expected JSON of SPDX (with \"spdxVersion\") or CycloneDX (with \"bomFormat\")"
     )]
@@ -158,7 +158,7 @@ impl OciError {
     }
 }
 
-/// The start of a text from outside, without characters that control a terminal.
+/// The start of an untrusted text, without terminal control characters.
 pub(crate) fn printable(text: &str) -> String {
     let characters = text.chars().take(MAX_EXCERPT);
     characters.map(|character| if character.is_control() { ' ' } else { character }).collect()

@@ -56,7 +56,7 @@ impl ImageLayout {
         self.path("blobs/sha256").join(digest.digits())
     }
 
-    /// Opens a plain file. A pipe or a device on a foreign stick could block or never end.
+    /// Opens a plain file. A pipe or a device on an untrusted USB stick could block, or never end.
     fn open(path: &Path) -> std::io::Result<File> {
         if !std::fs::metadata(path)?.is_file() {
             return Err(std::io::Error::new(ErrorKind::InvalidInput, "it is not a plain file"));
@@ -76,7 +76,7 @@ impl ImageLayout {
         Ok(octets)
     }
 
-    /// Refuses a folder that is no image layout, or one of another version.
+    /// Refuses a folder that is not an image layout, or a layout of another version.
     fn check_mark(&self) -> Result<(), OciError> {
         let mark: Mark = decode(&self.location, MARK_FILE, &self.read_small(MARK_FILE, MAX_MARK_OCTETS)?)?;
         if mark.version == LAYOUT_VERSION {
@@ -91,13 +91,13 @@ impl ImageLayout {
         decode(&self.location, INDEX_FILE, &self.read_small(INDEX_FILE, MAX_MANIFEST_OCTETS)?)
     }
 
-    /// Makes the folder a layout, unless it is one.
+    /// Creates the layout in the folder, unless it exists.
     fn create(&self) -> Result<(), OciError> {
         let mark_path = self.path(MARK_FILE);
         if mark_path.exists() {
             return self.check_mark();
         }
-        // Its files may be there for another purpose.
+        // The files of the folder may have another purpose.
         if self.path(INDEX_FILE).exists() {
             return Err(OciError::Usage {
                 location: self.location.clone(),
@@ -139,7 +139,7 @@ impl ImageLayout {
                 format!("tag {tag}")
             }
             (None, None) => {
-                // Bills of materials have no tag and are not meant.
+                // Bills of materials have no tag, and the reference never names them.
                 entries.retain(|entry| entry.artifact_type.is_none());
                 "artifact".to_owned()
             }
@@ -154,14 +154,14 @@ impl ImageLayout {
     }
 }
 
-/// Writes a file that others may read, as a whole or not at all.
+/// Writes a world-readable file atomically.
 fn write_file(path: &Path, octets: &[u8]) -> Result<(), OciError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let write = || {
         let mut builder = tempfile::Builder::new();
         let mut file = builder.permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
         file.write_all(octets)?;
-        // A stick may be pulled out as soon as the command has ended.
+        // A USB stick may be removed as soon as the command has ended.
         file.as_file().sync_all()?;
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
@@ -194,7 +194,7 @@ impl ContentStore for ImageLayout {
 
     fn write_blob(&self, descriptor: &Descriptor, octets: &[u8]) -> Result<(), OciError> {
         self.create()?;
-        // One that is there is written again: it may be damaged.
+        // An existing blob is written again, because it may be damaged.
         let path = self.blob_path(descriptor.digest);
         let folder = path.parent().unwrap_or(&path);
         std::fs::create_dir_all(folder).map_err(OciError::file(folder))?;
@@ -212,7 +212,7 @@ impl ContentStore for ImageLayout {
         mark.lock().map_err(OciError::file(&mark_path))?;
         let mut index = self.read_index()?;
         for entry in &mut index.manifests {
-            // The manifest that had the tag stays, without it: something may be bound to its digest.
+            // The manifest that had the tag stays, without the tag: its digest may be in use.
             if tag.is_some() && entry.annotations.get(TAG_ANNOTATION).map(String::as_str) == tag {
                 entry.annotations.remove(TAG_ANNOTATION);
             }

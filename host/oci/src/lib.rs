@@ -1,14 +1,15 @@
-//! Plugins as OCI artifacts: what their distribution needs of the OCI image spec 1.1 and the OCI distribution spec 1.1.
+//! Plugins as OCI artifacts: the parts of the OCI image spec 1.1 and the OCI distribution spec 1.1 that their distribution
+//! needs.
 //!
 //! A [`PluginArtifact`] is a component with its signature and its bill of materials. [`push`] writes it to a
-//! [`ContentStore`] and [`pull`] reads it: a [`RegistryClient`] or an [`ImageLayout`] in a folder. The layout of the artifact is
-//! that of the "Wasm OCI Artifact layout" of the CNCF, so that other tools for components can pull it:
+//! [`ContentStore`] and [`pull`] reads it: a [`RegistryClient`] or an [`ImageLayout`] in a folder. The artifact has the
+//! "Wasm OCI Artifact layout" of the CNCF, so that other tools for components can pull it:
 //!
 //! * The manifest has a config of type `application/vnd.wasm.config.v0+json` and one layer, `application/wasm`: the component.
 //! * The signature is the annotation [`SIGNATURE_ANNOTATION`] of the manifest, since tools refuse a second layer.
-//! * The bill of materials is an artifact of its own whose `subject` is the manifest.
+//! * The bill of materials is a separate artifact whose `subject` is the manifest.
 //!
-//! Everything that is read is compared with its digest and its size before it is used, and has a limit.
+//! All content is compared with its digest and its size before use, and has a size limit.
 #![forbid(unsafe_code)]
 
 mod artifact;

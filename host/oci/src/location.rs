@@ -1,4 +1,4 @@
-//! Where an artifact is: a registry or a folder, with a tag, a digest, or both.
+//! The location of an artifact: a registry or a folder, with a tag, a digest, or both.
 
 use crate::{ContentDigest, OciError};
 use std::fmt;
@@ -8,7 +8,8 @@ use std::str::FromStr;
 
 const REGISTRY: &str = "oci://";
 const LAYOUT: &str = "oci-layout:";
-/// Maximum length of host, port and repository, in octets: what clients accept (OCI distribution spec 1.1, "Pulling manifests").
+/// Maximum length of host, port and repository that clients accept, in octets (OCI distribution spec 1.1, "Pulling
+/// manifests").
 const MAX_NAME: usize = 255;
 /// Maximum length of a tag, in octets (OCI distribution spec 1.1, "Pulling manifests").
 const MAX_TAG: usize = 128;
@@ -27,7 +28,8 @@ pub struct RegistryReference {
 
 /// A folder with an image layout, with a tag or a digest: `oci-layout:FOLDER[:TAG][@sha256:DIGEST]`.
 ///
-/// The tag is what follows the last colon, if it has the form of a tag. For a folder with such a colon in its name, give a tag too.
+/// The text after the last colon is the tag, if it is a valid tag. If the name of the folder contains such a colon, a tag is
+/// required.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutReference {
     pub(crate) folder: PathBuf,
@@ -69,7 +71,7 @@ impl ArtifactLocation {
         }
     }
 
-    /// The last part of the repository's name; `None` for a folder, whose name says nothing of the plugin.
+    /// The last part of the repository's name; `None` for a folder, whose name is independent of the plugin.
     #[must_use]
     pub fn repository_name(&self) -> Option<&str> {
         match self {
@@ -78,7 +80,7 @@ impl ArtifactLocation {
         }
     }
 
-    /// The same place with this digest and without a tag: it names one artifact for ever.
+    /// The same location with this digest and without a tag: it always identifies the same artifact.
     #[must_use]
     pub fn bound_to(&self, digest: ContentDigest) -> Self {
         let (tag, digest) = (None, Some(digest));
@@ -191,7 +193,7 @@ fn host_and_port(authority: &str) -> Result<(&str, Option<u16>), OciError> {
         return Err(OciError::Location("the host is neither a DNS name nor an IP address"));
     }
     let port = match port {
-        // `parse` would take a sign.
+        // `parse` would accept a sign.
         Some(port) if port.bytes().all(|digit| digit.is_ascii_digit()) => {
             Some(port.parse().ok().filter(|port| *port != 0))
         }
@@ -213,7 +215,8 @@ fn is_dns_name(host: &str) -> bool {
     })
 }
 
-/// `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*`, with more of it after each `/` (OCI distribution spec 1.1, "Pulling manifests").
+/// `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*`, with more such parts after each `/` (OCI distribution spec 1.1, "Pulling
+/// manifests").
 fn is_repository(name: &str) -> bool {
     name.split('/').all(|part| {
         let is_word = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit();
@@ -242,7 +245,7 @@ impl RegistryReference {
         self.port.map_or_else(|| self.host.clone(), |port| format!("{}:{port}", self.host))
     }
 
-    /// Whether the host is this machine: such a registry is asked without TLS.
+    /// Whether the host is this machine: such a registry is accessed without TLS.
     pub(crate) fn is_loopback(&self) -> bool {
         let address = self.host.trim_matches(['[', ']']);
         self.host == "localhost"

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Maximum size of a manifest or an index, in octets: what every registry accepts (OCI distribution spec 1.1, "Pushing
+/// Maximum size of a manifest or an index that every registry accepts, in octets (OCI distribution spec 1.1, "Pushing
 /// Manifests").
 pub const MAX_MANIFEST_OCTETS: u64 = 4 << 20;
 
@@ -24,7 +24,7 @@ pub mod media_type {
     pub const WASM: &str = "application/wasm";
 }
 
-/// A content descriptor: what a blob or manifest is, without its octets (OCI image spec 1.1, descriptor.md).
+/// A content descriptor: the type, digest and size of a blob or manifest (OCI image spec 1.1, descriptor.md).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
@@ -34,7 +34,7 @@ pub struct Descriptor {
     pub digest: ContentDigest,
     /// Its size in octets.
     pub size: u64,
-    /// What a manifest is for, if that is no container image.
+    /// The type of the artifact, if the manifest is not a container image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
     /// Further properties.
@@ -64,7 +64,7 @@ pub struct ImageManifest {
     schema_version: u32,
     #[serde(default)]
     media_type: Option<String>,
-    /// What the artifact is for, if its config does not say it.
+    /// The type of the artifact, if its config does not define it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
     /// The config.
@@ -94,7 +94,7 @@ impl ImageManifest {
         }
     }
 
-    /// Its octets, and their descriptor as an index lists it.
+    /// Its octets, and their descriptor for an index.
     ///
     /// # Errors
     /// [`OciError::TooLarge`] above [`MAX_MANIFEST_OCTETS`].

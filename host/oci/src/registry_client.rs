@@ -17,42 +17,45 @@ use ureq::tls::{RootCerts, TlsConfig};
 
 /// Timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout of a request with its answer: enough for the largest component over a slow line.
+/// Timeout of a request with its response: enough for the largest component over a slow line.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
-/// The digest of an answer's manifest (OCI distribution spec 1.1, "Pulling manifests").
+/// The header with the digest of a response's manifest (OCI distribution spec 1.1, "Pulling manifests").
 const DIGEST_HEADER: &str = "docker-content-digest";
-/// The answer of a registry that maintains the list of referrers (OCI distribution spec 1.1, "Pushing Manifests with Subject").
+/// The response header of a registry that maintains the list of referrers (OCI distribution spec 1.1, "Pushing Manifests
+/// with Subject").
 const SUBJECT_HEADER: &str = "oci-subject";
 
-/// Number of tags that a registry is asked for at a time.
+/// Number of tags in one request to a registry.
 const TAGS_PER_PAGE: usize = 1000;
-/// Maximum number of such requests. Some tags are not listed, so a list may take several.
+/// Maximum number of requests for tags. Some tags are not listed, so a list may need several requests.
 const MAX_TAG_PAGES: usize = 10;
 
-/// An answer with tags (OCI distribution spec 1.1, "Listing Tags"). Some registries have `null` in place of an empty list.
+/// A response with tags (OCI distribution spec 1.1, "Listing Tags"). Some registries have `null` in place of an empty list.
 #[derive(Deserialize)]
 struct TagPage {
     #[serde(default)]
     tags: Option<Vec<String>>,
 }
 
-/// How a registry is reached.
+/// Options for access to a registry.
 #[derive(Debug)]
 pub struct RegistryOptions {
-    /// Credentials, if the registry wants any.
+    /// Credentials, if the registry requires them.
     pub credentials: Option<RegistryCredentials>,
-    /// Whether a registry on another machine is asked without TLS. One on this machine (`localhost`, a loopback address) always is.
+    /// Whether a registry on another machine is accessed without TLS. A registry on this machine (`localhost`, a loopback
+    /// address) is always accessed without TLS.
     pub plain_http: bool,
     /// The trusted certificate authorities.
     pub roots: RootCerts,
-    /// The time for all requests of the client together, from its creation on; `None`: each request has ten minutes.
+    /// Time limit for all requests of the client together, from its creation on; `None`: each request has a timeout of ten
+    /// minutes.
     pub time_limit: Option<Duration>,
 }
 
 /// A client of one repository of a registry (OCI distribution spec 1.1). It blocks.
 ///
-/// Credentials go to the registry, or to the token server that it names, over TLS unless plain HTTP is wanted. A redirection to
-/// another host gets no credentials.
+/// Credentials go only to the registry, or to the token server that it names, over TLS unless plain HTTP is enabled. A
+/// redirection to another host gets no credentials.
 #[derive(Debug)]
 pub struct RegistryClient {
     agent: ureq::Agent,
@@ -63,7 +66,7 @@ pub struct RegistryClient {
     credentials: Option<RegistryCredentials>,
     plain_http: bool,
     deadline: Option<Instant>,
-    /// The value of `Authorization` that the registry accepted last.
+    /// The last value of `Authorization` that the registry accepted.
     authorization: RefCell<Option<HeaderValue>>,
 }
 
@@ -103,7 +106,7 @@ impl RegistryClient {
     /// The timeout of the next request.
     fn timeout(&self) -> Duration {
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        // A timeout of zero would be none.
+        // A timeout of zero would mean no timeout.
         left.map_or(ANSWER_TIMEOUT, |left| left.clamp(Duration::from_millis(1), ANSWER_TIMEOUT))
     }
 
@@ -135,7 +138,8 @@ impl RegistryClient {
         self.check_success(&url, answer)
     }
 
-    /// The tag of the list of referrers where the registry maintains none (OCI distribution spec 1.1, "Referrers Tag Schema").
+    /// The tag of the list of referrers for registries that do not maintain the list (OCI distribution spec 1.1, "Referrers
+    /// Tag Schema").
     fn referrers_tag(subject: ContentDigest) -> String {
         format!("sha256-{}", subject.digits())
     }
@@ -145,7 +149,7 @@ impl RegistryClient {
         found.map(|(_, octets)| decode(&self.location, "the list of referrers", &octets)).transpose()
     }
 
-    /// Where the registry wants the octets of a blob.
+    /// The URL to which the octets of a blob are uploaded.
     fn upload_url(&self, answer: &Response<Body>, digest: ContentDigest) -> Result<String, OciError> {
         let url = self.next_url(answer)?;
         let separator = if url.contains('?') { '&' } else { '?' };
@@ -173,7 +177,8 @@ impl ContentStore for RegistryClient {
     fn tags(&self) -> Result<TagList, OciError> {
         let mut tags: Vec<String> = Vec::new();
         for _ in 0..MAX_TAG_PAGES {
-            // The parameter `last` does what the header `Link` of the answer before says, and cannot lead to another host.
+            // The parameter `last` is equivalent to the header `Link` of the previous response, and cannot lead to another
+            // host.
             let last = tags.last().map(|last| format!("&last={last}"));
             let url = self.url(&format!("tags/list?n={TAGS_PER_PAGE}{}", last.unwrap_or_default()));
             let answer = self.fetch(&Method::GET, &url, &[])?;
@@ -255,7 +260,7 @@ impl ContentStore for RegistryClient {
     fn referrers(&self, subject: ContentDigest) -> Result<Vec<Descriptor>, OciError> {
         let url = self.url(&format!("referrers/{subject}"));
         let answer = self.fetch(&Method::GET, &url, &[("accept", media_type::INDEX)])?;
-        // 404 is the answer of the specification; older registries have others for a path that they do not know.
+        // The specification requires 404; older registries answer with other statuses for an unknown path.
         let unknown = [StatusCode::NOT_FOUND, StatusCode::BAD_REQUEST, StatusCode::METHOD_NOT_ALLOWED];
         let index = if unknown.contains(&answer.status()) {
             self.tagged_referrers(subject)?

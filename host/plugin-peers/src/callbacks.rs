@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 const MAX_BODY: usize = 256 << 10;
 /// Maximum time for the engine to store what a callback reports.
 const STORE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Headers of a plugin's response that the host makes itself.
+/// Headers of a plugin's response that the host itself sets.
 const OWN_HEADERS: [HeaderName; 3] = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION];
 
 type CallbackResponse = Response<Body>;
 
-/// An answer without the plugin.
+/// A response without a call of the plugin.
 fn refuse(status: StatusCode, why: &'static str) -> CallbackResponse {
     let mut response = (status, format!("{why}\n")).into_response();
     if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
@@ -48,7 +48,7 @@ async fn callback(
     request: Request,
 ) -> CallbackResponse {
     let peer = path.get("peer").and_then(|name| shared.peer(name)).filter(|peer| peer.options.callbacks);
-    // The same answer for a peer that does not exist, so that nobody learns the names.
+    // A peer that does not exist gets the same response, so that clients cannot find out names.
     let Some(peer) = peer else { return refuse(StatusCode::NOT_FOUND, "unknown path") };
     let counts = &peer.counts.callbacks;
     if !peer.callback_rate.lock().take(1, Instant::now()) {
@@ -106,7 +106,7 @@ async fn callback(
     response(answer)
 }
 
-/// Has the plugin read the callback, and routes the messages in it. Blocks.
+/// Lets the plugin read the callback, and routes the messages in it. Blocks.
 fn read(
     shared: &Shared,
     peer: &RunningPeer,
@@ -121,7 +121,7 @@ fn read(
 }
 
 fn dlr(receipt: &PeerReceipt) -> Dlr {
-    // Without plus signs, as the addresses of messages.
+    // Without plus signs, like the addresses of messages.
     let number = |text: &Option<String>| {
         let text = text.as_deref().unwrap_or_default();
         AddressBytes::from_slice(text.strip_prefix('+').unwrap_or(text).as_bytes())

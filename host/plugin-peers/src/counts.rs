@@ -1,4 +1,4 @@
-//! What has happened at a peer since the start of the daemon.
+//! Counters of a peer since the start of the daemon.
 
 use api::{PeerCallbacksView, PluginPeerView};
 use hooks::Submitted;

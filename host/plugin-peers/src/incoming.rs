@@ -15,10 +15,10 @@ const MAX_SEGMENTS: usize = 255;
 /// Maximum length of a number or a name.
 const MAX_ADDRESS: usize = 20;
 
-/// Makes a message of what a peer sent.
+/// Converts a peer's message.
 ///
 /// # Errors
-/// Why it is no message.
+/// The reason why it is not a valid message.
 pub(crate) fn message(
     incoming: &IncomingMessage,
     origin: PeerId,

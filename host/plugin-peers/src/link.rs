@@ -1,4 +1,4 @@
-//! The link of one peer: takes messages from the engine, and has the plugin submit them.
+//! The link of one peer: receives messages from the engine, and lets the plugin submit them.
 
 use crate::counts::PeerCounts;
 use crate::options::PluginPeerOptions;
@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How often a peer without a plugin looks for one.
+/// Interval at which a peer without a plugin looks for one.
 const PLUGIN_INTERVAL: Duration = Duration::from_millis(500);
-/// Maximum time for the engine's answer when a link closes.
+/// Timeout of the engine's answer when a link closes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// When the link has to end: `None` while it runs.
+/// The deadline for the end of the link; `None` while it runs.
 pub(crate) type StopSignal = watch::Receiver<Option<Instant>>;
 
 pub(crate) struct PeerLink {
@@ -33,11 +33,11 @@ pub(crate) struct PeerLink {
     pub(crate) counts: Arc<PeerCounts>,
 }
 
-/// Why the link went down.
+/// The reason why the link went down.
 #[derive(Debug, PartialEq, Eq)]
 enum SessionEnd {
     Stopped,
-    /// The peer gets nothing for this time.
+    /// Nothing is submitted to the peer for this time.
     Paused(Duration),
 }
 
@@ -115,7 +115,7 @@ impl PeerLink {
                 () = time_is_up => break,
             }
         }
-        // Calls that are cut off may have sent their message: it is uncertain once the link is down.
+        // Aborted calls may have sent their messages, which become uncertain once the link is down.
         drop(calls);
         handle.close(Vec::new(), CLOSE_TIMEOUT).await;
         match (until, pause) {

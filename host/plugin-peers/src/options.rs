@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
-/// A peer whose protocol a plugin speaks.
+/// A peer whose protocol a plugin implements.
 #[derive(Clone, Debug, PartialEq, Keys)]
 #[keys(live = "its link is opened again", check = Self::check)]
 pub struct PluginPeerOptions {
@@ -14,17 +14,18 @@ pub struct PluginPeerOptions {
     /// The peer id.
     #[key(skip = PeerId(u32::MAX))]
     pub peer: PeerId,
-    /// Maximum number of messages that the plugin submits at a time, each on a thread of its own.
+    /// Maximum number of messages that the plugin submits at a time, each on its own thread.
     #[key(range = 1..=256, default = 8, label = "Window")]
     pub window: usize,
-    /// Whether the peer may call `/v1/peers/NAME/callback` of the listener `[peer-callbacks]`. The plugin checks who calls.
+    /// Whether the peer may call `/v1/peers/NAME/callback` of the listener `[peer-callbacks]`. The plugin authenticates the
+    /// caller.
     #[key(default = false)]
     pub callbacks: bool,
     /// Maximum number of callbacks per second; more are answered with status 429.
     #[key(range = 1..=100_000, default = 200)]
     pub callback_rate: u32,
-    /// The share of messages, in percent, whose submission is recorded with them for replays: the peer's answer, never the request or
-    /// a secret. Nothing is recorded without an archive.
+    /// The percentage of messages whose submission is recorded for replays: the peer's response, never the request or a
+    /// secret. Nothing is recorded without an archive.
     #[key(range = 0..=100, default = 1, label = "Recorded share (%)")]
     pub recorded_percent: u32,
     /// The validity of messages from the peer.
@@ -39,7 +40,7 @@ pub struct PluginPeerOptions {
 #[derive(Clone, PartialEq, Keys)]
 #[keys(live = "applies to the next calls")]
 pub struct PeerSecret {
-    /// The name by which the plugin asks for it.
+    /// The name that the plugin uses for it.
     #[key(example = "token")]
     pub name: String,
     /// The secret; either this or `value-file` is mandatory.
@@ -60,7 +61,7 @@ impl PluginPeerOptions {
         Self { name: name.to_owned(), peer, ..Self::defaults() }
     }
 
-    /// Whether the submission of a message is recorded. Ids are scattered, so that bursts and long runs have the same share.
+    /// Whether the submission of a message is recorded. Ids are scattered, so that every run of messages has the same share.
     pub(crate) fn is_sample(&self, id: MessageId) -> bool {
         // Fibonacci hashing: the high bits of the product are uniform for consecutive numbers.
         let bucket = ((id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * 100) >> 32;

@@ -19,7 +19,7 @@ const CONCURRENT_CALLBACKS: usize = 32;
 /// Maximum time for the calls of a removed or changed peer to return.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The peers whose protocols plugins speak. Its methods must be called within a tokio runtime.
+/// The peers whose protocols plugins implement. The methods must be called within a tokio runtime.
 pub struct PluginPeers {
     shared: Arc<Shared>,
 }
@@ -52,7 +52,7 @@ impl Shared {
 }
 
 impl PluginPeers {
-    /// Creates the interface without peers.
+    /// Creates the set without peers.
     #[must_use]
     pub fn new(
         core: Arc<dyn EventSink>,
@@ -65,7 +65,7 @@ impl PluginPeers {
         Self { shared: Arc::new(Shared { core, routing, registry, plugins, engine_client, peers }) }
     }
 
-    /// Adds or changes a peer. A changed one gets a new link at once; calls of the old one have ten seconds to return.
+    /// Adds or changes a peer. A changed peer gets a new link at once; calls of the old link have ten seconds to return.
     ///
     /// # Errors
     /// The system starts no more threads; nothing has changed.
@@ -115,7 +115,7 @@ impl PluginPeers {
         self.shared.peers.read().contains_key(name)
     }
 
-    /// The figures of all peers, by name. The plugins that serve them are left out.
+    /// The figures of all peers, by name, without the plugins that serve them.
     #[must_use]
     pub fn states(&self) -> Vec<api::PluginPeerView> {
         let peers = self.shared.peers.read();

@@ -13,7 +13,7 @@ pub trait PeerPlugins: Send + Sync + 'static {
     /// Reads a callback.
     ///
     /// # Errors
-    /// Why the plugin failed, in words for the log.
+    /// The description of the failure, for the log.
     fn callback(&self, request: &CallbackRequest) -> Result<CallbackAnswer, String>;
 }
 

@@ -32,7 +32,7 @@ impl Workers {
     ) -> oneshot::Receiver<T> {
         let (result, receiver) = oneshot::channel();
         let job = Box::new(move || {
-            // Nobody waits for a call that outlives its link.
+            // The link does not wait for a call that outlives it.
             let _ = result.send(work());
         });
         // Without threads the job is dropped, and the receiver fails.

@@ -19,8 +19,8 @@ const PREAMBLE: [u8; 8] = [0, b'a', b's', b'm', 13, 0, 1, 0];
 /// A schema that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicySchemaError {
-    /// The octets are no component, or a section does not end within them.
-    #[error("the file is no complete WebAssembly component; build it again")]
+    /// The octets are no component, or a section is truncated.
+    #[error("the file is not a complete WebAssembly component; build it again")]
     Component,
     /// The component has a schema already.
     #[error("the component has a policy schema already; build it without one, and then add the schema")]
@@ -28,12 +28,12 @@ pub enum PolicySchemaError {
     /// The schema is too long.
     #[error("the policy schema has {0} octets; the maximum is {MAX_SCHEMA_OCTETS}")]
     Size(usize),
-    /// The schema is no JSON.
-    #[error("the policy schema is no JSON: {0}")]
+    /// The schema is not JSON.
+    #[error("the policy schema is not JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// The schema is JSON, but no object.
+    /// The schema is JSON, but not an object.
     #[error(
-        "the policy schema is no JSON object; it must be a JSON Schema such as {{\"type\": \"object\", …}}"
+        "the policy schema is not a JSON object; it must be a JSON Schema such as {{\"type\": \"object\", …}}"
     )]
     NoObject,
 }
@@ -41,7 +41,7 @@ pub enum PolicySchemaError {
 /// The component with this schema, which is written without white space.
 ///
 /// # Errors
-/// The schema is no JSON object or too long, or the octets are no component, or one with a schema.
+/// The schema is not a JSON object or too long; or the octets are no component, or have a schema already.
 pub fn embed(component: &[u8], schema: &str) -> Result<Vec<u8>, PolicySchemaError> {
     let schema = parse(schema.as_bytes())?.to_string();
     if section(component)?.is_some() {
@@ -76,7 +76,7 @@ fn parse(schema: &[u8]) -> Result<Value, PolicySchemaError> {
     }
 }
 
-/// The contents of the first section of our name.
+/// The contents of the first section named [`SECTION`].
 fn section(component: &[u8]) -> Result<Option<&[u8]>, PolicySchemaError> {
     let mut rest = component.strip_prefix(&PREAMBLE).ok_or(PolicySchemaError::Component)?;
     while let Some((id, after)) = rest.split_first() {
@@ -92,7 +92,7 @@ fn section(component: &[u8]) -> Result<Option<&[u8]>, PolicySchemaError> {
     Ok(None)
 }
 
-/// Splits octets into a part whose size they begin with, and the rest.
+/// Splits octets that begin with a size into the part of that size, and the rest.
 fn sized(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut size = 0_usize;
     // An unsigned LEB128 number of 32 bits has at most five octets.

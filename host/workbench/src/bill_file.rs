@@ -5,13 +5,13 @@ use oci::BillOfMaterials;
 use sha2::{Digest as _, Sha256};
 use std::path::Path;
 
-/// Names of a bill of materials beside `NAME.wasm`, after `NAME`; pulled ones get the first.
+/// File name endings of the bill of materials of `NAME.wasm`, after `NAME`. Pulled bills get the first.
 pub(crate) const BILL_ENDINGS: [&str; 2] = ["sbom.json", "bom.json"];
 
-/// The bill of materials of a component: that of a file, otherwise the one beside the component.
+/// The bill of materials of a component: from the given file, otherwise from the file next to the component.
 ///
 /// # Errors
-/// A file cannot be read or is no bill of materials, or it is that of another component.
+/// A file cannot be read, is not a bill of materials, or describes another component.
 pub(crate) fn read_bill(
     file: &Path,
     component: &[u8],

@@ -19,9 +19,9 @@ pub enum CaseAnswer {
     Screened {
         /// The verdict.
         verdict: CaseScreenVerdict,
-        /// The text that takes the place of the message's.
+        /// The new text of the message.
         text: Option<String>,
-        /// What it changes.
+        /// The changes.
         changes: CaseChanges,
         /// The reason.
         note: Option<String>,
@@ -32,7 +32,7 @@ pub enum CaseAnswer {
         verdict: CaseVerdict,
         /// The requested sender of the message.
         sender: Option<CaseSender>,
-        /// What it changes.
+        /// The changes.
         changes: CaseChanges,
         /// The reason.
         note: Option<String>,
@@ -64,7 +64,7 @@ pub enum CaseAnswer {
     Receipt {
         /// The step.
         step: CaseReceiptStep,
-        /// After this time without a final DLR it is asked again, in milliseconds.
+        /// Time without a final DLR after which the policy is called again, in milliseconds.
         wait: Option<u64>,
         /// The reason.
         note: Option<String>,
@@ -94,7 +94,7 @@ pub enum CaseAnswer {
         /// The note for the log.
         note: Option<String>,
     },
-    /// What a front end reads in a request.
+    /// The result of reading a request.
     Read(CaseReading),
     /// The response of a front end.
     Replied(CaseResponse),
@@ -112,7 +112,7 @@ pub enum CaseScreenVerdict {
     Reject(String),
     /// Keep it in quarantine.
     Quarantine,
-    /// Accept it and deliver it to nobody; what its submitter is told.
+    /// Accept it, and do not deliver it; the state in its DLR.
     Drop(String),
 }
 
@@ -124,9 +124,9 @@ pub enum CaseVerdict {
     Pass,
     /// Forward to one of these legs.
     Forward(Vec<CaseLeg>),
-    /// Deliver to one of our own subscribers.
+    /// Deliver to one of the operator's own subscribers.
     Home,
-    /// Ask again at this time, in milliseconds since the Unix epoch.
+    /// Hold it, and route it again at this time, in milliseconds since the Unix epoch.
     Hold(#[serde(deserialize_with = "crate::cases::parse_timestamp")] u64),
     /// Refuse, for this reason.
     Reject(String),
@@ -305,7 +305,7 @@ impl From<LegEntry> for CaseLeg {
 pub enum CaseResolution {
     /// The subscriber.
     Found(CaseSubscriber),
-    /// There is none; optionally valid for this time.
+    /// There is no subscriber; optionally valid for this time.
     Unknown(Option<u64>),
     /// Ask again, optionally after this time.
     TryLater(Option<u64>),

@@ -45,7 +45,7 @@ fn check_cases(host: &dyn PluginHost, cases: &[Case]) -> (String, usize) {
     (text, failed)
 }
 
-/// The stack of a fault: the lines behind its first one.
+/// The stack of a fault: the lines after its first line.
 fn fault_details(answer: &CaseAnswer) -> String {
     let CaseAnswer::Fault(text) = answer else { return String::new() };
     text.lines().skip(1).map(|line| format!("\n                {}", line.trim_start())).collect()

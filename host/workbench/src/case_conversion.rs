@@ -22,7 +22,7 @@ use std::time::Duration;
 pub(crate) struct CaseConversion<'a> {
     pub(crate) directory: &'a Directory,
     pub(crate) now: Timestamp,
-    /// The component as its build made it, for the stacks of faults.
+    /// The component with debug sections, for the stacks of faults.
     pub(crate) debug_info: Option<&'a [u8]>,
 }
 
@@ -116,7 +116,7 @@ impl CaseConversion<'_> {
         })
     }
 
-    /// What routers have decided about a message from `origin`.
+    /// The answer of routers about a message from `origin`.
     pub(crate) fn routed(&self, outcome: DryRunOutcome, origin: &str) -> Result<CaseAnswer, Fault> {
         Ok(CaseAnswer::Verdict {
             verdict: self.verdict(outcome.verdict?),
@@ -163,7 +163,7 @@ impl CaseConversion<'_> {
 
     fn verdict(&self, verdict: Option<model::Verdict>) -> CaseVerdict {
         match verdict {
-            // No router gives the last three.
+            // No router returns the last three.
             None
             | Some(model::Verdict::Quarantine | model::Verdict::AwaitLookup | model::Verdict::Drop(_)) => {
                 CaseVerdict::Pass
@@ -228,7 +228,7 @@ impl CaseConversion<'_> {
     }
 }
 
-/// What a screen has decided.
+/// The answer of a screen.
 pub(crate) fn screened(decision: ScreenDecision) -> CaseAnswer {
     CaseAnswer::Screened {
         verdict: screen_verdict(decision.verdict),

@@ -58,7 +58,7 @@ impl CaseTlvs {
     }
 }
 
-/// What a screen or router changes in a message.
+/// The changes of a screen or router to a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct CaseChanges {

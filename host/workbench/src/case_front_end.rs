@@ -91,7 +91,7 @@ impl CaseRequest {
     }
 }
 
-/// The outcome of the submissions of a request, whose response is asked for.
+/// A request, and the outcome of its submissions: the question for the response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseReply {
@@ -126,7 +126,7 @@ impl From<PluginResponse> for CaseResponse {
     }
 }
 
-/// What a front end reads in a request.
+/// The result of reading a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CaseReading {
@@ -136,7 +136,7 @@ pub enum CaseReading {
     Respond(CaseResponse),
 }
 
-/// What a request submits.
+/// The submissions of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CaseSubmit {

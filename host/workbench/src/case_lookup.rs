@@ -12,21 +12,21 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CaseLookup {
-    /// This is known.
+    /// The number is known.
     Found(CaseKnownNumber),
-    /// Nothing is known, for so many milliseconds.
+    /// The number is not known; valid for this number of milliseconds.
     Unknown(u64),
     /// Ask again soon.
     TryLater,
 }
 
-/// What is known of a number.
+/// The facts about a number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CaseKnownNumber {
     /// The attributes.
     pub attributes: BTreeMap<String, String>,
-    /// How long the answer holds.
+    /// How long the answer is valid, in milliseconds.
     pub lifetime_ms: u64,
 }
 
@@ -59,7 +59,7 @@ pub struct CaseDnsName {
     /// Its texts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub txt: Vec<String>,
-    /// Seconds for which they hold, or for which there are none.
+    /// Seconds for which the records, or their absence, are valid.
     #[serde(default = "ttl")]
     pub ttl: u32,
     /// The reason for a missing answer.

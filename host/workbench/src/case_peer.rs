@@ -41,7 +41,7 @@ pub struct CaseCallback {
     /// The method.
     #[serde(default = "post")]
     pub method: String,
-    /// What follows `/v1/peers/NAME/callback` in the path.
+    /// The rest of the path after `/v1/peers/NAME/callback`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
     /// The query, without the question mark.
@@ -63,11 +63,11 @@ fn post() -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CaseOutcome {
-    /// The peer has the message, under this id; empty: it has no id.
+    /// The peer has accepted the message with this id; empty: it gives no id.
     Accepted(String),
-    /// The peer does not have it.
+    /// The peer has refused it.
     Refused(CaseRefusal),
-    /// It may have it or not.
+    /// The peer may or may not have it.
     Unsure,
 }
 
@@ -80,7 +80,7 @@ pub struct CaseRefusal {
     /// The peer's code.
     #[serde(default)]
     pub code: u32,
-    /// How long the peer gets nothing.
+    /// The time for which nothing is submitted to the peer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }
@@ -127,7 +127,7 @@ pub struct CaseReceipt {
     /// The peer's error code.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub error: u16,
-    /// When the state was reached, in milliseconds since the Unix epoch.
+    /// The time at which the state was reached, in milliseconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
 }
@@ -141,9 +141,9 @@ fn is_zero(number: &u16) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseIncoming {
-    /// Who sent it.
+    /// The sender.
     pub source: String,
-    /// Who is to get it.
+    /// The recipient.
     pub destination: String,
     /// The text.
     pub text: String,
@@ -173,7 +173,7 @@ impl CaseOutcome {
 
 fn class_name(class: ErrorClass) -> &'static str {
     match class {
-        // No plugin gives the second.
+        // No plugin returns the second.
         ErrorClass::Temporary | ErrorClass::ThisMessage => "temporary",
         ErrorClass::Permanent => "permanent",
         ErrorClass::Throttled => "throttled",

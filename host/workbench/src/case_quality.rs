@@ -1,4 +1,4 @@
-//! What a case says was observed of peers, in the local host and in cases of faults.
+//! Observations of peers in cases: for the local host, and from faults.
 
 use crate::plugin_host::{CaseFigures, CaseRefusals, CaseSetup};
 use capabilities::{Observed, PeerFigures, PeerQuality, QualityAccess, QualityDimension, QualityGrant};
@@ -20,7 +20,7 @@ fn scope(figures: &CaseFigures) -> Result<(QualityDimension, &str), String> {
     }
 }
 
-/// Adds what a case says was observed. The windows live as long as the result, and with it the binding that reads them.
+/// Adds the observations of a case. The windows live as long as the result, which belongs to the binding that reads them.
 pub(crate) fn observe(quality: &PeerQuality, setup: &CaseSetup) -> Result<QualityAccess, String> {
     let access = quality.access(setup.grants.quality.as_ref());
     for figures in &setup.quality {
@@ -59,7 +59,7 @@ pub(crate) fn observe(quality: &PeerQuality, setup: &CaseSetup) -> Result<Qualit
     Ok(access)
 }
 
-/// Adds figures that the host answered to the setup of a case, and the grant that they need.
+/// Adds recorded figures to the setup of a case, and the grant that they need.
 pub(crate) fn add_answer(
     setup: &mut CaseSetup,
     (peer, window): (&str, u64),

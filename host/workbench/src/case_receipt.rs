@@ -39,7 +39,7 @@ fn day() -> u64 {
     86_400_000
 }
 
-/// What happened to a submission.
+/// An event of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CaseEvent {
@@ -94,7 +94,10 @@ impl<'de> Deserialize<'de> for CaseDlrState {
         let found = Self::all().find(|state| state.0.name() == name);
         found.ok_or_else(|| {
             let all: Vec<_> = Self::all().map(|state| state.0.name()).collect();
-            serde::de::Error::custom(format!("{name:?} is no state of a DLR: {}", all.join(", ")))
+            serde::de::Error::custom(format!(
+                "{name:?} is not a DLR state; the states are {}",
+                all.join(", ")
+            ))
         })
     }
 }
@@ -107,9 +110,9 @@ pub enum CaseReceiptStep {
     Accept,
     /// Try the next leg.
     NextLeg,
-    /// The DLR counts as another.
+    /// The DLR counts as one with another state and error code.
     Remap(CaseRemap),
-    /// The DLR is not believed.
+    /// The DLR is ignored.
     Suspect,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Case {
     pub(crate) expected: ExpectedAnswer,
     /// The expected sender request of a router; `None`: no request.
     pub(crate) sender: Option<CaseSender>,
-    /// The text with which a screen replaces that of the message; `None`: it does not.
+    /// The text with which a screen replaces the text of the message; `None`: it does not replace it.
     pub(crate) text: Option<String>,
     /// The expected changes of a screen or router; default: none.
     pub(crate) changes: CaseChanges,
@@ -35,7 +35,7 @@ pub(crate) struct Case {
     pub(crate) note: Option<String>,
     /// The expected advice of a delivery policy; the default is none.
     pub(crate) advice: CaseAdvice,
-    /// The expected wait of a receipt policy, in milliseconds; `None`: it names none.
+    /// The expected wait of a receipt policy, in milliseconds; `None`: no wait.
     pub(crate) wait: Option<u64>,
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn write(folder: &Path) -> Result<(), WorkbenchError> {
     Ok(())
 }
 
-/// The contract as a WIT package in binary form, as tools for components exchange it.
+/// The contract as a WIT package in the binary form that component tools exchange.
 pub(crate) struct ContractPackage {
     /// The package.
     pub(crate) octets: Vec<u8>,

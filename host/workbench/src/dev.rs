@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Interval between two looks at the folder.
+/// Interval between two scans of the folder.
 const POLL: Duration = Duration::from_millis(300);
 
 /// The folder, and the appliance for trials.
@@ -21,7 +21,8 @@ pub struct DevArgs {
     /// The plugin's folder.
     #[arg(default_value = ".")]
     folder: PathBuf,
-    /// The policy document of the trial; default: that of [given] in cases.toml, or policy.txt in the folder, or the live one.
+    /// The policy document of the trial; default: the document of [given] in cases.toml, or policy.txt in the folder, or the
+    /// live document.
     #[arg(long)]
     policy: Option<PathBuf>,
     /// Other settings of the trial's binding, as KEY=VALUE: deadline-ms=50, grants.kv=4096 …
@@ -79,7 +80,7 @@ impl DevArgs {
     }
 }
 
-/// The files of which a change starts a round.
+/// The files whose changes start a round.
 struct WatchedFiles<'a> {
     folder: &'a Path,
     policy: Option<&'a Path>,
@@ -91,7 +92,7 @@ type FileStates = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
 impl WatchedFiles<'_> {
     fn state(&self) -> FileStates {
         let mut files = Vec::new();
-        // What cannot be read, fails in the build, with a message.
+        // Unreadable files fail in the build, with a message.
         let _ = build::collect_files(self.folder, &mut files);
         // Cargo writes it during the first build.
         files.retain(|file| file.file_name().is_some_and(|name| name != "Cargo.lock"));
@@ -186,7 +187,7 @@ impl Rounds<'_> {
     }
 }
 
-/// An error in a block; of cases, only those that failed.
+/// An error as a block of lines; of cases, only the failed ones.
 fn failure(error: &WorkbenchError) -> String {
     match error {
         WorkbenchError::CasesFailed { text, failed, cases } => {

@@ -17,17 +17,18 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// How a registry is reached.
+/// Options for access to a registry.
 #[derive(Debug, Args)]
 pub struct RegistryArgs {
-    /// File with credentials of registries, as `skopeo login --authfile FILE` and `podman login --authfile FILE` write it. Default:
-    /// SWITCHYARD_REGISTRY_USER and SWITCHYARD_REGISTRY_PASSWORD, or the file REGISTRY_AUTH_FILE.
+    /// File with credentials of registries, in the format of `skopeo login --authfile FILE` and `podman login --authfile
+    /// FILE`. Default: SWITCHYARD_REGISTRY_USER and SWITCHYARD_REGISTRY_PASSWORD, or the file REGISTRY_AUTH_FILE.
     #[arg(long, value_name = "FILE")]
     auth_file: Option<PathBuf>,
     /// PEM file with the certificate authority of the registry; default: the authorities that the system trusts.
     #[arg(long, value_name = "FILE")]
     registry_ca: Option<PathBuf>,
-    /// Reach a registry on another machine without TLS. One on this machine, such as localhost, always is.
+    /// Access a registry on another machine without TLS. A registry on this machine, such as localhost, is always accessed
+    /// without TLS.
     #[arg(long)]
     plain_http: bool,
 }
@@ -68,13 +69,13 @@ impl RegistryArgs {
 /// An artifact that was pushed or pulled.
 #[derive(Debug, Serialize)]
 pub(crate) struct ArtifactView {
-    /// Where it was written to: a location or a file.
+    /// Its destination: a location or a file.
     written: String,
     /// The digest of its manifest.
     digest: String,
     /// The location with the digest in place of the tag.
     bound: String,
-    /// The version that an appliance gives the component; of the contract, its own.
+    /// The version that an appliance assigns to the component; for the contract, the version of the contract.
     version: String,
     /// Size of the component in octets.
     size: usize,
@@ -85,7 +86,7 @@ pub(crate) struct ArtifactView {
 }
 
 impl ArtifactView {
-    /// For people.
+    /// The description for people.
     pub(crate) fn text(&self) -> String {
         list(&[
             ("written to", value_text(&self.written)),
@@ -138,7 +139,7 @@ pub(crate) fn push_contract(target: &str, registry: &RegistryArgs) -> Result<Art
     let location = parse_target(target)?;
     let package = contract::package()?;
     let description = ComponentDescription {
-        // The time of a build would give each build another digest.
+        // The time of the build would give each build another digest.
         created: SystemTime::UNIX_EPOCH,
         exports: package.names,
         imports: Vec::new(),
@@ -183,14 +184,14 @@ fn push_artifact(
     })
 }
 
-/// A plugin that was pulled and is known to be one.
+/// A pulled artifact that has been checked to be a plugin.
 pub(crate) struct PulledPlugin {
     location: ArtifactLocation,
     pulled: PulledArtifact,
     version: String,
 }
 
-/// Reads a plugin from a registry or a folder. Its signature has the form of one; the appliance verifies it.
+/// Reads a plugin from a registry or a folder. Checks only the format of its signature; the appliance verifies it.
 pub(crate) fn pull(location: &str, registry: &RegistryArgs) -> Result<PulledPlugin, WorkbenchError> {
     let location: ArtifactLocation = location.parse()?;
     let pulled = oci::pull(&*registry.store(&location)?)?;
@@ -226,7 +227,7 @@ impl PulledPlugin {
         self.pulled.artifact.signature.as_deref()
     }
 
-    /// The plugin's name: that of its file, or the repository's.
+    /// The plugin's name: the name of its file, or of the repository.
     pub(crate) fn name(&self) -> Result<String, WorkbenchError> {
         match (&self.pulled.artifact.file_name, self.location.repository_name()) {
             (Some(file), _) => stem(Path::new(file)),
@@ -247,7 +248,7 @@ impl PulledPlugin {
         let bound = self.bound().to_string();
         let PluginArtifact { component, signature, bill, .. } = self.pulled.artifact;
         let signature_path = signing::signature_path(&out);
-        // A component beside the signature of another would be refused later, and for no visible reason.
+        // A component with the signature of another one in the same folder would be refused later, for no obvious reason.
         let bill_paths = BILL_ENDINGS.map(|ending| out.with_extension(ending));
         for path in [&out, &signature_path].into_iter().chain(&bill_paths) {
             if path.exists() {

@@ -157,7 +157,7 @@ pub enum WorkbenchError {
     Violation {
         /// The violation.
         what: String,
-        /// What was asked, and the seed that repeats it.
+        /// A summary of the questions, and the seed that repeats them.
         summary: String,
     },
 }

@@ -74,7 +74,7 @@ pub(crate) fn asked_case(
         }
     }
     setup.grants.tables = setup.tables.keys().cloned().collect();
-    // What the plugin's document names must exist; the binding's other peers do not matter.
+    // Names in the plugin's document must exist; the binding's other peers do not matter.
     let mut asked = question(question_asked, directory);
     if let CaseQuestion::Screen(message)
     | CaseQuestion::Submit(CaseSubmission { message, .. })

@@ -235,13 +235,12 @@ pub(crate) fn hook(hook: &HookStateView) -> String {
     format
 }
 
-/// What went wrong, in one line: what the plugin reported, otherwise the host's description, and the innermost place in the
-/// source that is known.
+/// The fault in one line: the plugin's report, otherwise the host's description, and the innermost known source line.
 pub(crate) fn fault(fault: &FaultExample) -> String {
     let reported = fault.report.as_deref().map(|report| {
         let mut lines = report.lines().map(str::trim).filter(|line| !line.is_empty());
         match (lines.next(), lines.next()) {
-            // A panic of Rust has its words behind its place.
+            // A panic of Rust has its message after its source line.
             (Some(first), Some(second)) if first.ends_with(':') => format!("{first} {second}"),
             (first, _) => first.unwrap_or_default().to_owned(),
         }
@@ -253,7 +252,7 @@ pub(crate) fn fault(fault: &FaultExample) -> String {
     }
 }
 
-/// The events of a hook, and the questions at which plugins failed; newest first.
+/// The events of a hook, and the questions on which plugins failed; newest first.
 pub(crate) fn log(hook: &HookStateView) -> String {
     let mut rows: Vec<(Timestamp, String, String)> = hook
         .events

@@ -32,8 +32,8 @@ pub struct BindingArgs {
     /// plugin is the only one.
     #[arg(long)]
     position: Option<u64>,
-    /// The tenant that the router serves: it is asked only about messages of the tenant's accounts. Its peers are in
-    /// --set 'peers=["smsc"]'. Default: all messages.
+    /// The tenant that the router serves: it is called only for messages of the tenant's accounts. Set its peers with --set
+    /// 'peers=["smsc"]'. Default: all messages.
     #[arg(long)]
     tenant: Option<String>,
     /// Other settings of the binding, as KEY=VALUE: on-fault=reject, deadline-ms=50, grants.kv=4096,
@@ -106,7 +106,8 @@ impl BindingArgs {
     }
 }
 
-/// The request for a binding of this plugin, with the policy document of a file. Without a version, it is the live one.
+/// The request for a binding of this plugin, with the policy document of a file. Without a version, it uses the live
+/// version.
 pub(crate) fn binding_request(
     plugin: String,
     version: Option<String>,
@@ -200,8 +201,8 @@ impl HooksApi {
         Ok(self.0.call("POST", &format!("/v1/hooks/{}/{verb}", hook.name()), request)?)
     }
 
-    /// Uploads a component with its signature, its bill of materials, which may be another file than the one beside it, and its debug
-    /// information if that is beside it.
+    /// Uploads a component with its signature, its bill of materials (from the given file, or from the component's folder),
+    /// and its debug information if it is in the component's folder.
     pub(crate) fn push(
         &self,
         file: &Path,
@@ -223,7 +224,7 @@ impl HooksApi {
         }
     }
 
-    /// Uploads a component that was checked, and its bill of materials.
+    /// Uploads a checked component, and its bill of materials.
     pub(crate) fn upload(
         &self,
         name: &str,
@@ -263,7 +264,7 @@ impl HooksApi {
         Ok(self.0.read(&format!("/v1/plugins/sources/{source}/{plugin}/tags"))?)
     }
 
-    /// The tags that lead to something that the appliance does not store.
+    /// The tags that resolve to an artifact that the appliance does not store.
     pub(crate) fn outdated_plugins(&self) -> Result<Vec<OutdatedPluginView>, WorkbenchError> {
         Ok(self.0.read("/v1/plugins/outdated")?)
     }
@@ -286,7 +287,7 @@ impl HooksApi {
         Ok(self.0.read(&path)?)
     }
 
-    /// Cases of messages, as a chain decides them.
+    /// Cases of messages, with the decisions of a chain.
     pub(crate) fn message_cases(
         &self,
         hook: Hook,
@@ -295,8 +296,8 @@ impl HooksApi {
         self.post(hook, "cases", request)
     }
 
-    /// Cases of this number of the newest archived messages, as the plugin decides them; without one, the first live plugin. NAME
-    /// alone is the live version.
+    /// Cases of this number of the newest archived messages, with the decisions of the plugin; default: the first live
+    /// plugin. NAME alone is the live version.
     pub(crate) fn newest_cases(
         &self,
         hook: Hook,
@@ -324,9 +325,9 @@ impl HooksApi {
         )
     }
 
-    /// Cases of the archived message with this id, as the live chain decides it.
+    /// Cases of the archived message with this id, with the decisions of the live chain.
     pub(crate) fn cases_of_message(&self, hook: Hook, id: &str) -> Result<Vec<MessageCase>, WorkbenchError> {
-        // What a binding does not say is taken from the live one of the plugin.
+        // Omitted settings of a binding are taken from the plugin's live binding.
         let binding = |live: Binding| BindingRequest {
             plugin: live.plugin,
             tenant: live.tenant,
@@ -413,7 +414,7 @@ impl HooksApi {
         Ok(self.0.read(&format!("/v1/replays/{id}"))?)
     }
 
-    /// A replay, with what is different in requests.
+    /// A replay, with the differences in requests.
     pub(crate) fn replay_with_texts(&self, id: &str) -> Result<ReplayStateView, WorkbenchError> {
         Ok(self.0.read(&format!("/v1/replays/{id}?body=1"))?)
     }

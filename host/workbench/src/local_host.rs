@@ -1,4 +1,4 @@
-//! The local plugin host: the appliance's own host, with the services of a case in place of the appliance's.
+//! The local plugin host: the appliance's own host, with the services of a case in place of the appliance's services.
 
 use crate::WorkbenchError;
 use crate::build::debug_info_path;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Stands for the peer of our own subscribers, which routers cannot name.
+/// The name of the peer that serves the operator's own subscribers; routers cannot use it.
 pub(crate) const HOME_PEER: &str = "(home)";
 
 /// A component in the local host.
@@ -95,7 +95,7 @@ impl LocalHost {
         Ok(Self { folder, version: info.version, hook: info.hook, debug_info: None, profiler: None })
     }
 
-    /// Loads a component's file, with the debug information beside it if that belongs to it.
+    /// Loads a component's file, with the debug information in the same folder if it belongs to the component.
     pub(crate) fn read(path: &Path) -> Result<Self, WorkbenchError> {
         let octets = std::fs::read(path).map_err(WorkbenchError::file(path))?;
         let host =
@@ -110,7 +110,7 @@ impl LocalHost {
         Self { profiler: Some(profiler), ..self }
     }
 
-    /// What the profiler has sampled.
+    /// The profile so far.
     pub(crate) fn profile(&self) -> Option<Profile> {
         let debug_info = self.debug_info.as_deref().map(Vec::as_slice);
         self.profiler.as_ref().map(|profiler| profiler.profile(debug_info))
@@ -121,8 +121,8 @@ impl LocalHost {
         self.hook
     }
 
-    /// Starts the component with a setup; `names` are the accounts and peers that questions may have beside the setup's
-    /// peers. The inner error is the plugin's answer to its policy document: a refusal or a fault.
+    /// Starts the component with a setup; `names` are the accounts and peers that questions may name in addition to the
+    /// setup's peers. The inner error is the plugin's answer to its policy document: a refusal or a fault.
     pub(crate) fn start(
         &self,
         setup: &CaseSetup,

@@ -1,4 +1,4 @@
-//! `switchyard plugin log --follow`: the events and faults of a hook as they come.
+//! `switchyard plugin log --follow`: prints the events and faults of a hook as they occur.
 
 use crate::WorkbenchError;
 use crate::format;
@@ -11,18 +11,18 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Interval between two questions to the appliance.
+/// Interval between two requests to the appliance.
 const POLL: Duration = Duration::from_secs(1);
 
-/// An entry of the log. In JSON it is an object with one field, that of its kind.
+/// An entry of the log. In JSON it is an object with one field, named after its kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum LogEntry {
     /// An event of the hook.
     Event(HookEvent),
-    /// A question at which a version failed.
+    /// A question on which a version failed.
     Fault(FaultEntry),
-    /// Faults of which the appliance has no examples any more.
+    /// Faults of which the appliance no longer has examples.
     MoreFaults(FaultCount),
 }
 
@@ -50,7 +50,7 @@ impl LogEntry {
         }
     }
 
-    /// What makes an entry another one. A fault gets its message's id later.
+    /// The identity of an entry. It excludes the message id of a fault, which is set later.
     fn key(&self) -> EntryKey {
         let texts = match self {
             Self::Event(event) => vec![event.kind.clone(), event.what.clone()],
@@ -85,7 +85,7 @@ impl LogEntry {
 
 type EntryKey = (Option<Timestamp>, Vec<String>);
 
-/// What was shown of a hook's log.
+/// The part of a hook's log that has been shown.
 #[derive(Debug, Default)]
 struct LogCursor {
     /// The entries of the last answer: how often each occurred.
@@ -147,7 +147,7 @@ impl LogCursor {
     }
 }
 
-/// Prints the log of a hook, and then new entries as they come. Ends with an error, or when the output is closed.
+/// Prints the log of a hook, and then new entries as they occur. Ends with an error, or when the output is closed.
 pub(crate) fn follow(hooks: &HooksApi, hook: Hook, json: bool) -> Result<String, WorkbenchError> {
     let mut cursor = LogCursor::default();
     let mut is_reachable = true;

@@ -16,7 +16,7 @@ pub(crate) struct Manifest {
     /// The hook that it serves, which is the name of its world.
     pub(crate) world: Hook,
     /// Keep the WASI imports of the language's run-time library, which the host satisfies with an empty world: output
-    /// goes to the log, the clock stands at the time of the call. Otherwise the component has no WASI imports.
+    /// goes to the log, and the clock always shows the time of the call. Otherwise the component has no WASI imports.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) wasi: bool,
 }

@@ -17,7 +17,7 @@ pub struct DecidedMessage<'a> {
     pub name: &'a str,
     /// The binding of the plugin.
     pub binding: &'a Binding,
-    /// When it was asked.
+    /// The time of the question.
     pub at: Timestamp,
     /// The message.
     pub message: &'a Message,
@@ -76,7 +76,7 @@ impl DecidedMessage<'_> {
         format!("\n{}", case_writer::write(&case, &CaseSetup::default()))
     }
 
-    /// Adds the grants of the binding, and what they need to exist.
+    /// Adds the grants of the binding, and the objects that they need.
     fn complete_setup(&self, setup: &mut CaseSetup) {
         let hooks::Grants { http, kv, tables, hlr, dns, random, counters, quality, .. } =
             self.binding.grants.clone();
@@ -88,7 +88,7 @@ impl DecidedMessage<'_> {
     }
 }
 
-/// Sets what the case expects. The peers of the answer must exist.
+/// Sets the expected answer of the case. The peers of the answer must exist.
 fn expect(case: &mut Case, answer: Result<CaseAnswer, Fault>) {
     match answer {
         Ok(CaseAnswer::Verdict { verdict, sender, changes, note }) => {

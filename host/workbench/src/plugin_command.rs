@@ -53,16 +53,17 @@ pub enum PluginCommand {
         /// The plugin's folder, which is built first, or a component.
         #[arg(default_value = ".")]
         plugin: PathBuf,
-        /// The cases; default: cases.toml in the folder, or beside the component.
+        /// The cases; default: cases.toml in the folder, or next to the component.
         #[arg(long)]
         cases: Option<PathBuf>,
     },
-    /// Ask a plugin generated questions in the real host, and print the first one with a fault or an unstable answer as a case.
+    /// Ask a plugin generated questions in the real host, and print the first question with a fault or an unstable answer as
+    /// a case.
     Fuzz(FuzzArgs),
-    /// Sample where a plugin spends its time while it answers its cases in the real host, and draw a flame graph.
+    /// Profile a plugin while it answers its cases in the real host, and draw a flame graph.
     ///
-    /// Samples are at the starts of functions and at the heads of loops. Host functions are frames of their own. With debug
-    /// information, which `plugin build` keeps beside the component, frames have files and lines.
+    /// Samples are taken at the starts of functions and at the heads of loops. Host functions have their own frames. With
+    /// debug information, which `plugin build` writes next to the component, frames have files and lines.
     Profile(ProfileArgs),
     /// Build and test a plugin's folder after each change, and try it in shadow on an appliance, until Ctrl-C.
     Dev(DevArgs),
@@ -72,7 +73,7 @@ pub enum PluginCommand {
     Inspect {
         /// The component.
         file: PathBuf,
-        /// A public key, to verify the signature beside the component.
+        /// A public key, to verify the component's signature.
         #[arg(long)]
         key: Option<PathBuf>,
     },
@@ -91,11 +92,11 @@ pub enum PluginCommand {
     },
     /// Upload a component to an appliance, without activating it, or write it to a registry or a folder.
     ///
-    /// Its signature, NAME.wasm.sig, goes with it, and so does its bill of materials, NAME.sbom.json or NAME.bom.json. `plugin build`
-    /// writes one.
+    /// The signature, NAME.wasm.sig, and the bill of materials, NAME.sbom.json or NAME.bom.json, are included if they exist.
+    /// `plugin build` writes a bill of materials.
     Push {
         /// The component's file, or an artifact in a registry or in a folder: oci://HOST/REPOSITORY:TAG, oci-layout:FOLDER:TAG. A
-        /// digest in place of the tag, @sha256:DIGEST, names one artifact for ever.
+        /// digest in place of the tag, @sha256:DIGEST, always identifies the same artifact.
         #[arg(value_name = "FILE|LOCATION")]
         source: PathBuf,
         /// The registry or the folder to write the file to: oci://HOST/REPOSITORY:TAG or oci-layout:FOLDER:TAG. Default: upload to
@@ -105,7 +106,8 @@ pub enum PluginCommand {
         /// The plugin's name on the appliance; default: the file's name.
         #[arg(long, conflicts_with = "target")]
         name: Option<String>,
-        /// The bill of materials of the component's file, in SPDX or CycloneDX as JSON; default: the file beside it.
+        /// The bill of materials of the component's file, in SPDX or CycloneDX as JSON; default: the file next to the
+        /// component.
         #[arg(long, value_name = "FILE")]
         sbom: Option<PathBuf>,
         /// The registry.
@@ -117,17 +119,18 @@ pub enum PluginCommand {
     },
     /// Let the appliance pull a plugin from one of its sources, or read a component from a registry or a folder into a file.
     ///
-    /// The sources are in the appliance's configuration, `[plugins] sources`. The appliance stores the plugin, without activating it.
-    /// A file gets its signature and its bill of materials beside it.
+    /// The sources are in the appliance's configuration, `[plugins] sources`. The appliance stores the plugin without
+    /// activating it. A component that is read into a file gets its signature and its bill of materials in the same folder.
     Pull {
-        /// A plugin of a source: SOURCE/PLUGIN:TAG. For a file the artifact: oci://HOST/REPOSITORY:TAG or oci-layout:FOLDER:TAG. A
-        /// digest in place of the tag, @sha256:DIGEST, names one artifact for ever.
+        /// A plugin of a source, SOURCE/PLUGIN:TAG, which the appliance pulls; or an artifact, oci://HOST/REPOSITORY:TAG or
+        /// oci-layout:FOLDER:TAG, which is read into a file. A digest in place of the tag, @sha256:DIGEST, always identifies
+        /// the same artifact.
         #[arg(value_name = "SOURCE/PLUGIN:TAG|LOCATION")]
         source: String,
         /// The plugin's name on the appliance; default: its name in the source.
         #[arg(long, conflicts_with = "out")]
         name: Option<String>,
-        /// The component's file, which must not exist; default: its name in the artifact, or the repository's.
+        /// The component's file, which must not exist; default: its name in the artifact, or the repository's name.
         #[arg(long)]
         out: Option<PathBuf>,
         /// The registry.
@@ -152,7 +155,7 @@ pub enum PluginCommand {
         #[command(flatten)]
         api: ApiArgs,
     },
-    /// List the tags by which the appliance pulled plugins and that lead to something else now. Nothing is pulled.
+    /// List the tags of pulled plugins that now resolve to another artifact. Nothing is pulled.
     Outdated {
         /// The appliance, and the output format.
         #[command(flatten)]
@@ -194,7 +197,7 @@ pub enum PluginCommand {
         #[command(flatten)]
         api: ApiArgs,
     },
-    /// Ask a candidate too, and compare its answers with those of the live plugin. The answers are not used.
+    /// Run a candidate in shadow: compare its answers with those of the live plugin, without using them.
     Shadow {
         /// The hook.
         #[arg(value_parser = hook)]
@@ -271,7 +274,8 @@ pub enum PluginCommand {
         /// Maximum number of messages.
         #[arg(long)]
         limit: Option<u64>,
-        /// Show what is different in requests to peers. They have message texts, so this needs the permission to read texts.
+        /// Show the differences in requests to peers. They contain message texts, so this needs the permission to read
+        /// texts.
         #[arg(long)]
         body: bool,
         /// The appliance, and the output format.
@@ -301,31 +305,32 @@ pub enum PluginCommand {
         #[command(flatten)]
         api: ApiArgs,
     },
-    /// Show the events of a hook since the start, and the questions at which its plugins failed.
+    /// Show the events of a hook since the start, and the questions on which its plugins failed.
     Log {
         /// The hook.
         #[arg(value_parser = hook)]
         hook: Hook,
-        /// Print them oldest first, and then new ones as they come, until Ctrl-C; with --json one object a line.
+        /// Print entries oldest first, and then new entries as they occur, until Ctrl-C; with --json one object a line.
         #[arg(long)]
         follow: bool,
         /// The appliance, and the output format.
         #[command(flatten)]
         api: ApiArgs,
     },
-    /// Make a case of a fault in the appliance: its question, with whole numbers and its text, the policy document and, if the
-    /// appliance has an archive, the host's answers.
+    /// Create a case from a fault on the appliance: its question, with whole numbers and its text, the policy document and,
+    /// if the appliance has an archive, the host's answers.
     Case {
         /// The hook.
         #[arg(value_parser = hook)]
         hook: Hook,
         /// The number of the fault, as `switchyard plugin log` shows it; default: the last one.
         fault: Option<u64>,
-        /// Make cases of this number of newest messages of the archive instead, 1 to 100, as the plugin decides them; of the hooks screen
-        /// and router.
+        /// Create cases from this number of newest messages of the archive instead, 1 to 100, with the plugin's decisions;
+        /// for the hooks screen and router.
         #[arg(long, value_name = "N", conflicts_with = "fault")]
         last: Option<u64>,
-        /// Make cases of this archived message instead, as the live plugins decide it; of the hooks screen, router and receipt.
+        /// Create cases from this archived message instead, with the live plugins' decisions; for the hooks screen, router
+        /// and receipt.
         #[arg(long, value_name = "ID", conflicts_with_all = ["fault", "last"])]
         message: Option<String>,
         /// With --last: the plugin. NAME alone is the live version. Default: the first live plugin.
@@ -362,7 +367,7 @@ impl PluginCommand {
     pub fn run(self) -> ExitCode {
         match self.execute() {
             Ok(text) => {
-                // Commands that go on print their results themselves.
+                // Long-running commands print their results themselves.
                 if !text.is_empty() {
                     println!("{}", text.trim_end());
                 }

@@ -37,9 +37,9 @@ pub struct CaseSetup {
     pub now: u64,
     /// The grants of the binding.
     pub grants: CaseGrants,
-    /// Maximum memory of an instance, in octets; default: that of a binding.
+    /// Maximum memory of an instance, in octets; default: the default of a binding.
     pub memory: Option<usize>,
-    /// Deadline of a call, in milliseconds; default: that of a binding.
+    /// Deadline of a call, in milliseconds; default: the default of a binding.
     pub deadline_ms: Option<u64>,
     /// The appliance's tables, by name.
     pub tables: BTreeMap<String, CaseTable>,
@@ -47,7 +47,7 @@ pub struct CaseSetup {
     pub peers: BTreeMap<String, CasePeerState>,
     /// The number pools.
     pub pools: BTreeMap<String, CasePoolState>,
-    /// What was observed of peers before `now`.
+    /// Observations of peers before `now`.
     pub quality: Vec<CaseFigures>,
     /// Initial counts at `now`.
     pub counters: Vec<CounterPreset>,
@@ -55,7 +55,7 @@ pub struct CaseSetup {
     pub kv: BTreeMap<String, String>,
     /// Responses of other systems.
     pub http: Vec<HttpExchange>,
-    /// The names of the domain name system. Others do not exist.
+    /// The names of the domain name system. Other names do not exist.
     pub dns: Vec<CaseDnsName>,
     /// The secrets of every peer.
     pub secrets: BTreeMap<String, String>,
@@ -75,14 +75,14 @@ pub struct CaseGrants {
     pub tables: Vec<String>,
     /// Whether it may query the home location register.
     pub hlr: bool,
-    /// What it may ask the domain name system.
+    /// The DNS queries that it may send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dns: Option<DnsGrant>,
     /// Whether it gets random numbers, if it is built with `wasi = true`.
     pub random: bool,
     /// Its durable counters.
     pub counters: Vec<CounterGrant>,
-    /// What it may see of peers.
+    /// The observations of peers that it may see.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quality: Option<QualityGrant>,
 }
@@ -127,8 +127,8 @@ pub struct CasePoolState {
     pub total: u64,
 }
 
-/// What was observed of a peer in one scope: the whole peer unless there are digits or an attribute. The window is that of the
-/// binding.
+/// Observations of a peer in one scope: the whole peer, unless there are digits or an attribute. The binding sets the
+/// window.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CaseFigures {
@@ -152,7 +152,7 @@ pub struct CaseFigures {
     /// Messages with a DLR that reports delivery.
     #[serde(default)]
     pub delivered: u16,
-    /// Messages with a DLR that reports anything else.
+    /// Messages with a DLR that reports another final state.
     #[serde(default)]
     pub failed: u16,
     /// Conversions.
@@ -202,7 +202,7 @@ pub struct HttpExchange {
     pub method: String,
     /// The full URL.
     pub url: String,
-    /// Headers that the request has, among others.
+    /// Headers that the request must have; others are allowed.
     #[serde(default)]
     pub request_headers: BTreeMap<String, String>,
     /// The body of the request; default: any.
@@ -236,7 +236,7 @@ pub enum HttpFailure {
     TimedOut,
     /// The response exceeds the limit of the binding.
     TooLarge,
-    /// The connection broke: the request may have arrived.
+    /// The connection was lost: the request may have arrived.
     Unreachable,
     /// There was no connection: the request was not sent.
     NotConnected,
@@ -265,13 +265,13 @@ pub enum CaseQuestion {
     Screen(CaseMessage),
     /// Route a message.
     Route(CaseMessage),
-    /// Look a number up.
+    /// Look up a number.
     LookUp(CaseAddress),
     /// Resolve a number.
     Resolve(String),
     /// The step after a failed attempt.
     Next(CaseMessage, CaseAttempt),
-    /// What follows from a DLR, or from its absence.
+    /// The step after a DLR, or after its absence.
     Receipt(CaseMessage, CaseAcceptedSubmission, CaseEvent),
     /// The price of a message.
     Price(CaseMessage, Option<CaseFirstLeg>),
@@ -291,7 +291,7 @@ pub enum CaseQuestion {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CaseMessage {
-    /// The account or peer that it came from.
+    /// The account or peer that submitted it.
     #[serde(default = "origin")]
     pub origin: String,
     /// The sender: text, or a table with TON and NPI.

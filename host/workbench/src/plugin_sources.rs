@@ -44,7 +44,9 @@ fn parse_plugin(text: &str) -> Option<(String, String)> {
 /// The tags of `SOURCE/PLUGIN`.
 pub(crate) fn list_tags(hooks: &HooksApi, plugin: &str) -> Result<PluginTagsView, WorkbenchError> {
     let (source, plugin) = parse_plugin(plugin).ok_or_else(|| {
-        WorkbenchError::Usage(format!("{plugin:?} is no plugin of a source of the appliance: SOURCE/PLUGIN"))
+        WorkbenchError::Usage(format!(
+            "{plugin:?} is not a plugin of a source of the appliance; write SOURCE/PLUGIN"
+        ))
     })?;
     hooks.plugin_tags(&source, &plugin)
 }
@@ -61,7 +63,7 @@ pub(crate) fn write_sbom(octets: &[u8], out: Option<&Path>) -> Result<String, Wo
     }
 }
 
-/// Where a version was pulled from, for people.
+/// The source from which a version was pulled, for people.
 pub(crate) fn origin_text(origin: &PluginOrigin) -> String {
     let tag = origin.tag.as_ref().map(|tag| format!(":{tag}")).unwrap_or_default();
     value_text(&format!("{}/{}{tag}", origin.source, origin.plugin))

@@ -15,7 +15,8 @@ use std::process::ExitCode;
 /// Try policy documents before they serve messages.
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
-    /// Show how messages would be decided by a policy document, and what the live plugins decide. Nothing is counted, stored or sent.
+    /// Show the decisions of a policy document about messages, and the decisions of the live plugins. Nothing is counted,
+    /// stored or sent.
     Try(TryArgs),
 }
 

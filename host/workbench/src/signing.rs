@@ -1,4 +1,4 @@
-//! Signatures: ed25519 over a component's octets, stored beside it in FILE.wasm.sig.
+//! Signatures: ed25519 over a component's octets, stored in FILE.wasm.sig in the same folder.
 
 use crate::WorkbenchError;
 use base64::Engine as _;
@@ -52,7 +52,7 @@ pub(crate) fn sign(key: &Path, component: &Path) -> Result<PathBuf, WorkbenchErr
     Ok(path)
 }
 
-/// The signature beside a component, as text; `None` if there is none.
+/// The signature of a component's file, as text; `None` if there is none.
 pub(crate) fn read(component: &Path) -> Result<Option<String>, WorkbenchError> {
     let path = signature_path(component);
     let text = match std::fs::read_to_string(&path) {

@@ -170,7 +170,7 @@ pub(crate) fn write(
         }
     }
     contract::write(&folder.join("wit"))?;
-    // Generate what an editor looks for.
+    // Generate the files that editors need.
     match language {
         PluginLanguage::C => {
             build::c_bindings(&folder.join("wit"), world, &folder.join("bindings"))?;

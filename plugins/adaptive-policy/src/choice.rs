@@ -2,7 +2,7 @@ use crate::{Candidate, NoCandidateAction, Policy, SuccessMeasure};
 use std::cmp::Reverse;
 use std::time::Duration;
 
-/// What was observed of a candidate.
+/// Observed outcomes of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcomes {
     /// Attempts that it accepted.
@@ -15,7 +15,7 @@ pub struct Outcomes {
     pub unanswered: u32,
     /// Messages that were delivered.
     pub delivered: u32,
-    /// Messages that were not.
+    /// Messages that were not delivered.
     pub failed: u32,
     /// Messages that led to a conversion.
     pub conversions: u32,
@@ -26,7 +26,7 @@ impl Outcomes {
         [self.accepted, self.refused, self.excused, self.unanswered].into_iter().map(u64::from).sum()
     }
 
-    /// Successes, and the outcomes that they are a part of.
+    /// The number of successes, and of all outcomes that count.
     fn successes(&self, measure: SuccessMeasure) -> (u64, u64) {
         let (good, all) = match measure {
             SuccessMeasure::Dlr => {
@@ -39,12 +39,12 @@ impl Outcomes {
     }
 }
 
-/// What the host tells of a candidate.
+/// The host's data about a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Candidacy {
     /// Links that accept messages now.
     pub links: u32,
-    /// Outcomes of messages like the one at hand.
+    /// Outcomes of messages like the current one.
     pub like_this: Outcomes,
     /// Outcomes of all messages.
     pub overall: Outcomes,
@@ -88,14 +88,15 @@ struct Rated<'a> {
     candidate: &'a Candidate,
     /// In hundredths of a percent.
     rate: u32,
-    /// The outcomes that the rate is made of; 0: it is assumed.
+    /// Number of outcomes in the rate; 0: the rate is assumed.
     samples: u64,
     attempts: u64,
 }
 
 impl Policy {
-    /// Chooses legs for a message of `parts` parts, among the candidates of the destination with this index. `spread` is
-    /// the message's number from [`spread`](crate::spread()); `ask` tells of a peer, `None` if it is not in the configuration.
+    /// Chooses legs for a message of `parts` segments, among the candidates of the destination with this index. `spread` is
+    /// the message's number from [`spread`](crate::spread()); `ask` returns the host's data about a peer, `None` if the peer
+    /// is not in the configuration.
     pub fn choose(
         &self,
         index: u32,
@@ -106,7 +107,7 @@ impl Policy {
         let all = self.destinations.get(index as usize).map_or(&[][..], Vec::as_slice);
         let mut known: Vec<(&Candidate, Candidacy)> =
             all.iter().filter_map(|candidate| Some((candidate, ask(&candidate.peer)?))).collect();
-        // If no peer can take it now, it waits for the preferred one.
+        // If no peer can take the message now, it waits for the preferred peer.
         if known.iter().any(|(_, candidacy)| candidacy.links > 0) {
             known.retain(|(_, candidacy)| candidacy.links > 0);
         }
@@ -157,8 +158,8 @@ impl Policy {
         }
     }
 
-    /// The cheapest candidate that is close enough to the best one. The one that has most of the traffic keeps it up to the
-    /// larger of the two margins: the traffic itself is the memory of the last choice.
+    /// The cheapest candidate whose success rate is close enough to the best one. The candidate with most of the traffic
+    /// keeps it up to the larger of the two margins: the traffic itself records the last choice.
     fn preferred(&self, rated: &[Rated<'_>]) -> Option<usize> {
         let best = rated.iter().map(|one| one.rate).max()?;
         let most = rated.iter().map(|one| one.attempts).max().filter(|attempts| *attempts > 0);

@@ -8,18 +8,18 @@ use serde::Deserialize;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Document {
-    /// What counts as success. Default: dlr.
+    /// The measure of success. Default: dlr.
     #[serde(default)]
     pub(crate) success: SuccessMeasure,
-    /// Number of leading digits: the success rates are those of messages to destinations with the same digits. The binding must
+    /// Number of leading digits of the destination: success rates cover messages with the same digits. The binding must
     /// grant it. Not together with `attribute`. Default: all messages of the peer count.
     #[cfg_attr(test, schemars(range(min = 1, max = 8)))]
     pub(crate) digits: Option<u8>,
-    /// Name of an attribute: the success rates are those of messages with the same value of it. The binding must grant it. Not
-    /// together with `digits`. Default: all messages of the peer count.
+    /// Name of an attribute: success rates cover messages with the same value. The binding must grant it. Not together with
+    /// `digits`. Default: all messages of the peer count.
     #[cfg_attr(test, schemars(length(min = 1)))]
     pub(crate) attribute: Option<String>,
-    /// Minimum number of outcomes of a success rate. A candidate with fewer has the rate `assumed`.
+    /// Minimum number of outcomes of a success rate. A candidate with fewer outcomes has the rate `assumed`.
     #[serde(default = "samples")]
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub(crate) samples: u32,
@@ -27,17 +27,17 @@ pub(crate) struct Document {
     #[serde(default = "assumed")]
     #[cfg_attr(test, schemars(range(max = 100)))]
     pub(crate) assumed: u32,
-    /// The peer that has most of the messages keeps them until its success rate is more than so many percentage points below the
-    /// best one.
+    /// Switching margin, in percentage points. The peer with most of the messages keeps them until its success rate is
+    /// further than this below the best one.
     #[serde(default = "leave_margin")]
     #[cfg_attr(test, schemars(range(max = 100)))]
     pub(crate) leave_margin: u32,
-    /// A cheaper peer gets the messages when its success rate is at most so many percentage points below the best one; at most
-    /// `leave-margin`.
+    /// Margin for cheaper peers, in percentage points, at most `leave-margin`. A cheaper peer gets the messages when its
+    /// success rate is at most this far below the best one.
     #[serde(default = "return_margin")]
     #[cfg_attr(test, schemars(range(max = 100)))]
     pub(crate) return_margin: u32,
-    /// Share of the messages that explores each of the other candidates, in percent; for all of them together at most 50.
+    /// Share of the messages that explores each of the other candidates, in percent; at most 50 for all together.
     #[serde(default = "exploration")]
     #[cfg_attr(test, schemars(range(max = 100)))]
     pub(crate) exploration: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Document {
     pub(crate) highest_markup: Option<u32>,
     /// Maximum time that a message waits for a leg before the next one is tried. Default: no limit.
     pub(crate) longest_wait: Option<Time>,
-    /// What happens to a message without a candidate. Default: pass.
+    /// The action for a message without a candidate. Default: pass.
     #[serde(default)]
     pub(crate) otherwise: NoCandidateAction,
     /// The candidates for a destination.

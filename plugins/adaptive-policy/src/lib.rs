@@ -18,15 +18,15 @@ const MAX_CANDIDATES: usize = 8;
 /// Maximum share of the messages that explores, over all candidates, in percent.
 const MAX_EXPLORATION: u32 = 50;
 
-/// What counts as success.
+/// The measure of success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SuccessMeasure {
-    /// Of messages with a DLR and failed attempts, those that were delivered.
+    /// The share of delivered messages among messages with a DLR and failed attempts.
     #[default]
     Dlr,
-    /// Of accepted attempts, those that led to a conversion.
+    /// The share of accepted attempts that led to a conversion.
     Conversion,
 }
 
@@ -42,14 +42,14 @@ pub enum NoCandidateAction {
     Reject,
 }
 
-/// Which messages the figures of a candidate come from, beside all of its messages.
+/// The messages that a candidate's figures cover, in addition to all of its messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// No others.
+    /// No other figures.
     Peer,
-    /// Those to destinations with the same so many leading digits.
+    /// Messages to destinations with the same leading digits: this number of digits.
     Digits(u8),
-    /// Those with the same value of this attribute.
+    /// Messages with the same value of this attribute.
     Attribute(String),
 }
 
@@ -58,7 +58,7 @@ pub enum Scope {
 pub struct Candidate {
     /// The peer.
     pub peer: String,
-    /// Cost of a part, in millionths.
+    /// Cost of a segment, in millionths.
     pub cost: u32,
 }
 
@@ -69,7 +69,7 @@ pub struct Policy {
     pub prefixes: Vec<(String, u32)>,
     /// The candidates within the cost bound by destination, cheapest first.
     pub destinations: Vec<Vec<Candidate>>,
-    /// Which messages the figures come from.
+    /// The messages that the figures cover.
     pub scope: Scope,
     /// The action for a message without a candidate.
     pub otherwise: NoCandidateAction,

@@ -19,7 +19,7 @@ candidates = [{ peer = "cheap", cost = "0.010" }, { peer = "dear", cost = "0.012
 /// Beyond the share of the messages that explores.
 const NORMAL: u32 = 9_999;
 
-/// So many attempts, of which this share was delivered, in percent.
+/// Outcomes of this number of attempts, with this share of deliveries, in percent.
 fn delivered(attempts: u32, rate: u32) -> Outcomes {
     let delivered = attempts * rate / 100;
     Outcomes { accepted: attempts, delivered, failed: attempts - delivered, ..Outcomes::default() }
@@ -171,7 +171,7 @@ fn a_mistake_is_named_with_its_line() {
     assert!(Policy::parse("").unwrap_err().contains("add a [[destination]]"));
 }
 
-/// Traffic in rounds, each with the outcomes of the last sixty rounds; the rate of `cheap` is that of the round.
+/// Traffic in rounds, each with the outcomes of the last sixty rounds; the rate of `cheap` is the rate of the round.
 fn shares(rates: &[u32]) -> Vec<u32> {
     let policy = Policy::parse(TWO).unwrap();
     let mut rounds: Vec<[(u32, u32); 2]> = Vec::new();

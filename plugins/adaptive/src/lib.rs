@@ -1,5 +1,5 @@
-//! A router that sends each message to the cheapest candidate that delivers well, by what the host observed of the peers.
-//! A small share of the messages explores the other candidates.
+//! A router that sends each message to the cheapest candidate that delivers well, according to the host's observations. A
+//! small share of the messages explores the other candidates.
 
 use adaptive_policy::{Candidacy, Choice, NoCandidateAction, Outcomes, Policy, Scope, spread};
 use switchyard_sdk::{
@@ -10,7 +10,7 @@ use switchyard_sdk::{
 struct Adaptive {
     policy: Policy,
     prefixes: u32,
-    /// Which messages are like the one at hand; `None`: all messages of a peer.
+    /// The scope of messages like the current one; `None`: all messages of a peer.
     scope: Option<quality::Scope>,
 }
 

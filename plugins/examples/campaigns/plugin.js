@@ -1,4 +1,4 @@
-// Sends to one peer, with the caps of campaigns and the hours in which numbers may be sent to; policy.txt is an example of its policy
+// Sends to one peer, within the caps of campaigns and the send hours of numbers; policy.txt is an example of its policy
 // document.
 
 let peer = '';

@@ -1,4 +1,4 @@
-//! What follows when the conditions of a rule hold.
+//! The actions of rules whose conditions hold.
 
 use crate::document::{ActionKeyword, ReasonKeyword, ReportKeyword, RuleEntry};
 use pace_policy::{PaceRule, TableNames};
@@ -20,13 +20,13 @@ pub enum Reason {
     InvalidDestination,
     /// The account may not send this.
     NotAuthorised,
-    /// Nobody delivers it.
+    /// There is no route.
     NoRoute,
-    /// It may be submitted again.
+    /// The sender may submit it again.
     TryLater,
 }
 
-/// What the submitter of a dropped message is told.
+/// The state in the DLR of a dropped message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Report {
     /// It is delivered.
@@ -46,20 +46,20 @@ pub enum Verdict {
     Reject(Reason),
     /// Keep it in quarantine.
     Quarantine,
-    /// Accept it and deliver it to nobody.
+    /// Accept it, and do not deliver it.
     Drop(Report),
 }
 
 /// The action of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// This verdict; no further rule is asked.
+    /// This verdict; no further rule is evaluated.
     Decide(Verdict),
-    /// Only the tags; the next rule is asked.
+    /// Only set the tags; evaluation continues.
     Tag,
-    /// The words and links that the rule found are replaced by this; the next rule is asked.
+    /// Replace the words and links that the rule found with this text; evaluation continues.
     Replace(String),
-    /// The message uses a pace bucket or a send window; the next rule is asked.
+    /// The message uses a pace bucket or a send window; evaluation continues.
     Pace(Box<PaceRule>),
 }
 

@@ -98,7 +98,7 @@ pub(crate) fn matches(template: &str, text: &str) -> bool {
     positions.last() == Some(&text.len())
 }
 
-/// All positions that are at most a variable's value behind one of these.
+/// All positions that follow one of these by at most the length of a variable's value.
 fn after_variable(positions: &[usize], length: usize) -> Vec<usize> {
     let mut after: Vec<usize> = Vec::new();
     for position in positions {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     proptest! {
-        /// Filled in with any values, a template is matched.
+        /// A template matches any text with values for its variables.
         #[test]
         fn values_fit(parts in prop::collection::vec("[a-c]{0,4}", 1..6), value in "[a-d]{0,30}") {
             prop_assert!(matches(&parts.join(VARIABLE), &parts.join(&value)));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Document {
-    /// A rule. Rules are asked in order; a rule applies if all its conditions hold.
+    /// A rule. Rules are evaluated in order; a rule applies if all its conditions hold.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<RuleEntry>"))]
     pub(crate) rule: Vec<toml::Spanned<RuleEntry>>,
@@ -19,14 +19,14 @@ pub(crate) struct Document {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RuleEntry {
-    /// Its name, in notes and counters; each rule has its own.
+    /// Its name, for notes and counters; unique in the document.
     #[cfg_attr(test, schemars(length(min = 1, max = 64)))]
     pub(crate) name: String,
     // Conditions on the record of the message.
-    /// Condition: the account that submitted the message; `*` stands for any characters, `?` for one, `#` for a digit.
+    /// Condition: the account that submitted the message; `*` matches any characters, `?` one character, `#` one digit.
     #[cfg_attr(test, schemars(extend("x-switchyard" = "account")))]
     pub(crate) accounts: Option<Names>,
-    /// Condition: the source address; `*` stands for any characters, `?` for one, `#` for a digit.
+    /// Condition: the source address; `*` matches any characters, `?` one character, `#` one digit.
     pub(crate) sources: Option<Names>,
     /// Condition: the kind of the source address.
     pub(crate) source_kind: Option<SourceKindKeyword>,
@@ -43,12 +43,12 @@ pub(crate) struct RuleEntry {
     /// Condition: the data coding is one of these.
     #[cfg_attr(test, schemars(length(min = 1)))]
     pub(crate) data_codings: Option<Vec<u8>>,
-    /// Condition: the message has more segments.
+    /// Condition: the message has more segments than this.
     pub(crate) segments_over: Option<u16>,
     /// Condition: the message has a user data header (true), or none (false).
     pub(crate) header: Option<bool>,
     // Conditions on its text.
-    /// Condition: the text has one of these words or phrases. With `contains` or `word-table` beside it, one of them is enough.
+    /// Condition: the text has one of these words or phrases. Of `words`, `contains` and `word-table`, one match is enough.
     pub(crate) words: Option<Names>,
     /// Condition: the text has one of these anywhere, also within words.
     pub(crate) contains: Option<Names>,
@@ -57,12 +57,12 @@ pub(crate) struct RuleEntry {
     pub(crate) word_table: Option<String>,
     /// Condition: the text has a link (true), or none (false).
     pub(crate) links: Option<bool>,
-    /// Condition: a link leads to one of these domains, or to one below it.
+    /// Condition: a link leads to one of these domains, or to a subdomain of one.
     pub(crate) domains: Option<Names>,
     /// Condition: a link leads to a domain in this lookup table. Keys: domains in lower case.
     #[cfg_attr(test, schemars(length(min = 1), extend("x-switchyard" = "table")))]
     pub(crate) domain_table: Option<String>,
-    /// Condition: a link leads to a domain that is neither one of these nor below one.
+    /// Condition: a link leads to a domain that is neither one of these nor a subdomain of one.
     pub(crate) other_domains_than: Option<Names>,
     /// Condition: a link leads to a domain that is not in this lookup table. Keys: domains in lower case.
     #[cfg_attr(test, schemars(length(min = 1), extend("x-switchyard" = "table")))]
@@ -70,12 +70,12 @@ pub(crate) struct RuleEntry {
     /// Condition: the text does not follow its registered DLT template.
     pub(crate) dlt: Option<DltEntry>,
     // Conditions on numbers of messages.
-    /// Condition: too many texts in a window that differ only in digits, capitals, blanks and punctuation.
+    /// Condition: too many texts in a window that differ only in digits, case, spaces and punctuation.
     pub(crate) near_duplicates: Option<NearDuplicatesEntry>,
-    /// Condition: too many messages in a window, or more than usual.
+    /// Condition: too many messages in a window, or more than the usual number.
     pub(crate) volume: Option<VolumeEntry>,
     // The action.
-    /// What happens to the message if all conditions hold.
+    /// The action if all conditions hold.
     pub(crate) then: ActionKeyword,
     /// The reason of the refusal, with `then = "reject"`. Default: prohibited.
     pub(crate) reason: Option<ReasonKeyword>,
@@ -134,7 +134,7 @@ pub(crate) struct VolumeEntry {
     #[serde(default)]
     #[cfg_attr(test, schemars(range(max = 15)))]
     pub(crate) digits: u8,
-    /// The number must also exceed this multiple of the usual one, the average per window in the time `before`.
+    /// The number must also exceed this multiple of the usual number: the average per window in the time `before`.
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub(crate) times: Option<u32>,
     /// The time for the usual number, with `times`: at least two windows, and at most 24h.
@@ -146,12 +146,12 @@ pub(crate) struct VolumeEntry {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Scope {
-    /// All of an account.
+    /// All messages of an account.
     #[default]
     Account,
-    /// All of one source of an account.
+    /// All messages of one source of an account.
     Source,
-    /// All.
+    /// All messages.
     All,
 }
 
@@ -161,7 +161,7 @@ pub(crate) enum Scope {
 pub(crate) enum SourceKindKeyword {
     /// Digits only, after an optional plus sign.
     Numeric,
-    /// With other characters.
+    /// Has other characters.
     Alphanumeric,
 }
 
@@ -171,17 +171,17 @@ pub(crate) enum SourceKindKeyword {
 pub(crate) enum ActionKeyword {
     /// The message passes.
     Pass,
-    /// Set the `tags`, and ask the next rule.
+    /// Set the `tags`, and evaluate the next rule.
     Tag,
-    /// Replace the words and links that the rule found by `with`, and ask the next rule.
+    /// Replace the words and links that the rule found with `with`, and evaluate the next rule.
     Replace,
-    /// The message uses the `bucket` and the `window`; ask the next rule.
+    /// Apply the `bucket` and the `window` to the message, and evaluate the next rule.
     Pace,
     /// Refuse the message.
     Reject,
     /// Keep the message until an admin releases or purges it.
     Quarantine,
-    /// Accept the message and deliver it to nobody.
+    /// Accept the message, and do not deliver it.
     Drop,
 }
 

@@ -1,4 +1,4 @@
-//! Asks the rules about a message.
+//! Evaluates the rules for a message.
 
 use crate::action::{Action, Reason, Verdict};
 use crate::facts::{Facts, Link};
@@ -22,13 +22,13 @@ pub struct Outcome {
     pub buckets: Vec<Bucket>,
     /// Send windows that it uses, each once.
     pub windows: Vec<Window>,
-    /// The text that takes the place of the message's.
+    /// The text that replaces the message's text.
     pub text: Option<String>,
-    /// The rules that applied, and what they found.
+    /// The rules that applied, with their findings.
     pub note: Option<String>,
 }
 
-/// What a rule found in a message to which it applies.
+/// The finding of a rule in a message to which it applies.
 #[derive(Debug, Default)]
 struct Finding {
     /// For the note.
@@ -46,8 +46,8 @@ impl Finding {
 }
 
 impl Policy {
-    /// Asks the rules in order. A rule that decides is the last one; others add tags, or replace parts of the text. Conditions
-    /// see the text as it was before. A counter counts the messages to which the rest of its rule applies.
+    /// Evaluates the rules in order, up to the first that decides; the others add tags, or replace parts of the text.
+    /// Conditions see the original text. A counter counts the messages to which the other conditions of its rule apply.
     pub fn evaluate(&self, asked: &Question<'_>, host: &impl Host) -> Outcome {
         let facts = Facts::new(host, &self.search);
         let mut outcome = Outcome {
@@ -105,7 +105,7 @@ impl Policy {
 }
 
 impl Rule {
-    /// What the rule found, if all its conditions hold. The cheapest ones come first, those that count last.
+    /// The finding of a rule, if all its conditions hold. Cheap conditions are checked first, counting conditions last.
     fn applies(&self, index: usize, asked: &Question<'_>, facts: &Facts<'_, impl Host>) -> Option<Finding> {
         if !self.applies_to_record(asked) || !self.applies_to_source(asked, facts.host) {
             return None;
@@ -118,7 +118,7 @@ impl Rule {
             let failure = dlt.failure(facts.text(), facts.host)?;
             finding.note(|| failure);
         }
-        // Both count, whatever the other finds.
+        // Both must count, even if one has a finding.
         let near_duplicates =
             self.near_duplicates.as_ref().map(|condition| condition.count(&self.name, asked, facts.host));
         let volume = self.volume.as_ref().map(|condition| condition.count(&self.name, asked, facts.host));
@@ -160,7 +160,7 @@ impl Rule {
             let own = facts.words().iter().filter(|found| found.rule == index);
             found.extend(own.map(|found| found.start..found.end));
         }
-        // All of them only if they are replaced.
+        // All places are needed only for a replacement.
         let most = if self.replaces() { usize::MAX } else { 1 };
         if let Some(table) = self.words.table
             && (found.is_empty() || self.replaces())
@@ -230,7 +230,7 @@ impl DomainList {
     }
 }
 
-/// The places of a whole word in a folded text.
+/// The ranges of a whole word in a folded text.
 fn whole_words(folded: &str, word: &str) -> Vec<Range<usize>> {
     let mut places = Vec::new();
     let mut start = 0;
@@ -244,8 +244,7 @@ fn whole_words(folded: &str, word: &str) -> Vec<Range<usize>> {
     places
 }
 
-/// The text with these parts replaced. Of parts that overlap, the first one counts, and of those with the same beginning the
-/// longest.
+/// The text with these parts replaced. Of overlapping parts, the first counts; of parts with the same start, the longest.
 fn replace(text: &str, mut parts: Vec<(Range<usize>, &str)>) -> String {
     parts.sort_by_key(|(part, _)| (part.start, std::cmp::Reverse(part.end)));
     let mut replaced = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! What is known of the message at hand; each detail is fetched once, when a rule needs it.
+//! Details of the current message; each is fetched once, when a rule needs it.
 
 use crate::Host;
 use crate::fold::fold;
@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 /// Maximum number of different words of a text that are looked up in a table.
 const MAX_LOOK_UPS: usize = 200;
 
-/// The message at hand.
+/// The current message.
 pub(crate) struct Facts<'a, H> {
     pub(crate) host: &'a H,
     search: &'a WordSearch,

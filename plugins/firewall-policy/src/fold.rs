@@ -1,5 +1,5 @@
 //! Comparison of texts without case, accents and lookalike characters. Words of the document and texts are folded in the same
-//! way, so a fold only has to be the same for characters that a reader takes for each other.
+//! way, so a fold only has to map characters that look alike to the same result.
 
 /// The folded text: in lower case, without accents, invisible characters and repeated blanks.
 pub(crate) fn fold(text: &str) -> String {
@@ -22,7 +22,7 @@ pub(crate) fn fold(text: &str) -> String {
     folded
 }
 
-/// Folds a run of ASCII characters. Most texts have no others, and together they cost much less.
+/// Folds a run of ASCII characters. Most texts have only these, and a run costs much less than single characters.
 fn push_ascii(text: &str, folded: &mut String) {
     if is_plain(text.as_bytes()) {
         let text = if folded.ends_with(' ') { text.trim_start_matches(' ') } else { text };
@@ -34,8 +34,8 @@ fn push_ascii(text: &str, folded: &mut String) {
     }
 }
 
-/// Whether ASCII characters are folded without a change but that of their case: no control characters, no repeated blanks.
-/// Without a jump for each octet, so that the compiler uses vector instructions.
+/// Whether folding changes only the case of these ASCII characters: no control characters, no repeated spaces. Has no branch
+/// for each octet, so that the compiler can use vector instructions.
 fn is_plain(octets: &[u8]) -> bool {
     let has_control = octets.iter().fold(false, |has, octet| has | !(b' '..0x7f).contains(octet));
     let pairs = octets.iter().zip(octets.iter().skip(1));
@@ -52,7 +52,7 @@ pub(crate) fn original_range(text: &str, start: usize, end: usize) -> (usize, us
         if first.is_none() && folded.len() > start {
             first = Some(offset);
         }
-        // An accent or a joiner behind the last letter belongs to it.
+        // An accent or a joiner after the last letter belongs to it.
         if before >= end && folded.len() > before {
             last = offset;
             break;
@@ -92,8 +92,8 @@ fn is_invisible(c: char) -> bool {
         | '\u{2060}'..='\u{2064}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
 }
 
-/// The ASCII letters of a lower-case letter with an accent, and those that a Cyrillic or Greek letter looks like, in either
-/// case.
+/// The ASCII letters for a lower-case letter with an accent, or for a Cyrillic or Greek letter that looks like them in
+/// either case.
 fn base(c: char) -> Option<&'static str> {
     Some(match c {
         'à'..='å' | 'ā' | 'ă' | 'ą' | 'а' | 'α' => "a",

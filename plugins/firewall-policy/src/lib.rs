@@ -1,4 +1,4 @@
-//! The policy document of `firewall`: rules that are asked in order, each with conditions and an action.
+//! The policy document of `firewall`: rules that are evaluated in order, each with conditions and an action.
 
 mod action;
 mod dlt;
@@ -44,7 +44,7 @@ pub struct Question<'a> {
     pub header: bool,
 }
 
-/// What the host knows of a message. Each function is called only if a rule needs its result.
+/// The host's functions about a message. Each is called only if a rule needs its result.
 pub trait Host {
     /// The text; `None` for 8-bit data.
     fn text(&self) -> Option<String>;
@@ -54,7 +54,7 @@ pub trait Host {
     fn near_duplicate(&self) -> Option<u64>;
     /// The value of the TLV with this tag.
     fn tlv(&self, tag: u16) -> Option<Vec<u8>>;
-    /// The value of a key in a table, which is given by its index in [`Policy::tables`].
+    /// The value of a key in the table with this index in [`Policy::tables`].
     fn look_up(&self, table: usize, key: &str) -> Option<String>;
     /// Adds one to a counter, and returns its sum in the window.
     fn count(&self, name: &str, key: &str, window: Duration) -> u64;

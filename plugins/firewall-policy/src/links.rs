@@ -4,15 +4,15 @@ use crate::fold::fold;
 use crate::punycode;
 use std::collections::HashSet;
 
-/// Maximum number of labels of a domain that are compared; the rest is at its beginning.
+/// Maximum number of labels of a domain that are compared, counted from its end.
 const MAX_LABELS: usize = 10;
 
 /// The domain of a link, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Domain {
-    /// As it is written, without user, port and dot at the end.
+    /// As written, without user, port and trailing dot.
     pub(crate) written: String,
-    /// With the characters that its punycode stands for.
+    /// With its punycode decoded.
     pub(crate) unicode: String,
 }
 
@@ -20,7 +20,7 @@ impl Domain {
     /// The domain of a link with or without a scheme. `None` if there is none.
     pub(crate) fn of(url: &str) -> Option<Self> {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        // A browser takes a backslash for a slash.
+        // Browsers treat a backslash as a slash.
         let authority = rest.split(['/', '\\', '?', '#']).next()?;
         let host = authority.rsplit('@').next()?;
         let host = host.split(':').next()?;
@@ -32,12 +32,12 @@ impl Domain {
         Some(Self { written, unicode })
     }
 
-    /// Whether a list has the domain or one above it.
+    /// Whether a list has the domain or one of its parent domains.
     pub(crate) fn is_within(&self, has: impl Fn(&str) -> bool) -> bool {
         above(&self.written).any(&has) || (self.unicode != self.written && above(&self.unicode).any(&has))
     }
 
-    /// The same for a list of unwanted domains: a domain that looks like one of them counts, too.
+    /// The same for a list of unwanted domains: a domain that looks like a listed one counts too.
     pub(crate) fn looks_within(&self, has: impl Fn(&str) -> bool) -> bool {
         if self.is_within(&has) {
             return true;
@@ -47,7 +47,7 @@ impl Domain {
     }
 }
 
-/// A domain and those above it, longest first.
+/// A domain and its parent domains, longest first.
 fn above(domain: &str) -> impl Iterator<Item = &str> {
     let labels = domain.split('.').count();
     let skipped = labels.saturating_sub(MAX_LABELS);
@@ -62,7 +62,7 @@ fn to_unicode(domain: &str) -> String {
     let labels: Vec<String> = domain
         .split('.')
         .map(|label| match label.strip_prefix("xn--").and_then(punycode::decode) {
-            // An ASCII name in punycode is not that name.
+            // A browser does not treat an ASCII name in punycode as that name.
             Some(decoded) if !decoded.is_ascii() => decoded.to_lowercase(),
             _ => label.to_owned(),
         })
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn lookalikes_count_only_as_unwanted() {
-        // Cyrillic a, as it is and in punycode.
+        // Cyrillic a, unencoded and in punycode.
         for url in ["http://exаmple.com/", "http://xn--exmple-4nf.com/"] {
             let domain = Domain::of(url).unwrap();
             assert_eq!(domain.unicode, "exаmple.com", "{url}");

@@ -11,10 +11,10 @@ use pace_policy::TableNames;
 use policy_values::{Names, check_prefix};
 use std::collections::HashSet;
 
-/// A rule of the document. A condition that it does not have is `None`, or empty.
+/// A rule of the document. Absent conditions are `None`, or empty.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    /// Unique; counters and notes have it.
+    /// Unique; used in counters and notes.
     pub(crate) name: String,
     pub(crate) accounts: Vec<Pattern>,
     pub(crate) sources: Vec<Pattern>,
@@ -22,7 +22,7 @@ pub(crate) struct Rule {
     /// Tables of senders, by index.
     pub(crate) registered: Option<usize>,
     pub(crate) unregistered: Option<usize>,
-    /// Beginnings of numbers, without a plus sign.
+    /// Prefixes of numbers, without a plus sign.
     pub(crate) destinations: Vec<String>,
     pub(crate) data_codings: Vec<u8>,
     pub(crate) segments_over: Option<u16>,

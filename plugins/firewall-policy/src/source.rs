@@ -2,7 +2,7 @@
 
 use std::str::Chars;
 
-/// A sender or an account with wildcards: `*` stands for any characters, `?` for one, `#` for a digit. Capitals do not count.
+/// A sender or an account with wildcards: `*` matches any characters, `?` one character, `#` one digit. Case does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern(Vec<char>);
 
@@ -25,7 +25,7 @@ impl Pattern {
     pub(crate) fn matches(&self, source: &str) -> bool {
         let mut rest = without_plus(source).chars();
         let mut at = 0;
-        // The last star, and what is left of the sender behind the characters that it stands for.
+        // The last star, and the rest of the sender after the characters that it matches.
         let mut star: Option<(usize, Chars<'_>)> = None;
         loop {
             let mut behind = rest.clone();
@@ -78,7 +78,7 @@ impl SourceKind {
 }
 
 /// Whether a sender is registered for an account: the table has the key `ACCOUNT/SENDER`, or `*/SENDER` for every account, with
-/// the sender as it is or in lower case.
+/// the sender unchanged or in lower case.
 pub(crate) fn is_registered(account: &str, source: &str, has_key: impl Fn(&str) -> bool) -> bool {
     let source = without_plus(source);
     let lower = source.to_lowercase();

@@ -143,7 +143,7 @@ fn wrong_buckets_and_windows_are_refused() {
         ("window = { name = \"a\", zone = \"UTC\" }", "needs `zone`, `opens` and `closes`"),
         (
             "window = { name = \"a\", zone = \"UTC\", opens = \"8:00\", closes = \"09:00\" }",
-            "no time of the day",
+            "not a time of day",
         ),
         ("window = { name = \"a\", zone = \"UTC\", opens = \"08:00\", closes = \"08:00\" }", "never opens"),
     ] {

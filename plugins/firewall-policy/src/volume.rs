@@ -14,7 +14,7 @@ const MAX_DIGITS: u8 = 15;
 /// part, so keys are unambiguous.
 const SEPARATOR: char = '\u{1f}';
 
-/// More than a number of texts with one near-duplicate hash.
+/// The condition that more than a number of texts have one near-duplicate hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NearDuplicates {
     over: u64,
@@ -22,7 +22,7 @@ pub(crate) struct NearDuplicates {
     scope: Scope,
 }
 
-/// More than a number of messages, or more than the usual number.
+/// The condition that there are more than a number of messages, or more than the usual number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Volume {
     over: u64,
@@ -45,7 +45,7 @@ impl NearDuplicates {
         Ok(Self { over: u64::from(entry.over), window, scope: entry.per })
     }
 
-    /// Counts a message. Returns what was found if there are too many.
+    /// Counts a message. Returns the finding if there are too many.
     pub(crate) fn count(&self, rule: &str, asked: &Question<'_>, host: &impl Host) -> Option<String> {
         let hash = host.near_duplicate()?;
         let key = key(self.scope, asked, &format!("{hash:016x}"));
@@ -88,7 +88,7 @@ impl Volume {
         })
     }
 
-    /// Counts a message. Returns what was found if there are too many.
+    /// Counts a message. Returns the finding if there are too many.
     pub(crate) fn count(&self, rule: &str, asked: &Question<'_>, host: &impl Host) -> Option<String> {
         let number = digits_of(asked.destination).unwrap_or_default();
         let prefix = number.get(..self.digits.min(number.len())).unwrap_or_default();
@@ -100,7 +100,7 @@ impl Volume {
             return (count > self.over)
                 .then(|| format!("{count} messages{to} in {seconds} s, {} allowed", self.over));
         };
-        // A name of its own, which no rule has: names have no control characters.
+        // A separate name, which no rule can have: names have no control characters.
         let all = host.count(&format!("{rule}{SEPARATOR}before"), &key, usual.before);
         let earlier = u128::from(all.saturating_sub(count));
         let earlier_ms = (usual.before.saturating_sub(self.window)).as_millis();

@@ -6,7 +6,7 @@ use aho_corasick::dfa::DFA;
 use aho_corasick::nfa::contiguous::NFA;
 use aho_corasick::{Anchored, BuildError, Input, StartKind};
 
-/// Maximum number of words in a document: what fits into the memory of an instance.
+/// Maximum number of words in a document, so that they fit into the memory of an instance.
 const MAX_WORDS: usize = 20_000;
 
 /// The words of a document. A text is searched for all of them at once.
@@ -17,7 +17,7 @@ pub(crate) struct WordSearch {
     automaton: Option<WordAutomaton>,
 }
 
-/// Words beyond this number of octets are searched with the automaton that needs less memory.
+/// If the words have more octets than this together, the automaton with less memory is used.
 const MAX_FAST_OCTETS: usize = 8_192;
 
 /// The words as an automaton.
@@ -49,7 +49,7 @@ impl WordAutomaton {
 fn each_match(automaton: &impl Automaton, text: &str, mut found: impl FnMut(usize, usize, usize)) {
     let input = Input::new(text).anchored(Anchored::No);
     let mut state = OverlappingState::start();
-    // An error says that the automaton does not support such a search; these do.
+    // The only error is an unsupported kind of search; both automata support this one.
     while automaton.try_find_overlapping(&input, &mut state).is_ok()
         && let Some(one) = state.get_match()
     {
@@ -60,7 +60,7 @@ fn each_match(automaton: &impl Automaton, text: &str, mut found: impl FnMut(usiz
 #[derive(Debug, Clone, Copy)]
 struct WordOwner {
     rule: usize,
-    /// It counts only between characters that are no letters or digits.
+    /// The word matches only between characters that are no letters or digits.
     whole: bool,
 }
 
@@ -96,7 +96,7 @@ impl WordSearch {
     /// Compiles the words.
     ///
     /// # Errors
-    /// They are too many.
+    /// There are too many words.
     pub(crate) fn compile(&mut self) -> Result<(), String> {
         if self.words.is_empty() {
             return Ok(());

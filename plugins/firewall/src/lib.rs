@@ -11,7 +11,7 @@ struct Firewall {
     tables: Vec<u32>,
 }
 
-/// The details of the message at hand.
+/// The details of the current message.
 struct CurrentMessage<'a> {
     tables: &'a [u32],
 }

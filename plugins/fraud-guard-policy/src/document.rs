@@ -42,7 +42,7 @@ pub(crate) struct Allow {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Velocity {
-    /// Its name, in notes and counters; each rule has its own.
+    /// Its name, for notes and counters; unique in the document.
     #[cfg_attr(test, schemars(length(min = 1, max = 64)))]
     pub(crate) name: String,
     /// Maximum number of messages in the window.
@@ -61,7 +61,7 @@ pub(crate) struct Velocity {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Neighbours {
-    /// Its name, in notes and counters; each rule has its own.
+    /// Its name, for notes and counters; unique in the document.
     #[cfg_attr(test, schemars(length(min = 1, max = 64)))]
     pub(crate) name: String,
     /// Maximum number of messages in the window to a number whose neighbour, the number one above or below, got one too.
@@ -80,7 +80,7 @@ pub(crate) struct Neighbours {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Block {
-    /// Its name, in notes and counters; each rule has its own.
+    /// Its name, for notes and counters; unique in the document.
     #[cfg_attr(test, schemars(length(min = 1, max = 64)))]
     pub(crate) name: String,
     /// Numbers of a block: 10, 100, 1000 or 10000, which differ only in their last digits.
@@ -105,7 +105,7 @@ pub(crate) enum ActionKeyword {
     #[default]
     /// Refuse the message.
     Reject,
-    /// Hold the message, and then ask again.
+    /// Hold the message, and then route it again.
     Hold,
 }
 

@@ -24,8 +24,8 @@ pub struct Finding {
 const SEPARATOR: char = '\u{1f}';
 
 impl Policy {
-    /// Counts a message, and reports the first rule that it exceeds. All rules count it, even after one has fired:
-    /// otherwise a source that one rule stops would be unknown to the others.
+    /// Counts a message, and reports the first rule whose limit it exceeds. All rules count it, even after one has stopped
+    /// it: otherwise the other rules would not see a stopped source.
     pub fn evaluate(
         &self,
         account: &str,

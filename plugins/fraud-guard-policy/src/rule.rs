@@ -24,7 +24,7 @@ pub enum Check {
 pub enum RuleAction {
     /// Refuse it.
     Reject,
-    /// Hold it for this time, and then ask again.
+    /// Hold it for this time, and then route it again.
     Hold(Duration),
 }
 
@@ -107,7 +107,7 @@ impl Rule {
                     "rule {name:?}: `then = \"hold\"` needs `hold`, such as `hold = \"10m\"`"
                 ));
             }
-            // A held message is asked about again and counts again: within the window it would hold itself.
+            // A held message is routed again, and counts again: within the window it would hold itself.
             (ActionKeyword::Hold, Some(hold)) if hold.0 < window => {
                 return Err(format!(
                     "rule {name:?}: `hold` is shorter than `window`, so that a message would hold itself; make it as long"

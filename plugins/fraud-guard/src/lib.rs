@@ -1,5 +1,5 @@
 //! A router that stops sources that send too fast, or to consecutive numbers. Put it first in the chain, and start with
-//! a shadow trial; messages that it does not stop are left to the next router.
+//! a shadow trial; it passes all other messages to the next router.
 
 use fraud_guard_policy::{Counters, Policy, RuleAction};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! From an answer to an outcome.
+//! Conversion of a peer's response to an outcome.
 
 use crate::condition::{self, Conditions};
 use crate::document::{MAX_PAUSE, Policy, RefusedRule};
@@ -6,19 +6,19 @@ use serde_json::Value;
 use std::time::Duration;
 use switchyard_sdk::peer::{Outcome, Refusal, RefusalClass, Submitted, accepted, refused, unsure};
 
-/// The longest id that the host takes, in octets.
+/// The longest id that the host accepts, in octets.
 const MAX_ID: usize = 255;
 /// Maximum length of the part of a body in a note, in characters.
 const NOTE_CHARACTERS: usize = 120;
 
-/// The outcome without an answer: a temporary refusal, which the host makes uncertain if the request may have arrived.
+/// The outcome without a response: a temporary refusal, which the host makes uncertain if the request may have arrived.
 #[must_use]
 pub fn no_answer(why: String) -> Submitted {
     refused(RefusalClass::Temporary, 0).because(why)
 }
 
 impl Policy {
-    /// The outcome that an answer means. `headers`: names in lower case.
+    /// The outcome for a response. `headers`: names in lower case.
     #[must_use]
     pub fn answer(&self, status: u16, headers: &[(String, String)], body: &[u8]) -> Submitted {
         let text = String::from_utf8_lossy(body);
@@ -46,7 +46,7 @@ impl Policy {
             };
             return match id.filter(|id| !id.is_empty() && id.len() <= MAX_ID) {
                 Some(id) => accepted(Some(id)),
-                // The peer has it, but its receipts cannot be told.
+                // The peer has accepted it, but its receipts cannot be matched.
                 None => accepted(None).because(format!("no id in the answer; {}", note())),
             };
         }
@@ -55,7 +55,7 @@ impl Policy {
             429 | 503 => pause(RefusalClass::Throttled, code, retry_after(headers)).because(note()),
             300..=399 => refused(RefusalClass::Temporary, code).because(note()),
             400..=499 => refused(RefusalClass::Permanent, code).because(note()),
-            // A server that failed, or an answer that no rule knows: it may have taken the message before.
+            // The server failed, or no rule matches: the peer may have accepted the message.
             _ => unsure().because(note()),
         }
     }

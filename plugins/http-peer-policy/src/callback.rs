@@ -1,4 +1,4 @@
-//! From a callback to receipts and messages.
+//! Conversion of a callback to receipts and messages.
 
 use crate::Secrets;
 use crate::condition;
@@ -11,10 +11,10 @@ use sha2::Sha256;
 use switchyard_sdk::form::Form;
 use switchyard_sdk::peer::{Called, Incoming, Receipt, Request, respond};
 
-/// Maximum number of receipts and of messages that the host takes from one callback.
+/// Maximum numbers of receipts and of messages that the host accepts from one callback.
 const MAX_RECEIPTS: usize = 1_000;
 const MAX_MESSAGES: usize = 100;
-/// The longest id that the host takes, in octets.
+/// The longest id that the host accepts, in octets.
 const MAX_ID: usize = 255;
 
 impl Policy {
@@ -35,7 +35,7 @@ impl Policy {
     }
 }
 
-/// The refusal of a callback that is not the peer's.
+/// The refusal of a callback that is not authenticated as the peer's.
 fn refusal(check: &SenderCheck, request: &Request, secrets: Secrets<'_>) -> Option<Called> {
     let Some(secret) = secrets(&check.secret) else {
         let name = &check.secret;
@@ -63,7 +63,7 @@ fn refusal(check: &SenderCheck, request: &Request, secrets: Secrets<'_>) -> Opti
     (!is_right).then(|| respond(403).because("a callback without the right secret"))
 }
 
-/// Compares in a time that does not depend on where the two differ.
+/// Compares in constant time: it does not depend on the position of the first difference.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len()
         && one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0

@@ -16,10 +16,10 @@ use switchyard_sdk::peer::{ReceiptState, RefusalClass};
 pub(crate) struct Document {
     /// The request that submits a message.
     pub(crate) request: RequestRules,
-    /// The answers that mean that the peer has the message.
+    /// The responses that mean that the peer has accepted the message.
     #[serde(default)]
     pub(crate) accepted: AcceptedRules,
-    /// The answers that mean that it does not have it; the first that matches counts.
+    /// The responses that mean that the peer does not have the message; the first that matches counts.
     #[serde(default)]
     pub(crate) refused: Vec<RefusedRule>,
     /// The callbacks with receipts.
@@ -49,8 +49,8 @@ impl Method {
     }
 }
 
-/// The request that submits a message. Texts may have the placeholders {source}, {destination}, {text}, {hex}, {data-coding},
-/// {id}, {key}, {peer} and {secret:NAME}; {{ and }} are braces.
+/// The request that submits a message. Its texts may have the placeholders {source}, {destination}, {text}, {hex},
+/// {data-coding}, {id}, {key}, {peer} and {secret:NAME}; {{ and }} are braces.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -101,7 +101,7 @@ pub(crate) enum JsonTemplate {
     Object(BTreeMap<String, JsonTemplate>),
 }
 
-/// The answers that mean that the peer has the message.
+/// The responses that mean that the peer has accepted the message.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -109,7 +109,7 @@ pub(crate) struct AcceptedRules {
     /// The statuses. Default: 200 to 299.
     #[cfg_attr(test, schemars(inner(range(min = 200, max = 599))))]
     pub(crate) status: Vec<u16>,
-    /// JSON Pointers and the values that these fields of the answer must have. Default: none.
+    /// JSON Pointers, and the values that these fields of the response must have. Default: none.
     #[serde(rename = "where")]
     pub(crate) conditions: Conditions,
     /// The JSON Pointer of the peer's message id.
@@ -119,7 +119,7 @@ pub(crate) struct AcceptedRules {
     pub(crate) id_pattern: Option<Pattern>,
 }
 
-/// Why the peer refuses a message.
+/// The reason why the peer refuses a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -128,7 +128,7 @@ pub(crate) enum RefusalWord {
     Temporary,
     /// A retry cannot succeed.
     Permanent,
-    /// The peer takes no more for now.
+    /// The peer throttles: the peer is paused, not the message.
     Throttled,
     /// The peer's queue is full.
     QueueFull,
@@ -158,7 +158,7 @@ impl RefusalWord {
     }
 }
 
-/// Answers that mean that the peer does not have the message.
+/// Responses that mean that the peer does not have the message.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -167,14 +167,14 @@ pub(crate) struct RefusedRule {
     #[serde(default)]
     #[cfg_attr(test, schemars(inner(range(min = 200, max = 599))))]
     pub(crate) status: Vec<u16>,
-    /// JSON Pointers and the values that these fields of the answer must have. Default: none.
+    /// JSON Pointers, and the values that these fields of the response must have. Default: none.
     #[serde(default, rename = "where")]
     pub(crate) conditions: Conditions,
-    /// What the answer means.
+    /// The class of the refusal.
     pub(crate) class: RefusalWord,
-    /// The JSON Pointer of the peer's error code, a number. Default: the status is the code.
+    /// The JSON Pointer of the peer's error code, a number. Default: the code is the HTTP status.
     pub(crate) code: Option<String>,
-    /// How long the peer gets nothing, with `throttled` and `queue-full`, if the answer has no header Retry-After.
+    /// The pause of the peer, with `throttled` and `queue-full`, if the response has no header Retry-After.
     pub(crate) retry_after: Option<Time>,
 }
 
@@ -192,7 +192,7 @@ pub(crate) enum CallbackForm {
     Query,
 }
 
-/// How callbacks are recognised as the peer's. One of `header`, `query` and `hmac-sha256` is needed.
+/// The authentication of the peer's callbacks. One of `header`, `query` and `hmac-sha256` is needed.
 #[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -260,13 +260,13 @@ impl StateWord {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct ReceiptRules {
-    /// What follows `/v1/peers/NAME/callback` in the path. Default: nothing.
+    /// The rest of the path after `/v1/peers/NAME/callback`. Default: empty.
     #[serde(default)]
     pub(crate) path: String,
     /// The form. Default: json.
     #[serde(default)]
     pub(crate) form: CallbackForm,
-    /// How callbacks are recognised as the peer's.
+    /// The authentication of the peer's callbacks.
     pub(crate) check: SenderCheck,
     /// The JSON Pointer of the list of receipts. Default: the callback is one receipt.
     pub(crate) list: Option<String>,
@@ -292,18 +292,18 @@ pub(crate) struct ReceiptRules {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct MessageRules {
-    /// What follows `/v1/peers/NAME/callback` in the path, such as `/incoming`.
+    /// The rest of the path after `/v1/peers/NAME/callback`, such as `/incoming`.
     pub(crate) path: String,
     /// The form. Default: json.
     #[serde(default)]
     pub(crate) form: CallbackForm,
-    /// How callbacks are recognised as the peer's.
+    /// The authentication of the peer's callbacks.
     pub(crate) check: SenderCheck,
     /// The JSON Pointer of the list of messages. Default: the callback is one message.
     pub(crate) list: Option<String>,
     /// The JSON Pointer of the sender's number.
     pub(crate) source: String,
-    /// The JSON Pointer of the number that was written to.
+    /// The JSON Pointer of the destination's number.
     pub(crate) destination: String,
     /// The JSON Pointer of the text.
     pub(crate) text: String,
@@ -391,7 +391,7 @@ fn check_request(request: &RequestRules) -> Result<(), String> {
     let start = request.url.start();
     let place = start.strip_prefix("https://").or_else(|| start.strip_prefix("http://")).unwrap_or_default();
     let host = place.split(['/', '?', '#']).next().unwrap_or_default();
-    // The host ends before the first placeholder.
+    // The host name must end before the first placeholder.
     if host.is_empty() || host.len() == place.len() && !request.url.is_literal() {
         return Err(
             "[request] `url` must begin with https:// or http:// and a host without placeholders, such as \
@@ -414,7 +414,7 @@ fn check_request(request: &RequestRules) -> Result<(), String> {
     for name in request.headers.keys() {
         let token = |octet: u8| octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&octet);
         if name.is_empty() || !name.bytes().all(token) {
-            return Err(format!("[request] headers: {name:?} is no name of a header"));
+            return Err(format!("[request] headers: {name:?} is not a header name"));
         }
         if name.eq_ignore_ascii_case("authorization") && (request.basic.is_some() || request.bearer.is_some())
         {
@@ -479,5 +479,5 @@ fn check_callback(
     Ok(())
 }
 
-/// The longest pause, as the host counts it.
+/// The longest pause that the host accepts.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(3_600);

@@ -1,5 +1,5 @@
-//! The policy documents of `http-peer`: how a message becomes a request, an answer an outcome, and a callback receipts and
-//! messages. `policies/http-peer.toml` is a commented example.
+//! The policy documents of `http-peer`: conversion of messages to requests, of responses to outcomes, and of callbacks to
+//! receipts and messages. `policies/http-peer.toml` is a commented example.
 
 mod answer;
 mod callback;

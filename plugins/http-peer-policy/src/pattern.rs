@@ -17,7 +17,7 @@ impl<'de> Deserialize<'de> for Pattern {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let pattern = Regex::new(&text)
-            .map_err(|error| D::Error::custom(format!("{text:?} is no regular expression: {error}")))?;
+            .map_err(|error| D::Error::custom(format!("{text:?} is not a regular expression: {error}")))?;
         // The whole match counts as a group, too.
         if pattern.captures_len() != 2 {
             let what = format!(

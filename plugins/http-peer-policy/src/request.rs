@@ -1,4 +1,4 @@
-//! From a message to a request.
+//! Conversion of a message to a request.
 
 use crate::Secrets;
 use crate::document::{JsonTemplate, Policy};
@@ -40,7 +40,7 @@ impl Policy {
     /// The request for a message.
     ///
     /// # Errors
-    /// The refusal of a message for which there is no request.
+    /// The refusal of a message that cannot be converted to a request.
     pub fn request(
         &self,
         submission: &Submission<'_>,
@@ -61,7 +61,7 @@ impl Policy {
         let secret = |name: &String| secrets(name).ok_or_else(|| NoValue::Secret(name.clone()));
         let mut headers = Vec::new();
         for (name, value) in &rules.headers {
-            // A header has no line breaks, whatever the message has.
+            // A header must have no line breaks, even if the message has some.
             let value = plain(value)?.replace(char::is_control, " ");
             headers.push((name.clone(), value));
         }
@@ -106,7 +106,7 @@ fn json(
     Ok(match value {
         JsonTemplate::Switch(value) => Value::Bool(*value),
         JsonTemplate::Integer(number) => Value::Number((*number).into()),
-        // TOML has numbers that JSON has not.
+        // TOML has numbers that JSON does not have.
         JsonTemplate::Float(number) => Number::from_f64(*number).map_or(Value::Null, Value::Number),
         JsonTemplate::Text(template) => Value::String(plain(template)?),
         JsonTemplate::List(list) => {

@@ -5,7 +5,7 @@ use crate::request::Submission;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
-/// What a placeholder stands for.
+/// The value of a placeholder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Placeholder {
     Source,
@@ -32,7 +32,7 @@ enum Part {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Template(Vec<Part>);
 
-/// Why a template has no value for a message.
+/// The reason why a template has no value for a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoValue {
     /// The message is 8-bit data, which has no text.
@@ -131,7 +131,7 @@ fn placeholder(name: &str) -> Result<Placeholder, String> {
         "peer" => Placeholder::Peer,
         _ => match name.strip_prefix("secret:") {
             Some(secret) if !secret.is_empty() => Placeholder::Secret(secret.to_owned()),
-            _ => return Err(format!("{{{name}}} is no placeholder; they are {KNOWN}")),
+            _ => return Err(format!("{{{name}}} is not a placeholder; the placeholders are {KNOWN}")),
         },
     })
 }
@@ -172,8 +172,8 @@ mod tests {
         for (text, words) in [
             ("{text", "single brace"),
             ("a}b", "single brace"),
-            ("{txt}", "{txt} is no placeholder"),
-            ("{secret:}", "no placeholder"),
+            ("{txt}", "{txt} is not a placeholder"),
+            ("{secret:}", "not a placeholder"),
         ] {
             let why = Template::parse(text).unwrap_err();
             assert!(why.contains(words), "{why}");

@@ -158,7 +158,7 @@ fn answers_are_outcomes() {
     assert_eq!(answer(503, Some("99999999"), ""), refused(Throttled, 503, Some(3_600_000)));
     assert_eq!(answer(401, None, "no"), refused(Permanent, 401, None));
     assert_eq!(answer(302, None, ""), refused(Temporary, 302, None));
-    // It may have the message.
+    // The peer may have the message.
     for (status, body) in [(500, ""), (504, "<html>"), (200, "{}"), (200, "accepted?"), (204, "")] {
         assert_eq!(answer(status, None, body), Outcome::Unsure, "{status} {body}");
     }
@@ -246,7 +246,7 @@ fn mistakes_in_documents_are_named() {
         ("[request]\nurl = \"{destination}\"\n".to_owned(), "https://"),
         ("[request]\nurl = \"https://h{destination}/\"\n".to_owned(), "host without placeholders"),
         ("[request]\nurl = \"ftp://h/{destination}\"\n".to_owned(), "https://"),
-        ("[request]\nurl = \"https://h/{to}\"\n".to_owned(), "{to} is no placeholder"),
+        ("[request]\nurl = \"https://h/{to}\"\n".to_owned(), "{to} is not a placeholder"),
         (format!("{whole}form = {{}}\njson = {{}}\n"), "one body"),
         (format!("{whole}method = \"GET\"\nform = {{}}\n"), "POST or PUT"),
         (format!("{whole}headers = {{ \"a b\" = \"\" }}\n"), "no name of a header"),

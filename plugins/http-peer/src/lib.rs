@@ -1,4 +1,4 @@
-//! A peer that speaks HTTP: requests, answers and callbacks are mapped by a policy document.
+//! A peer over HTTP: a policy document maps requests, answers and callbacks.
 
 use http_peer_policy::{Policy, Submission};
 use switchyard_sdk::peer::{Attempt, Called, Request, Submitted};

@@ -18,7 +18,7 @@ const MANDATORY: &str = "Mandatory arguments not found, please refer to the HTTP
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Jasmin {
-    /// Seconds that a message is tried, where a request does not say.
+    /// Validity of a message in seconds, if the request has none.
     validity: Option<u64>,
 }
 

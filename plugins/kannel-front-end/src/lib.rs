@@ -17,7 +17,7 @@ use switchyard_sdk::{FrontEnd, clock};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Kannel {
-    /// The character set of `text` where a request has none.
+    /// The character set of `text`, if the request has none.
     #[serde(default = "utf8")]
     default_charset: String,
 }
@@ -68,7 +68,7 @@ impl Parameters<'_> {
     }
 }
 
-/// Pairs of digits; others make it empty, which the host refuses.
+/// Decodes pairs of digits. Other text gives an empty header, which the host refuses.
 fn from_hex(text: &str) -> Vec<u8> {
     let digits: Option<Vec<u8>> =
         text.chars().map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok())).collect();
@@ -76,7 +76,7 @@ fn from_hex(text: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// The states of which the mask wants a DLR, with their values.
+/// The states for which the mask requests a DLR, with their values.
 fn words(mask: u32) -> DlrWords {
     let word = |bit: u32| (mask & bit != 0).then(|| bit.to_string());
     let failed = word(FAILED);
@@ -145,7 +145,7 @@ impl Kannel {
         })
     }
 
-    /// The message, without its receiver.
+    /// The submission without its destination, as a model for each one.
     fn model(&self, parameters: &Parameters<'_>) -> Result<Submission, String> {
         let is_binary_body = header(parameters.request, "content-type") == Some("application/octet-stream");
         let default_coding = u32::from(is_binary_body);

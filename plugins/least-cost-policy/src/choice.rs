@@ -43,8 +43,8 @@ pub enum Choice {
 }
 
 impl Policy {
-    /// Chooses legs for a message of `parts` parts, from the offers of the document's destination with this index.
-    /// `state` returns the host's state of a peer, `None` for one that is not in the configuration.
+    /// Chooses legs for a message of `parts` segments, from the offers of the document's destination with this index.
+    /// `state` returns the host's state of a peer; `None` if the peer is not in the configuration.
     pub fn choose(&self, index: u32, parts: u16, state: impl Fn(&str) -> Option<PeerState>) -> Choice {
         match self.destinations.get(index as usize) {
             Some(destination) => self.choose_among(&destination.offers, destination.limits, parts, state),

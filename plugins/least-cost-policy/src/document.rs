@@ -21,7 +21,7 @@ pub(crate) struct Document {
     pub(crate) most_queued: Option<u64>,
     /// Maximum time that a message waits for a leg before the next one is tried. An offer can override it. Default: no limit.
     pub(crate) longest_wait: Option<Time>,
-    /// What happens to a message without an acceptable offer. Default: pass.
+    /// The action for a message without an acceptable offer. Default: pass.
     #[serde(default)]
     pub(crate) otherwise: NoOfferAction,
     /// A lookup table with further offers, which the binding must grant: the key is a prefix, the value `north 0.012 95; south
@@ -58,7 +58,7 @@ pub(crate) struct Destination {
     #[serde(default)]
     #[cfg_attr(test, schemars(length(max = 8)))]
     pub(crate) pace_buckets: Vec<BucketEntry>,
-    /// The send windows that the message uses; it is sent while all of them are open.
+    /// The send windows that the message uses; it is sent only while all are open.
     #[serde(default)]
     #[cfg_attr(test, schemars(length(max = 4)))]
     pub(crate) send_windows: Vec<WindowEntry>,
@@ -73,7 +73,7 @@ pub(crate) struct Offer {
     pub(crate) peer: String,
     /// Cost of one segment, in currency units, in quotes.
     pub(crate) cost: Millionths,
-    /// 0 to 100, 100 is best. Default: 100.
+    /// Quality of the offer: 0 to 100, 100 is best. Default: 100.
     #[serde(default = "best")]
     #[cfg_attr(test, schemars(range(max = 100)))]
     pub(crate) quality: u8,

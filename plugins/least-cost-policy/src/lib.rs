@@ -34,7 +34,7 @@ pub enum NoOfferAction {
 pub struct Limits {
     /// Minimum quality.
     pub lowest_quality: u8,
-    /// Maximum cost of a part, in millionths.
+    /// Maximum cost of a segment, in millionths.
     pub highest_cost: Option<u64>,
 }
 
@@ -73,7 +73,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The peers in the document's offers, each once; those of a shared table are not included.
+    /// The peers in the document's offers, each once; peers of a shared table are not included.
     pub fn peers(&self) -> std::collections::BTreeSet<&str> {
         let offers = self.destinations.iter().flat_map(|destination| &destination.offers);
         offers.map(|offer| offer.peer.as_str()).collect()

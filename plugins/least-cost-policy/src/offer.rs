@@ -2,12 +2,12 @@ use crate::document::Offer as OfferEntry;
 use policy_values::price;
 use std::time::Duration;
 
-/// A peer's price for one part of a message.
+/// A peer's price for one segment of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// The peer.
     pub peer: String,
-    /// Cost of a part, in millionths.
+    /// Cost of a segment, in millionths.
     pub cost: u32,
     /// 0 to 100, 100 is best.
     pub quality: u8,
@@ -45,7 +45,7 @@ impl Offer {
         let mut offers = Vec::new();
         for text in value.split(';').map(str::trim).filter(|text| !text.is_empty()) {
             let wrong =
-                || format!("{text:?} is no offer; write PEER COST QUALITY, such as \"north 0.012 95\"");
+                || format!("{text:?} is not an offer; write PEER COST QUALITY, such as \"north 0.012 95\"");
             let mut words = text.split_ascii_whitespace();
             let (Some(peer), Some(cost), quality, None) =
                 (words.next(), words.next(), words.next(), words.next())
@@ -80,7 +80,7 @@ mod tests {
             ("north", "no offer"),
             ("north 0.1 95 x", "no offer"),
             ("north 0.1 good", "no offer"),
-            ("north cheap 95", "no price"),
+            ("north cheap 95", "not a price"),
             ("north 0.1 101", "0 to 100"),
             ("north 5000 95", "more than a leg may"),
         ] {

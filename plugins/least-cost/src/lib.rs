@@ -1,4 +1,4 @@
-//! A router that takes the cheapest acceptable offer for each message.
+//! A router that chooses the cheapest acceptable offer for each message.
 
 use least_cost_policy::{Choice, NoOfferAction, PeerState, Policy};
 use pace_policy::{PaceRule, use_limits};
@@ -59,7 +59,7 @@ impl Router for LeastCost {
 }
 
 impl LeastCost {
-    /// The longer prefix decides; between equal lengths, the document's.
+    /// The longer prefix decides; between equal lengths, the document takes precedence.
     fn choose(&self, message: &Message) -> (Choice, &[PaceRule]) {
         let own = self.own_destination();
         let shared = self.shared.and_then(|table| {

@@ -11,36 +11,37 @@ use std::collections::BTreeMap;
 pub(crate) struct Document {
     /// How long a result from a table or over HTTP is cached. ENUM records have their own time. Default: 1h.
     pub(crate) valid: Option<Time>,
-    /// How long it is cached that nothing is known of a number. Default: 10m.
+    /// How long the result for an unknown number is cached. Default: 10m.
     pub(crate) unknown_valid: Option<Time>,
-    /// The prefixes of the numbers that are looked up, in international form. Of others nothing is known. Default: all numbers.
+    /// The prefixes of the numbers that are looked up, in international form. Other numbers are unknown. Default: all
+    /// numbers.
     #[cfg_attr(test, schemars(length(min = 1), inner(regex(pattern = "^[0-9]{1,30}$"))))]
     pub(crate) only: Option<Vec<String>>,
     /// Conversion of numbers that are not international.
     #[serde(default)]
     pub(crate) numbers: Numbers,
-    /// Where numbers are looked up, in this order. The first that knows a number answers.
+    /// The sources, in the order of lookups. The first source that knows a number answers.
     #[cfg_attr(test, schemars(with = "Vec<Source>", length(min = 1, max = 8)))]
     pub(crate) source: Vec<toml::Spanned<Source>>,
-    /// The networks that rows, routing numbers and providers stand for.
+    /// The networks to which rows, routing numbers and providers refer.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<Network>"))]
     pub(crate) network: Vec<toml::Spanned<Network>>,
 }
 
-/// A place where numbers are looked up: exactly one of `table`, `enum` and `http`.
+/// A source of facts about numbers: exactly one of `table`, `enum` and `http`.
 #[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Source {
-    /// A lookup table, which the binding must grant. The key is a number, or its beginning, in international form; the value
-    /// is the name of a network or MCC-MNC, optionally followed by `ported` or `not-ported` and by a line type, with commas between them:
-    /// `262-03,ported,mobile`.
+    /// A lookup table, which the binding must grant. The key is a number or a prefix in international form; the value is the
+    /// name of a network or MCC-MNC, optionally followed by `ported` or `not-ported` and by a line type, separated by
+    /// commas: `262-03,ported,mobile`.
     #[cfg_attr(test, schemars(extend("x-switchyard" = "table")))]
     pub(crate) table: Option<String>,
-    /// Whether the numbers of the table are ported, where a row does not say so. Default: not known.
+    /// Whether the numbers of the table are ported, for rows that do not say it. Default: not known.
     pub(crate) ported: Option<bool>,
-    /// The line type of the numbers of the table, where neither row nor network has one.
+    /// The line type of the numbers of the table, if neither the row nor its network has one.
     pub(crate) line_type: Option<String>,
     /// The apex of an ENUM tree, such as e164.arpa, which the binding must grant as a zone.
     #[serde(rename = "enum")]
@@ -57,7 +58,7 @@ pub(crate) struct Source {
     pub(crate) fields: BTreeMap<String, String>,
     /// The JSON pointer of a field with the name of a network.
     pub(crate) network: Option<String>,
-    /// HTTP statuses that mean that nothing is known of the number. Default: 404.
+    /// HTTP statuses that mean that the number is unknown. Default: 404.
     #[cfg_attr(test, schemars(inner(range(min = 200, max = 599))))]
     pub(crate) unknown_status: Option<Vec<u16>>,
 }
@@ -77,7 +78,7 @@ pub(crate) struct Network {
     pub(crate) mnc: Option<String>,
     /// The line type of its numbers.
     pub(crate) line_type: Option<String>,
-    /// The beginnings of its routing numbers, without a plus sign.
+    /// The prefixes of its routing numbers, without a plus sign.
     #[serde(default)]
     pub(crate) rn: Vec<String>,
     /// Its names as a service provider.

@@ -11,10 +11,10 @@ pub struct Naptr {
     pub regexp: String,
 }
 
-/// What a `tel:` URI tells about a number.
+/// The facts about a number in a `tel:` URI.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TelUri {
-    /// A data base of ported numbers was asked (`npdi`).
+    /// A database of ported numbers was queried (`npdi`).
     pub is_dipped: bool,
     /// The routing number (`rn`), without a plus sign, hyphens and dots. Only ported numbers have one.
     pub rn: Option<String>,
@@ -74,7 +74,7 @@ fn parse(uri: &str) -> Option<TelUri> {
         return None;
     }
     let mut parameters = uri.get(4..)?.split(';');
-    // The number itself: it may be another form of the one that was asked.
+    // The number itself; it may be another form of the queried number.
     parameters.next().filter(|number| !number.is_empty())?;
     let mut found = TelUri::default();
     for parameter in parameters {

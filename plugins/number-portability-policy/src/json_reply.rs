@@ -4,7 +4,7 @@ use crate::source::Service;
 use crate::{Attributes, Nothing, set};
 use serde_json::Value;
 
-/// What a response says.
+/// The contents of a response.
 pub(crate) struct Reply {
     pub(crate) attributes: Attributes,
     /// The name of a network.
@@ -14,7 +14,7 @@ pub(crate) struct Reply {
 /// Reads a response.
 ///
 /// # Errors
-/// The service does not know the number, or the response is none of it.
+/// The service does not know the number, or the response is not valid.
 pub(crate) fn read(service: &Service, status: u16, body: &[u8]) -> Result<Reply, Nothing> {
     if service.unknown_status.contains(&status) {
         return Err(Nothing::Unknown(None));
@@ -34,7 +34,7 @@ pub(crate) fn read(service: &Service, status: u16, body: &[u8]) -> Result<Reply,
     Ok(Reply { attributes, network })
 }
 
-/// A text, a number or a truth value as the value of an attribute; truth values as those of `ported`.
+/// A text, a number or a Boolean as the value of an attribute; Booleans become the values of `ported`.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),

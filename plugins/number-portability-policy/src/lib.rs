@@ -1,4 +1,5 @@
-//! The policy document of `number-portability`, and the conversion of what tables, ENUM and HTTP services say to attributes.
+//! The policy document of `number-portability`, and the conversion of results from tables, ENUM and HTTP services to
+//! attributes.
 //!
 //! | attribute | value |
 //! |---|---|
@@ -30,21 +31,21 @@ const HOUR: Duration = Duration::from_secs(3_600);
 pub struct Number<'a> {
     /// Its digits.
     pub digits: &'a str,
-    /// It begins with its country code.
+    /// It begins with a country code.
     pub international: bool,
 }
 
-/// What is known of a number: attributes by name.
+/// The facts about a number: attributes by name.
 pub type Attributes = Vec<(String, String)>;
 
 /// A lookup's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// This is known, for this time.
+    /// The number is known; valid for this time.
     Found(Attributes, Duration),
-    /// Nothing is known, for this time.
+    /// The number is not known; valid for this time.
     Unknown(Duration),
-    /// It cannot be found out now.
+    /// The lookup fails for now.
     TryLater,
 }
 
@@ -57,23 +58,23 @@ pub struct Outcome {
     pub note: String,
 }
 
-/// Why a source has nothing to say.
+/// The reason why a source has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Nothing {
-    /// It does not know the number, for this time or the document's.
+    /// It does not know the number; valid for this time, or the document's.
     Unknown(Option<Duration>),
-    /// It cannot tell now.
+    /// It fails for now, for this reason.
     Failed(String),
 }
 
 /// The sources, as the host makes them available.
 pub trait Sources {
-    /// The value of the row that fits the number best in the table of a source.
+    /// The value of the best-matching row for the number in the table of a source.
     fn row(&self, source: usize, number: &str) -> Option<String>;
-    /// The records of a name, by order and preference, and the seconds for which they hold.
+    /// The records of a name, sorted by order and preference, and their time to live in seconds.
     ///
     /// # Errors
-    /// There are none, or they cannot be found out.
+    /// There are no records, or the query fails.
     fn naptrs(&self, name: &str) -> Result<(Vec<Naptr>, u32), Nothing>;
     /// The status and the body of a response.
     ///
@@ -144,7 +145,7 @@ impl Policy {
         })
     }
 
-    /// Looks a number up: the first source that knows it answers.
+    /// Looks up a number: the first source that knows it answers.
     #[must_use]
     pub fn look_up(&self, number: Number<'_>, sources: &impl Sources) -> Outcome {
         let unknown =
@@ -192,7 +193,7 @@ impl Policy {
             Source::Enum { apex } => {
                 let (records, ttl) = sources.naptrs(&enum_record::domain(number, apex))?;
                 let ttl = Duration::from_secs(u64::from(ttl));
-                // Records of other services say nothing of the network.
+                // Records of other services do not identify the network.
                 let uri = enum_record::tel_uri(number, &records).ok_or(Nothing::Unknown(Some(ttl)))?;
                 Ok((self.uri_attributes(uri), ttl))
             }
@@ -292,7 +293,7 @@ fn yes_or_no(is: bool) -> &'static str {
     if is { "yes" } else { "no" }
 }
 
-/// Sets an attribute; a value that is too long for one is cut.
+/// Sets an attribute; a value longer than [`MAX_VALUE`] is truncated.
 fn set(attributes: &mut Attributes, name: &str, value: &str) {
     let mut end = value.len().min(MAX_VALUE);
     while !value.is_char_boundary(end) {

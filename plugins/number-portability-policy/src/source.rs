@@ -127,7 +127,7 @@ fn check_service(service: &Service) -> Result<(), String> {
         Some((host, path)) if !host.is_empty() && !host.contains(NUMBER) && path.contains(NUMBER) => {}
         _ => {
             return Err(format!(
-                "`http` is no URL like https://HOST/PATH with {NUMBER}, where the number is to stand, behind the host"
+                "`http` must be a URL like https://HOST/PATH with {NUMBER} in place of the number, after the host"
             ));
         }
     }
@@ -137,7 +137,7 @@ fn check_service(service: &Service) -> Result<(), String> {
     };
     if let Some((name, _)) = headers.iter().find(|header| !is_header(header)) {
         return Err(format!(
-            "`headers` has {name:?}, which is no header, or whose value has control characters"
+            "`headers` has {name:?}, which is not a header name, or whose value has control characters"
         ));
     }
     if fields.is_empty() && network.is_none() {
@@ -160,7 +160,7 @@ fn check_service(service: &Service) -> Result<(), String> {
     let mut pointers = fields.iter().map(|(_, pointer)| pointer).chain(network);
     if let Some(pointer) = pointers.find(|pointer| !pointer.starts_with('/')) {
         return Err(format!(
-            "{pointer:?} is no JSON pointer; write \"/network/mcc\" for a field within a field"
+            "{pointer:?} is not a JSON pointer; write \"/network/mcc\" for a field within a field"
         ));
     }
     match unknown_status.iter().find(|status| !(200..600).contains(*status)) {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 const DOCUMENT: &str = include_str!("../../../policies/number-portability.toml");
 
-/// Sources with one answer each, and the questions to them.
+/// Sources with one fixed answer each, which record the queries.
 #[derive(Default)]
 struct Fixed {
     row: Option<&'static str>,
@@ -133,7 +133,7 @@ fn enum_records_name_the_network_by_routing_number_or_provider() {
         uri("tel:+4915112345;npdi;rn=+49D0014915112345"),
         "ported=yes mcc=262 mnc=01 line-type=mobile rn=49D0014915112345 for 60"
     );
-    // The longest beginning counts.
+    // The longest prefix counts.
     assert_eq!(uri("tel:+49;rn=+49D00349"), "ported=yes mcc=262 mnc=03 rn=49D00349 for 60");
     assert_eq!(uri("tel:+49;npdi;spn=South%20Mobile"), "ported=no mcc=262 mnc=03 spn=South Mobile for 60");
     assert_eq!(uri("tel:+49;npdi"), "ported=no for 60");
@@ -170,7 +170,7 @@ fn a_source_that_fails_leaves_the_number_to_the_next() {
     assert_eq!((outcome.answer, &*outcome.note), (Answer::TryLater, "ENUM in e164.arpa: no answer in time"));
     let sources = Fixed { naptrs: failed(), reply: Some(Ok((200, r#"{"mcc":"262"}"#))), ..Fixed::default() };
     assert_eq!(known(&look_up(ALL, "4915112345", &sources)), "mcc=262 for 7200");
-    // The shortest time of those that do not know it.
+    // The shortest time of the sources that do not know it.
     let negative =
         Fixed { naptrs: Some(Err(Nothing::Unknown(Some(Duration::from_secs(20))))), ..Fixed::default() };
     assert_eq!(known(&look_up(ALL, "4915112345", &negative)), "Unknown(20s)");
@@ -200,9 +200,9 @@ fn errors_name_the_mistake() {
         ("[[source]]\nenum = \"e164.arpa.\"".to_owned(), "without a dot at its end"),
         ("[[source]]\nenum = \"e164.arpa\"\nported = true".to_owned(), "`ported` goes with `table`"),
         ("[[source]]\nhttp = \"https://h/\"\nfields = { mcc = \"/m\" }".to_owned(), "{number}"),
-        ("[[source]]\nhttp = \"https://{number}/\"\nfields = { mcc = \"/m\" }".to_owned(), "behind the host"),
+        ("[[source]]\nhttp = \"https://{number}/\"\nfields = { mcc = \"/m\" }".to_owned(), "after the host"),
         ("[[source]]\nhttp = \"https://h/{number}\"".to_owned(), "needs `fields` or `network`"),
-        ("[[source]]\nhttp = \"https://h/{number}\"\nfields = { mcc = \"m\" }".to_owned(), "no JSON pointer"),
+        ("[[source]]\nhttp = \"https://h/{number}\"\nfields = { mcc = \"m\" }".to_owned(), "not a JSON pointer"),
         (
             "[[source]]\nhttp = \"https://h/{number}\"\nfields = { Mcc = \"/m\" }".to_owned(),
             "an attribute has",

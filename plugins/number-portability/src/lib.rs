@@ -1,4 +1,4 @@
-//! A lookup that tells network, porting and line type of a number, from tables of the appliance, ENUM and HTTP services.
+//! A lookup that finds network, porting and line type of a number in tables of the appliance, ENUM and HTTP services.
 
 use number_portability_policy::{Answer, Naptr, Nothing, Number, Policy, Request, Sources};
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Lookup for NumberPortability {
 impl Sources for Opened {
     fn row(&self, source: usize, number: &str) -> Option<String> {
         let (_, table) = self.0.iter().find(|(index, _)| *index == source)?;
-        // A table of whole numbers has no beginnings.
+        // A table of whole numbers has no prefixes.
         tables::get(*table, number).or_else(|| Some(tables::get_prefix(*table, number)?.value))
     }
 

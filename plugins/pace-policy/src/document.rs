@@ -8,7 +8,8 @@ use serde::Deserialize;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct BucketEntry {
-    /// Its name: 1 to 64 of a-z, 0-9, dot, hyphen and underscore. With `each` or `table`, its beginning: at most 32.
+    /// Its name: 1 to 64 of a-z, 0-9, dot, hyphen and underscore. With `each` or `table`: the first part of the name, at
+    /// most 32 characters.
     #[cfg_attr(
         feature = "schema",
         schemars(length(min = 1, max = 64), regex(pattern = "^[a-z0-9._-]+$"), extend("x-switchyard" = "pace-bucket"))
@@ -21,17 +22,17 @@ pub struct BucketEntry {
     pub(crate) per: Option<Time>,
     /// The time zone of the days, such as America/New_York. Default: UTC.
     pub(crate) zone: Option<String>,
-    /// What it counts. Default: messages.
+    /// Its unit. Default: messages.
     pub(crate) counts: Option<UnitKeyword>,
-    /// A bucket for each of these, with the same amount. Default: one for all messages.
+    /// A separate bucket for each account or each source, with the same amount. Default: one bucket for all messages.
     pub(crate) each: Option<EachKeyword>,
     /// The lookup table of groups and amounts. Keys: source addresses, without a plus sign; values: `GROUP AMOUNT`. The
-    /// sources of a group share a bucket. Sources that are not in the table use none.
+    /// sources of a group share a bucket. Sources that are not in the table use no bucket.
     #[cfg_attr(feature = "schema", schemars(length(min = 1), extend("x-switchyard" = "table")))]
     pub(crate) table: Option<String>,
 }
 
-/// What a pace bucket counts.
+/// The unit of a pace bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -42,7 +43,7 @@ pub enum UnitKeyword {
     Segments,
 }
 
-/// What each has a pace bucket of its own.
+/// The kind of object that each pace bucket is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -70,10 +71,10 @@ pub struct WindowEntry {
     /// The days on which it opens. Default: all.
     #[serde(default)]
     pub(crate) days: Vec<DayKeyword>,
-    /// When it opens, such as "08:00".
+    /// The time at which it opens, such as "08:00".
     #[cfg_attr(feature = "schema", schemars(regex(pattern = "^[0-9]{2}:[0-9]{2}$")))]
     pub(crate) opens: Option<String>,
-    /// When it closes, at most "24:00". A window that closes before it opens goes on until the next day.
+    /// The time at which it closes, at most "24:00". If it is before `opens`, the window closes on the next day.
     #[cfg_attr(feature = "schema", schemars(regex(pattern = "^[0-9]{2}:[0-9]{2}$")))]
     pub(crate) closes: Option<String>,
 }

@@ -12,11 +12,11 @@ pub use limits::{Bucket, BucketLimit, PaceRule, PacedSender, Period, Window, Win
 pub use sdk::use_limits;
 pub use table_names::TableNames;
 
-/// Maximum number of buckets of a message, and of its windows, in one decision.
+/// Maximum numbers of pace buckets and of send windows in one decision.
 const MAX_BUCKETS: usize = 8;
 const MAX_WINDOWS: usize = 4;
 
-/// Reads the limits of a route, each of which a message uses.
+/// Reads the limits of a route; a message uses all of them.
 ///
 /// # Errors
 /// The correction.

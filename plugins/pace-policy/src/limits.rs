@@ -4,7 +4,7 @@ use crate::TableNames;
 use crate::document::{BucketEntry, DayKeyword, EachKeyword, UnitKeyword, WindowEntry};
 use std::time::Duration;
 
-/// Maximum length of a name, in octets; of one that is continued by a group, an account or a source.
+/// Maximum length of a name, in octets, and of the first part of a name that continues with a group, an account or a source.
 const MAX_NAME: usize = 64;
 const MAX_BEGINNING: usize = 32;
 /// The largest amount of a bucket.
@@ -17,7 +17,7 @@ const LONGEST_PERIOD: Duration = Duration::from_secs(31 * 86_400);
 pub struct Bucket {
     /// Its name.
     pub name: String,
-    /// Its definition; `None`: the configuration has it.
+    /// Its definition; `None`: the configuration defines it.
     pub limit: Option<BucketLimit>,
 }
 
@@ -46,7 +46,7 @@ pub enum Period {
 pub struct Window {
     /// Its name.
     pub name: String,
-    /// Its hours; `None`: the configuration has it.
+    /// Its hours; `None`: the configuration defines it.
     pub hours: Option<WindowHours>,
 }
 
@@ -55,15 +55,15 @@ pub struct Window {
 pub struct WindowHours {
     /// The time zone.
     pub zone: String,
-    /// The days on which they begin, from 0 for Monday; empty: all.
+    /// The days on which the hours begin, from 0 for Monday; empty: all.
     pub days: Vec<u8>,
-    /// Minute of the day at which they begin.
+    /// Minute of the day at which the hours begin.
     pub opens: u16,
-    /// Minute of the day at which they end.
+    /// Minute of the day at which the hours end.
     pub closes: u16,
 }
 
-/// Who sends a message that uses the limits.
+/// The sender of a message that uses the limits.
 #[derive(Debug, Clone, Copy)]
 pub struct PacedSender<'a> {
     /// The account.
@@ -89,7 +89,7 @@ struct BucketRule {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Amount {
-    /// That of the configuration.
+    /// The bucket of the configuration.
     Configured,
     /// One bucket.
     One(u64),
@@ -113,11 +113,11 @@ impl PaceRule {
         Ok(Self { bucket, window: window.map(read_window).transpose()? })
     }
 
-    /// Adds what a message uses; a name that is there already stays as it is. `look_up` returns the value of a key in a table,
-    /// which is given by its index in the [`TableNames`].
+    /// Adds the buckets and windows that a message uses; existing names stay unchanged. `look_up` returns the value of a key
+    /// in the table with this index in the [`TableNames`].
     ///
     /// # Errors
-    /// What is wrong with the row of a table.
+    /// The mistake in the row of a table.
     pub fn add(
         &self,
         sender: PacedSender<'_>,
@@ -162,7 +162,7 @@ impl BucketRule {
         Ok(Some(Bucket { name, limit: Some(limit) }))
     }
 
-    /// The bucket's name, continued by another one in the characters of names.
+    /// The bucket's name, followed by another name; its invalid characters are replaced.
     fn continued(&self, by: &str) -> String {
         let by = by.strip_prefix('+').unwrap_or(by);
         let allowed = by.chars().map(|c| match c.to_ascii_lowercase() {
@@ -241,7 +241,7 @@ fn minute(text: &str) -> Result<u16, String> {
         let (hours, minutes) = (number(hours)?, number(minutes)?);
         Some(hours * 60 + minutes).filter(|all| minutes < 60 && *all <= 1440)
     };
-    read().ok_or_else(|| format!("{text:?} is no time of the day; write it as \"08:00\""))
+    read().ok_or_else(|| format!("{text:?} is not a time of day; write it as \"08:00\""))
 }
 
 fn check_name(kind: &str, name: &str, most: usize) -> Result<(), String> {

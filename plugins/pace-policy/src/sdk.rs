@@ -1,4 +1,4 @@
-//! The limits in the types of the contract.
+//! Conversion of limits to the types of the contract.
 
 use crate::{Bucket, PaceRule, PacedSender, Period, Window, WindowHours};
 use switchyard_sdk::{Decision, Message, RejectReason, Verdict, pace, reject, tables};
@@ -34,8 +34,8 @@ impl From<&Window> for pace::SendWindow {
     }
 }
 
-/// Adds limits to a router's decision to send a message; one whose limits are not known is refused for now. `opened` are the tables of the
-/// document, in the order of their indexes.
+/// Adds limits to a router's decision to send a message. If the limits cannot be read, the message is refused temporarily.
+/// `opened`: the tables of the document, in the order of their indexes.
 #[must_use]
 pub fn use_limits(
     mut decision: Decision,

@@ -1,4 +1,4 @@
-/// The names of the tables in a document; rules have their indexes.
+/// The names of the tables in a document; rules refer to them by index.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct TableNames(Vec<String>);
 

@@ -4,8 +4,8 @@ use serde::de::{Deserializer, Error};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Conditions on the attributes of a message: `{ mcc = "262", mnc = ["01", "06"] }`. All names must have one of their values; a star
-/// at the end of a value stands for any rest.
+/// Conditions on the attributes of a message: `{ mcc = "262", mnc = ["01", "06"] }`. Each named attribute must have one of
+/// its values; a star at the end of a value matches any rest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AttributeConditions(Vec<(String, Vec<String>)>);
 
@@ -14,7 +14,7 @@ impl<'de> Deserialize<'de> for AttributeConditions {
         let named: BTreeMap<String, Names> = BTreeMap::deserialize(deserializer)?;
         if let Some(wrong) = named.keys().find(|name| !is_attribute_name(name)) {
             return Err(D::Error::custom(format!(
-                "{wrong:?} is no attribute: its name has 1 to 64 of a-z, 0-9, dot, hyphen and underscore"
+                "{wrong:?} is not an attribute: its name has 1 to 64 of a-z, 0-9, dot, hyphen and underscore"
             )));
         }
         Ok(Self(named.into_iter().map(|(name, values)| (name, values.0)).collect()))
@@ -30,7 +30,7 @@ fn is_attribute_name(name: &str) -> bool {
 }
 
 impl AttributeConditions {
-    /// Whether the attributes of a message meet all conditions. None are read if there is no condition.
+    /// Whether the attributes of a message meet all conditions. Without conditions, no attribute is read.
     #[must_use]
     pub fn hold(&self, attributes: &MessageAttributes<impl Fn(&str) -> Option<String>>) -> bool {
         self.0.iter().all(|(name, patterns)| {
@@ -38,7 +38,7 @@ impl AttributeConditions {
         })
     }
 
-    /// Whether they hold wherever the other ones do.
+    /// Whether these conditions hold for every message for which the other conditions hold.
     #[must_use]
     pub fn cover(&self, other: &Self) -> bool {
         self.0.iter().all(|(name, wide)| {
@@ -57,7 +57,7 @@ fn matches(pattern: &str, value: &str) -> bool {
     }
 }
 
-/// Whether a pattern matches whatever the other one does.
+/// Whether a pattern matches every value that the other pattern matches.
 fn includes(wide: &str, narrow: &str) -> bool {
     match wide.strip_suffix('*') {
         Some(start) => narrow.starts_with(start),
@@ -65,7 +65,7 @@ fn includes(wide: &str, narrow: &str) -> bool {
     }
 }
 
-/// The attributes of a message: each is fetched from the host when a condition asks for it, and once.
+/// The attributes of a message. Each is fetched from the host at its first use, and then cached.
 #[derive(Debug)]
 pub struct MessageAttributes<Fetch> {
     fetch: Fetch,
@@ -73,7 +73,7 @@ pub struct MessageAttributes<Fetch> {
 }
 
 impl<Fetch: Fn(&str) -> Option<String>> MessageAttributes<Fetch> {
-    /// Attributes that a function fetches: the value of a name, `None` if the message does not have it.
+    /// Attributes that a function fetches: it returns the value of a name; `None` if the message does not have it.
     pub const fn new(fetch: Fetch) -> Self {
         Self { fetch, fetched: RefCell::new(Vec::new()) }
     }
@@ -145,10 +145,10 @@ mod tests {
     #[test]
     fn wrong_conditions_are_refused() {
         for (text, expected) in [
-            (r#"{ Mcc = "262" }"#, "is no attribute"),
+            (r#"{ Mcc = "262" }"#, "is not an attribute"),
             (r#"{ mcc = [] }"#, "at least one"),
             (r#"{ mcc = 262 }"#, "a text in quotes"),
-            (r#"{ "" = "x" }"#, "is no attribute"),
+            (r#"{ "" = "x" }"#, "is not an attribute"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");

@@ -17,7 +17,7 @@ pub struct Millionths(pub u64);
 pub fn price(text: &str) -> Result<u64, String> {
     let wrong = || {
         format!(
-            "{text:?} is no price: write currency units with at most six decimals, such as \"0.035\" or \"12\""
+            "{text:?} is not a price: write currency units with at most six decimals, such as \"0.035\" or \"12\""
         )
     };
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));

@@ -1,8 +1,9 @@
 //! JSON Schemas of policy documents: the schemas of the values, and the files in `policies/schemas`.
 //!
 //! A schema says what an editor needs: keys with their descriptions, types, limits and keywords. The keyword `x-switchyard` of a
-//! property says that its value is the name (or the names) of something in the appliance: `account`, `ledger-account`,
-//! `pace-bucket`, `peer`, `pool`, `send-window` or `table`. `x-switchyard-grant` says that a property uses a capability: `http`, `dns`, `kv` or `hlr`.
+//! property says that its value is a name, or a list of names, of objects in the appliance: `account`, `ledger-account`,
+//! `pace-bucket`, `peer`, `pool`, `send-window` or `table`. `x-switchyard-grant` says that a property uses a capability:
+//! `http`, `dns`, `kv` or `hlr`.
 
 use crate::{AttributeConditions, MAX_PREFIX_DIGITS, Millionths, Names, Time};
 use schemars::generate::SchemaSettings;
@@ -126,7 +127,7 @@ pub fn assert_up_to_date<Document: JsonSchema>(plugin: &str) {
     assert!(stored == text, "{} is not up to date; run this test with UPDATE=1", path.display());
 }
 
-/// Removes what only says how Rust stores a value: number formats, and null for an optional one, which TOML does not have.
+/// Removes details of Rust types: number formats, and null for optional values, which TOML does not have.
 fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

@@ -15,7 +15,7 @@ pub struct Time(pub Duration);
 /// # Errors
 /// The correction.
 pub fn time(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no time: write a number and ms, s, m, h or d, such as \"30s\"");
+    let wrong = || format!("{text:?} is not a time: write a number and ms, s, m, h or d, such as \"30s\"");
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let factor: u64 = match unit {

@@ -49,7 +49,7 @@ pub(crate) struct Route {
     #[serde(default)]
     #[cfg_attr(test, schemars(length(max = 8)))]
     pace_buckets: Vec<BucketEntry>,
-    /// The send windows that the message uses; it is sent while all of them are open.
+    /// The send windows that the message uses; it is sent only while all are open.
     #[serde(default)]
     #[cfg_attr(test, schemars(length(max = 4)))]
     send_windows: Vec<WindowEntry>,
@@ -74,7 +74,7 @@ pub(crate) struct Default {
     #[serde(default)]
     #[cfg_attr(test, schemars(length(max = 8)))]
     pace_buckets: Vec<BucketEntry>,
-    /// The send windows that the message uses; it is sent while all of them are open.
+    /// The send windows that the message uses; it is sent only while all are open.
     #[serde(default)]
     #[cfg_attr(test, schemars(length(max = 4)))]
     send_windows: Vec<WindowEntry>,
@@ -83,7 +83,7 @@ pub(crate) struct Default {
 }
 
 impl Route {
-    /// Takes the target; an error if it is contradictory.
+    /// The target and its limits. Fails if keys contradict each other.
     pub(crate) fn target(&mut self, tables: &mut TableNames) -> Result<Target, String> {
         let limits = read_limits(&self.pace_buckets, &self.send_windows, tables)?;
         target(std::mem::take(&mut self.legs), self.home, self.reject, limits, self.note.take())
@@ -91,7 +91,7 @@ impl Route {
 }
 
 impl Default {
-    /// Takes the target; an error if it is contradictory.
+    /// The target and its limits. Fails if keys contradict each other.
     pub(crate) fn target(self, tables: &mut TableNames) -> Result<Target, String> {
         let limits = read_limits(&self.pace_buckets, &self.send_windows, tables)?;
         target(self.legs, self.home, self.reject, limits, self.note)

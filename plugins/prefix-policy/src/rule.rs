@@ -27,7 +27,7 @@ pub enum Reject {
 pub enum Action {
     /// Forward to one of these legs; 1 to 255.
     Forward(Vec<LegRule>),
-    /// Deliver to one of our own subscribers.
+    /// Deliver to one of the operator's own subscribers.
     Home,
     /// Refuse.
     Reject(Reject),
@@ -74,7 +74,7 @@ impl Rule {
             && self.attributes.hold(attributes)
     }
 
-    /// Whether it applies wherever the other rule does.
+    /// Whether it applies to every message to which the other rule applies.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         let accounts = self.accounts.is_empty()
             || (!other.accounts.is_empty() && other.accounts.iter().all(|name| self.accounts.contains(name)));

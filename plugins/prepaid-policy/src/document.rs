@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Document {
-    /// The tariff of accounts without an entry of their own. Without it, their messages are refused.
+    /// The tariff of accounts that have no entry. Without it, their messages are refused.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub(crate) default_tariff: Option<toml::Spanned<String>>,
-    /// An account with another tariff, a free account, or one whose messages are refused.
+    /// An account with another tariff, a free account, or an account whose messages are refused.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<Account>"))]
     pub(crate) account: Vec<toml::Spanned<Account>>,

@@ -21,7 +21,7 @@ pub struct Tariff {
     pub refund_on_failure: bool,
     /// An appliance table with further prices.
     pub table: Option<String>,
-    /// Prefix and price of a part, in millionths; each prefix once.
+    /// Prefix and price of a segment, in millionths; each prefix once.
     pub prices: Vec<(String, u64)>,
 }
 

@@ -13,7 +13,7 @@ pub enum Quote {
     Charge {
         /// The account that is charged.
         account: String,
-        /// In millionths, for all parts together; 1 to [`MAX_AMOUNT`].
+        /// In millionths, for all segments together; 1 to [`MAX_AMOUNT`].
         amount: u64,
         /// Whether the charge is kept even if the message fails.
         keep_on_failure: bool,

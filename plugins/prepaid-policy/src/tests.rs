@@ -73,7 +73,7 @@ fn the_longest_prefix_is_charged_for_each_part() {
     assert_eq!(charge_of(quote("anyone", "8613912345678", 3)), ("anyone".to_owned(), 60_000, false));
     assert_eq!(charge_of(quote("anyone", "8621", 1)), ("anyone".to_owned(), 35_000, false));
     assert_eq!(charge_of(quote("shop", "49", 2)), ("shop-ltd".to_owned(), 100_000, false));
-    // A message has at least one part.
+    // A message has at least one segment.
     assert_eq!(charge_of(quote("anyone", "49", 0)).1, 50_000);
 }
 
@@ -108,7 +108,7 @@ fn a_table_price_wins_with_a_longer_prefix_only() {
     assert_eq!(PriceMatch::longer(None, Some(row.clone())), Some(row));
     assert_eq!(PriceMatch::longer(Some(own.clone()), None), Some(own));
     let broken = policy.quote("acme", 1, |_, _| Some(PriceMatch::row(2, "cheap")));
-    assert!(refused(broken).contains("\"cheap\" is no price"));
+    assert!(refused(broken).contains("\"cheap\" is not a price"));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn errors_name_the_line_and_the_mistake() {
         ),
         (
             "default-tariff = \"t\"\n[[tariff]]\nname = \"t\"\nprices = { \"1\" = \"1,5\" }\n".to_owned(),
-            "\"1,5\" is no price",
+            "\"1,5\" is not a price",
         ),
         (
             "default-tariff = \"t\"\n[[tariff]]\nname = \"t\"\nprice = \"1\"\n".to_owned(),
@@ -169,7 +169,7 @@ proptest! {
         }
     }
 
-    /// No price and number of parts give an amount that the host refuses.
+    /// The host accepts the amount for every price and number of segments.
     #[test]
     fn every_amount_is_valid_for_the_ledger(parts: u16, price: u64, origin in "(acme|shop|ops|late|anyone)") {
         let policy = Policy::parse(SHORT).unwrap();

@@ -1,4 +1,4 @@
-//! The default biller: the longest prefix of the destination gives the price per part, in the account's tariff.
+//! The default biller: the longest prefix of the destination gives the price per segment, in the account's tariff.
 
 use prepaid_policy::{Policy, PriceMatch, Quote as PolicyQuote};
 use switchyard_sdk::{Biller, FirstLeg, Message, Quote, charge, free, refuse, tables};

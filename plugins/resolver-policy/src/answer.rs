@@ -13,7 +13,7 @@ pub enum Answer {
         /// Validity of the answer; `None`: the configured time.
         valid: Option<Duration>,
     },
-    /// There is no such subscriber, for this time or the configured time.
+    /// There is no such subscriber. Valid for this time, or the configured time.
     Unknown(Option<Duration>),
     /// The number cannot be resolved now; ask again after this time or the configured time.
     TryLater(Option<Duration>),
@@ -24,7 +24,7 @@ pub enum Answer {
 pub struct Resolution {
     /// The answer.
     pub answer: Answer,
-    /// For the traces of the messages that wait for it.
+    /// For the traces of the messages that wait for the answer.
     pub note: Option<String>,
 }
 

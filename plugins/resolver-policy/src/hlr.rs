@@ -18,7 +18,7 @@ struct Document {
     unknown_valid: Option<Time>,
     /// When to query again after a failure. Default: the appliance's time.
     try_again: Option<Time>,
-    /// Numbers with at most this many digits are internal: they are queried as they are. Default: none.
+    /// Numbers with at most this many digits are internal: they are queried unchanged. Default: none.
     #[cfg_attr(test, schemars(with = "Option<usize>", range(min = 1, max = 8)))]
     internal_digits: Option<toml::Spanned<usize>>,
     /// The prefixes of the home network's numbers, in international form. Other numbers are unknown and not queried. Default:
@@ -46,7 +46,7 @@ struct Document {
 struct HlrNumberForm {
     /// The prefix to remove; a number without it is not in the HLR.
     strip: String,
-    /// The prefix to add then.
+    /// The prefix to add in its place.
     add: String,
 }
 

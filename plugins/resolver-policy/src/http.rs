@@ -139,14 +139,14 @@ impl Policy {
         };
         if !url.contains(NUMBER) && !body.contains(NUMBER) {
             return Err(format!(
-                "line {at}: neither `url` nor `body` has {NUMBER}, where the number is to stand"
+                "line {at}: neither `url` nor `body` has {NUMBER} in place of the number"
             ));
         }
         for (name, value) in &document.headers {
             let token = |octet: u8| octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&octet);
             if name.is_empty() || !name.bytes().all(token) || value.chars().any(char::is_control) {
                 return Err(format!(
-                    "[headers] has {name:?}, which is no header, or whose value has control characters"
+                    "[headers] has {name:?}, which is not a header name, or whose value has control characters"
                 ));
             }
         }

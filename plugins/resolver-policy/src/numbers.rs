@@ -11,7 +11,7 @@ pub struct Numbers {
     strip: Vec<String>,
     /// Prefix to remove from national numbers before the country code is added: "0".
     national: Option<String>,
-    /// Our country code: "49".
+    /// The country code to add: "49".
     country_code: Option<String>,
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct ScheduleEntry {
     /// Maximum attempts per leg. Default: no limit.
     #[cfg_attr(test, schemars(range(min = 1)))]
     attempts_per_leg: Option<u16>,
-    /// What follows the last attempt. Default: next-leg.
+    /// The action after the last attempt. Default: next-leg.
     #[serde(default)]
     then: FinalAction,
     /// Consequences for the peer as a whole.
@@ -73,9 +73,9 @@ pub struct RetrySchedule {
     pub waits: Vec<Duration>,
     /// The waits are maxima: the message is retried at an alert about the subscriber.
     pub await_alert: bool,
-    /// Attempts per leg; a later leg may use those that an earlier one did not.
+    /// Attempts per leg; a later leg may use the attempts that earlier legs did not use.
     pub attempts_per_leg: Option<u16>,
-    /// The action after them.
+    /// The action after the last attempt.
     pub then: FinalAction,
     /// Advice about the peer.
     pub advice: Advice,

@@ -115,7 +115,7 @@ fn errors_name_the_line_and_the_mistake() {
     for (document, expected) in [
         (String::new(), "says nothing of temporary, permanent, absent, memory-full, throttled"),
         (all.to_owned(), "says nothing of temporary"),
-        (format!("{all}[temporary]\nwaits = [\"soon\"]\n"), "\"soon\" is no time"),
+        (format!("{all}[temporary]\nwaits = [\"soon\"]\n"), "\"soon\" is not a time"),
         (format!("{all}[temporary]\nwaits = [5]\n"), "a time in quotes"),
         (format!("{all}[temporary]\nwait = [\"5s\"]\n"), "unknown field `wait`"),
         (

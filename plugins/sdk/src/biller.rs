@@ -19,14 +19,14 @@ pub trait Biller: Sized {
     /// The mistake, its position, and the correction.
     fn configure(document: &str) -> Result<Self, String>;
 
-    /// The price of a message. Called while its submitter waits. `leg` is `None` for a message that is to be held or
+    /// The price of a message. Called while the submitter waits. `leg` is `None` for a message that is held, or must be
     /// resolved first.
     fn price(&self, message: &Message, leg: Option<&FirstLeg>) -> Quote;
 
-    /// Reports the end of charges for which this was requested, in batches, each at least once.
+    /// Receives the results of charges that requested it, in batches, each result at least once.
     ///
     /// # Errors
-    /// The reason why they could not be processed. The host reports them again later.
+    /// The reason why they could not be processed. The host repeats the batch later.
     fn settle(&self, settlements: &[Settlement]) -> Result<(), String> {
         let _ = settlements;
         Ok(())
@@ -39,8 +39,8 @@ pub fn free() -> Quote {
     Quote { price: Fee::Free, note: None }
 }
 
-/// Charges a ledger account, in millionths of the appliance's currency, for all parts together. The charge is released
-/// if the message fails.
+/// Charges a ledger account, in millionths of the operator's currency, for all segments together. The charge is released if
+/// the message fails.
 #[must_use]
 pub fn charge(account: impl Into<String>, amount: u64) -> Quote {
     let charge = Charge { account: account.into(), amount, keep_on_failure: false, settle: false };
@@ -54,7 +54,7 @@ pub fn refuse() -> Quote {
 }
 
 impl Quote {
-    /// The same price, but a charge is kept even if the message fails, once it was handed over.
+    /// The same price, but a charge is also captured if the message fails or expires after at least one submit attempt.
     #[must_use]
     pub fn kept_on_failure(mut self) -> Self {
         if let Fee::Charge(charge) = &mut self.price {
@@ -90,7 +90,7 @@ pub struct LoadedPriceQuestions {
 }
 
 impl LoadedPriceQuestions {
-    /// Takes a batch, in the place of the one before.
+    /// Stores a batch, in place of the previous one.
     pub fn load(&mut self, batch: crate::MessageBatch, legs: Vec<Option<BatchLeg>>) {
         self.messages.load(batch);
         self.legs = legs;

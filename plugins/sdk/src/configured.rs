@@ -36,7 +36,7 @@ impl<T> Default for Configured<T> {
     }
 }
 
-/// Reports the words and the place of a panic to the host, which shows them beside the fault.
+/// Reports the message and the source line of a panic to the host, which shows them with the fault.
 pub fn report_panics() {
     std::panic::set_hook(Box::new(|panic| crate::fault::report(&panic.to_string())));
 }

@@ -1,6 +1,6 @@
-//! What decisions of routers and of screens have in common. The contract has a type for each, with equal fields.
+//! Common methods of routers' and screens' decisions. The contract has a separate type for each, with equal fields.
 
-/// Gives a decision its note, and its changes of TLVs and of pace.
+/// Adds methods to a decision type: for its note, and for changes of TLVs and of pace.
 macro_rules! changes_of_decisions {
     ($decision:ty) => {
         impl $decision {
@@ -32,7 +32,8 @@ macro_rules! changes_of_decisions {
                 self
             }
 
-            /// The same decision, and the message is sent only while this window is open: at most 4, all of which must be.
+            /// The same decision, and the message is sent only while this window is open: at most 4 windows, all of which
+            /// must be open.
             #[must_use]
             pub fn use_send_window(mut self, window: $crate::pace::SendWindow) -> Self {
                 self.changes.push($crate::Change::UseSendWindow(window));

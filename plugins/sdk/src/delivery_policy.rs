@@ -68,7 +68,7 @@ impl NextStep {
         self
     }
 
-    /// The same step; the peer has at most this number of unanswered messages.
+    /// The same step; the peer gets at most this number of unanswered messages.
     #[must_use]
     pub fn window(mut self, messages: u32) -> Self {
         self.advice().window = Some(messages);

@@ -47,7 +47,7 @@ impl Form {
         self.octets(name).map(|value| String::from_utf8_lossy(value).into_owned())
     }
 
-    /// All fields as text, as [`Form::text`] gives it.
+    /// All fields as text, as [`Form::text`] returns it.
     #[must_use]
     pub fn fields(&self) -> Vec<(String, String)> {
         let field =
@@ -73,7 +73,7 @@ pub fn percent_encode(text: &str) -> String {
     encoded
 }
 
-/// Decodes percent signs and plus signs. A percent sign without two digits stands for itself.
+/// Decodes percent signs and plus signs. A percent sign without two digits stays unchanged.
 #[must_use]
 pub fn percent_decode(text: &[u8]) -> Vec<u8> {
     let digit = |octet: Option<&u8>| octet.and_then(|octet| char::from(*octet).to_digit(16));

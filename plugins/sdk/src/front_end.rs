@@ -46,7 +46,7 @@ pub fn submission(destination: impl Into<String>, content: Content) -> Submissio
 }
 
 impl Default for DlrWords {
-    /// No state has a word.
+    /// No words: no DLR is pushed.
     fn default() -> Self {
         Self {
             enroute: None,
@@ -61,7 +61,7 @@ impl Default for DlrWords {
     }
 }
 
-/// A text in a template of a [`DlrPush`], where braces have a meaning.
+/// Escapes braces in a literal text for a template of a [`DlrPush`].
 #[must_use]
 pub fn literal(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")

@@ -1,15 +1,15 @@
-//! Write Switchyard plugins in Rust.
+//! The SDK for Switchyard plugins in Rust.
 //!
 //! A plugin serves one hook. It is a type that implements one of nine traits and is exported by the trait's macro:
 //!
 //! | hook | trait | macro |
 //! |---|---|---|
-//! | whether a message may pass | [`Screen`] | [`export_screen!`] |
-//! | what is known of a number | [`Lookup`] | [`export_lookup!`] |
+//! | the check of a message before routing | [`Screen`] | [`export_screen!`] |
+//! | the facts about a number | [`Lookup`] | [`export_lookup!`] |
 //! | the next step of a message | [`Router`] | [`export_router!`] |
 //! | the subscriber of a number | [`Resolver`] | [`export_resolver!`] |
 //! | the step after a failed attempt | [`DeliveryPolicy`] | [`export_delivery_policy!`] |
-//! | what follows from a DLR | [`Receipt`] | [`export_receipt!`] |
+//! | the step after a DLR | [`Receipt`] | [`export_receipt!`] |
 //! | the price of a message | [`Biller`] | [`export_biller!`] |
 //! | submission to a peer | [`Peer`] | [`export_peer!`] |
 //! | the HTTP API of another product | [`FrontEnd`] | [`export_front_end!`] |
@@ -35,10 +35,10 @@
 //! [`body`], [`details`], [`kv`], [`http`], [`dns`], [`hlr`], [`secrets`], [`fault`]. A component imports only the functions that it calls. If it calls one that its
 //! world does not have (such as [`http`] in a router), the host refuses the component. [`form`] decodes queries and forms.
 //!
-//! A screen or router may limit how many messages are sent, and when: see [`pace`].
+//! A screen or router may limit the rate and the hours of sending: see [`pace`].
 //!
-//! The host asks routers and billers about many messages at a time where many wait: the macros make that from the trait's
-//! function for one message.
+//! If many messages wait, the host calls screens, routers and billers with batches of messages. The macros implement the
+//! batch functions with the trait's function for one message.
 //!
 //! An instance is never called by two threads at once and never re-entered. There are several instances, which do not
 //! share memory: use [`counters`] for counts and [`kv`] for durable data.

@@ -3,8 +3,7 @@
 use crate::bindings::router::switchyard::hooks::types::{BatchAddress, MessageBatch};
 use crate::{Address, Message};
 
-/// A batch, and the message of it at hand. The message is built in place, so that the author's function costs no
-/// allocation beyond its own.
+/// A batch, and its current message. The message is built in place, so that it needs no allocation.
 pub struct LoadedMessages {
     batch: MessageBatch,
     message: Message,
@@ -32,7 +31,7 @@ impl Default for LoadedMessages {
     }
 }
 
-/// Removes the first octets of `texts` and puts them in the place of a text.
+/// Moves the first `length` octets of `texts` into `text`.
 fn take_text(texts: &mut &str, length: u32, text: &mut String) {
     let (taken, rest) = texts.split_at(length as usize);
     text.clear();
@@ -46,15 +45,15 @@ fn take_address(texts: &mut &str, from: &BatchAddress, address: &mut Address) {
 }
 
 impl LoadedMessages {
-    /// Takes a batch, in the place of the one before.
+    /// Stores a batch, in place of the previous one.
     pub fn load(&mut self, batch: MessageBatch) {
         self.batch = batch;
     }
 
-    /// The message at this index, and the texts behind it.
+    /// The message at this index, and the remaining texts after its own.
     ///
     /// # Panics
-    /// There is no such message: the host asks about those that it has loaded.
+    /// There is no such message: the host asks only about loaded messages.
     pub fn message(&mut self, index: u32) -> (&Message, &str) {
         let Self { batch, message } = self;
         let one = &batch.messages[index as usize];

@@ -1,4 +1,4 @@
-//! Lookups: plugins that tell what is known of a number.
+//! Lookups: plugins that find facts about a number.
 //!
 //! ```ignore
 //! use switchyard_sdk::lookup::{LookedUp, Number, found, unknown};
@@ -40,7 +40,7 @@ pub trait Lookup: Sized {
     /// The mistake, its position, and the correction.
     fn configure(document: &str) -> Result<Self, String>;
 
-    /// Tells what is known of a number. May block.
+    /// Looks up a number. May block.
     fn look_up(&self, number: &Number) -> LookedUp;
 }
 
@@ -51,13 +51,13 @@ pub fn found(lifetime: Duration) -> LookedUp {
     LookedUp { answer: Answer::Found(known), note: None }
 }
 
-/// Nothing is known of the number, for this time. The next lookup of the chain is asked.
+/// The number is not known; valid for this time. The next lookup of the chain is called.
 #[must_use]
 pub fn unknown(lifetime: Duration) -> LookedUp {
     LookedUp { answer: Answer::Unknown(crate::milliseconds(lifetime)), note: None }
 }
 
-/// It cannot be found out now. The host asks again soon, as long as messages wait.
+/// The lookup fails for now. The host calls it again soon while messages wait.
 #[must_use]
 pub fn try_later() -> LookedUp {
     LookedUp { answer: Answer::TryLater, note: None }

@@ -1,5 +1,5 @@
-//! Pace buckets and send windows: limits of how many messages are sent, and when. The appliance keeps them; a message
-//! waits in its queue, and its trace names what it waits for.
+//! Pace buckets and send windows: limits on the rate and the hours of sending. The appliance applies them; a message waits
+//! in its queue, and its trace names the bucket or window for which it waits.
 //!
 //! ```ignore
 //! use std::time::Duration;
@@ -19,7 +19,7 @@ pub use crate::bindings::router::switchyard::hooks::types::{
 };
 use std::time::Duration;
 
-/// The pace bucket of the configuration with this name. A name that it does not have is a fault.
+/// The pace bucket of the configuration with this name. An unknown name is a fault.
 #[must_use]
 pub fn configured(name: &str) -> PaceBucket {
     PaceBucket { name: name.to_owned(), definition: None }
@@ -43,7 +43,7 @@ fn defined(name: &str, amount: u64, per: PacePeriod) -> PaceBucket {
 }
 
 impl PaceBucket {
-    /// The same bucket, which counts the segments of messages on the air. A bucket of the configuration stays as it is.
+    /// The same bucket, counting the segments of messages on the air. No effect on a bucket of the configuration.
     #[must_use]
     pub fn counting_segments(mut self) -> Self {
         if let Some(definition) = &mut self.definition {
@@ -53,21 +53,21 @@ impl PaceBucket {
     }
 }
 
-/// The send window of the configuration with this name. A name that it does not have is a fault.
+/// The send window of the configuration with this name. An unknown name is a fault.
 #[must_use]
 pub fn configured_window(name: &str) -> SendWindow {
     SendWindow { name: name.to_owned(), definition: None }
 }
 
-/// A window that is open in each of these hours (1 to 14), by the clocks of this time zone.
+/// A window that is open in each of these hours (1 to 14 entries), in this time zone.
 #[must_use]
 pub fn window(name: &str, zone: &str, hours: Vec<SendHours>) -> SendWindow {
     let definition = Some(SendWindowDefinition { zone: zone.to_owned(), hours });
     SendWindow { name: name.to_owned(), definition }
 }
 
-/// Hours of every day, between two minutes of the day: `opens` is below 1440, `closes` at most 1440. They go on until the next
-/// day if they close before they open.
+/// Hours of every day, between two minutes of the day: `opens` is below 1440, `closes` at most 1440. If `closes` is before
+/// `opens`, the hours end on the next day.
 #[must_use]
 pub fn hours(opens: u16, closes: u16) -> SendHours {
     SendHours { days: Vec::new(), opens, closes }

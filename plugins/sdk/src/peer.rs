@@ -1,4 +1,4 @@
-//! Peers: plugins that speak the protocol of a peer.
+//! Peers: plugins that implement the protocol of a peer.
 
 use crate::Message;
 use crate::bindings::peer::exports::switchyard::hooks::peering;
@@ -24,24 +24,24 @@ pub trait Peer: Sized {
     /// Submits a message to the peer. May block.
     fn submit(&self, message: &Message, attempt: &Attempt) -> Submitted;
 
-    /// Reads a request to the address of a peer, which is given by its name. Anybody can send one, so check a signature or a secret
+    /// Reads a request to the callback address of the named peer. Anybody can send one, so check a signature or a secret
     /// first. May block.
     fn callback(&self, peer: &str, request: &Request) -> Called;
 }
 
-/// The peer has the message, under this id; `None`: it has no id.
+/// The peer has accepted the message with this id; `None`: the peer gives no id.
 #[must_use]
 pub fn accepted(id: Option<String>) -> Submitted {
     Submitted { outcome: Outcome::Accepted(id), note: None }
 }
 
-/// The peer certainly does not have it; `code` is its own.
+/// The peer certainly does not have the message; `code` is the peer's own code.
 #[must_use]
 pub fn refused(class: RefusalClass, code: u32) -> Submitted {
     Submitted { outcome: Outcome::Refused(Refusal { class, code, retry_after: None }), note: None }
 }
 
-/// The peer takes nothing for this time, or until the appliance finds the pace.
+/// The peer throttles: nothing is submitted to it for this time; `None`: for a time that the appliance chooses.
 #[must_use]
 pub fn throttled(code: u32, retry_after: Option<Duration>) -> Submitted {
     let retry_after = retry_after.map(crate::milliseconds);
@@ -49,13 +49,13 @@ pub fn throttled(code: u32, retry_after: Option<Duration>) -> Submitted {
     Submitted { outcome: Outcome::Refused(refusal), note: None }
 }
 
-/// The peer may have it or not.
+/// The peer may or may not have the message.
 #[must_use]
 pub fn unsure() -> Submitted {
     Submitted { outcome: Outcome::Unsure, note: None }
 }
 
-/// An answer to a callback with this status and nothing else.
+/// A response to a callback with this status, and without receipts and messages.
 #[must_use]
 pub fn respond(status: u16) -> Called {
     let response = Response { status, headers: Vec::new(), body: Vec::new() };

@@ -1,4 +1,4 @@
-//! Receipt policies: plugins that choose what follows from a DLR, or from its absence.
+//! Receipt policies: plugins that choose the next step after a DLR, or after its absence.
 //!
 //! ```ignore
 //! use std::time::Duration;
@@ -40,7 +40,7 @@ pub trait Receipt: Sized {
     /// The mistake, its position, and the correction.
     fn configure(document: &str) -> Result<Self, String>;
 
-    /// Chooses what follows from a DLR, or from its absence.
+    /// Chooses the next step after a DLR, or after its absence.
     fn decide(&self, message: &Message, submission: &Submission, event: &Event) -> Decision;
 }
 
@@ -66,14 +66,14 @@ pub fn remap(state: DlrState, error: u16) -> Decision {
     decision(Step::Remap(Remapped { state, error }))
 }
 
-/// The DLR is not believed; the message goes on waiting.
+/// Ignore the DLR; the message keeps waiting.
 #[must_use]
 pub fn suspect() -> Decision {
     decision(Step::Suspect)
 }
 
 impl Decision {
-    /// The same decision; the policy is asked again if no final DLR comes within this time.
+    /// The same decision; the policy is called again if no final DLR comes within this time.
     #[must_use]
     pub fn ask_again_after(mut self, time: Duration) -> Self {
         self.wait = Some(crate::milliseconds(time));

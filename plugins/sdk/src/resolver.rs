@@ -27,7 +27,7 @@ pub fn found(imsi: impl Into<String>) -> Resolved {
     Resolved { answer: Answer::Found(subscriber), note: None }
 }
 
-/// There is no such subscriber, for this time or the configured time.
+/// There is no such subscriber. Valid for this time, or the configured time.
 #[must_use]
 pub fn unknown(valid: Option<Duration>) -> Resolved {
     Resolved { answer: Answer::Unknown(valid.map(crate::milliseconds)), note: None }
@@ -40,7 +40,7 @@ pub fn try_later(after: Option<Duration>) -> Resolved {
 }
 
 impl Resolved {
-    /// The same answer; this peer serves the subscriber, if there is one.
+    /// The same answer; this peer serves the found subscriber.
     #[must_use]
     pub fn served_by(mut self, peer: impl Into<String>) -> Self {
         if let Answer::Found(subscriber) = &mut self.answer {

@@ -55,7 +55,7 @@ impl Leg {
         self
     }
 
-    /// The same leg with its cost, in millionths of the appliance's currency.
+    /// The same leg with its cost, in millionths of the operator's currency.
     #[must_use]
     pub fn costs(mut self, millionths: u32) -> Self {
         self.cost = millionths;
@@ -105,13 +105,13 @@ pub fn forward(legs: Vec<Leg>) -> Decision {
     decision(Verdict::Forward(legs))
 }
 
-/// Deliver the message to one of our own subscribers: the resolver finds the subscriber of the number.
+/// Deliver the message to one of the operator's own subscribers: the resolver finds the subscriber of the number.
 #[must_use]
 pub fn home() -> Decision {
     decision(Verdict::Home)
 }
 
-/// Ask again at this time, in milliseconds since the Unix epoch.
+/// Hold the message, and route it again at this time, in milliseconds since the Unix epoch.
 #[must_use]
 pub fn hold(until: u64) -> Decision {
     decision(Verdict::Hold(until))

@@ -48,7 +48,7 @@ fn decision(verdict: Verdict) -> Decision {
     Decision { verdict, note: None, changes: Vec::new(), text: None }
 }
 
-/// Let the next screen decide. A message that all screens pass goes on to the routers.
+/// Let the next screen decide. A message that all screens pass continues to the routers.
 #[must_use]
 pub fn pass() -> Decision {
     decision(Verdict::Pass)
@@ -66,7 +66,7 @@ pub fn quarantine() -> Decision {
     decision(Verdict::Quarantine)
 }
 
-/// Accept the message, charge nothing, and deliver it to nobody. A submitter that wants a DLR is told this state.
+/// Accept the message, charge nothing, and do not deliver it. The DLR, if the submitter wants one, has this state.
 #[must_use]
 pub fn drop_as(reported: DroppedAs) -> Decision {
     decision(Verdict::Drop(reported))
@@ -82,7 +82,7 @@ impl Decision {
         self
     }
 
-    /// The same decision, and the message goes on with this text.
+    /// The same decision, but the message continues with this text.
     #[must_use]
     pub fn with_text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());

@@ -8,11 +8,12 @@ use serde::Deserialize;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Document {
-    /// Rules for messages; the first one that fits counts.
+    /// Rules for messages; the first that matches counts.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<RuleEntry>"))]
     pub(crate) rule: Vec<toml::Spanned<RuleEntry>>,
-    /// Replacements of states and error codes; the first one that fits counts. They come before `next-leg` of the rules.
+    /// Replacements of states and error codes; the first that matches counts. They are applied before `next-leg` of the
+    /// rules.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "Vec<RemapEntry>"))]
     pub(crate) remap: Vec<toml::Spanned<RemapEntry>>,
@@ -36,9 +37,9 @@ pub(crate) struct RuleEntry {
     /// States of a DLR after which the next leg is tried. Default: none.
     #[serde(default)]
     pub(crate) next_leg: Vec<DlrState>,
-    /// A DLR that reports delivery in less than this time is not believed. Default: all are.
+    /// DLRs that report delivery in less than this time are ignored. Default: none is ignored.
     pub(crate) suspect_below: Option<Time>,
-    /// What the submitter is told when `wait` has passed on the last leg. Default: the message waits for its DLR until the peer's
+    /// The final state when `wait` has passed on the last leg. Default: the message waits for its DLR until the peer's
     /// `dlr-timeout`.
     pub(crate) last_leg: Option<DlrState>,
 }

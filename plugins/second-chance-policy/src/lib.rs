@@ -1,4 +1,4 @@
-//! The policy document of `second-chance`: what follows from a DLR, or from its absence.
+//! The policy document of `second-chance`: the step after a DLR, or after its absence.
 
 mod document;
 
@@ -42,7 +42,7 @@ impl DlrState {
     }
 }
 
-/// What happened to a submission.
+/// An event of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The peer has accepted it.
@@ -63,7 +63,7 @@ pub enum Event {
 /// A submission.
 #[derive(Debug, Clone, Copy)]
 pub struct Submission<'a> {
-    /// The destination of the message, as its sender wrote it.
+    /// The destination of the message, as submitted.
     pub destination: &'a str,
     /// The peer.
     pub peer: &'a str,
@@ -71,7 +71,7 @@ pub struct Submission<'a> {
     pub has_next_leg: bool,
 }
 
-/// What follows.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The DLR counts as it is.
@@ -80,16 +80,16 @@ pub enum Step {
     NextLeg,
     /// The DLR counts as one with this state and error code.
     Remap(DlrState, u16),
-    /// The DLR is not believed.
+    /// The DLR is ignored.
     Suspect,
 }
 
-/// A step, the time after which the policy is asked again, and the note.
+/// A step, the time until the next call of the policy, and a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// The step.
     pub step: Step,
-    /// Without a final DLR, ask again after this time.
+    /// Without a final DLR, the policy is called again after this time.
     pub wait: Option<Duration>,
     /// The reason.
     pub note: Option<String>,
@@ -151,14 +151,14 @@ impl Policy {
         Ok(Self { rules, remaps })
     }
 
-    /// The peers that it names, each once.
+    /// The peers that the document names, each once.
     #[must_use]
     pub fn peers(&self) -> BTreeSet<&str> {
         let of_rules = self.rules.iter().flat_map(|rule| &rule.peers);
         of_rules.chain(self.remaps.iter().flat_map(|remap| &remap.peers)).map(String::as_str).collect()
     }
 
-    /// Decides what follows. `attribute`: the value of an attribute of the message.
+    /// Decides the next step. `attribute` returns the value of an attribute of the message.
     pub fn decide(
         &self,
         submission: Submission<'_>,
@@ -276,7 +276,7 @@ impl Remap {
     }
 }
 
-/// Below this, a wait would be over before most networks have answered.
+/// The shortest wait: most networks need longer for a DLR.
 const MIN_WAIT: Duration = Duration::from_secs(1);
 
 fn names(entry: Option<Names>) -> Result<Vec<String>, String> {

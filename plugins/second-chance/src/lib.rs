@@ -1,5 +1,5 @@
-//! The default receipt policy: the next leg for a message without a delivery, other states and error codes, and DLRs that are
-//! too fast to be true.
+//! The default receipt policy: it tries the next leg for messages that are not delivered, replaces states and error codes,
+//! and ignores implausibly fast DLRs.
 
 use second_chance_policy::{DlrState, Event, Policy, Step, Submission};
 use std::time::Duration;

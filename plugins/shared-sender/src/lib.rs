@@ -35,12 +35,12 @@ struct Share {
     /// The peers for the messages, in order of preference.
     #[cfg_attr(test, schemars(length(min = 1, max = 255), extend("x-switchyard" = "peer")))]
     peers: Vec<String>,
-    /// What happens if no number is available. Default: reject.
+    /// The treatment of a message if no number is available. Default: reject.
     #[serde(default)]
     without_number: FallbackKeyword,
-    /// Seconds after which the lease expires although the message has not finished. Default: never.
+    /// Seconds after which the lease expires even if the message has not ended. Default: never.
     lease: Option<u64>,
-    /// Shown in the pool beside the lease.
+    /// The reason, shown with the lease in the pool.
     reason: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Share {
     fn request(&self, message: &Message) -> SenderRequest {
         SenderRequest {
             pool: self.pool.clone(),
-            // A sticky pool gives each sender's recipients the same number again.
+            // In a sticky pool, a sender and a recipient get the same number again.
             user: Some(message.source.value.clone()),
             holder: None,
             reason: self.reason.clone(),

@@ -1,6 +1,7 @@
 //! Twilio's Messages resource (`POST /2010-04-01/Accounts/{Sid}/Messages.json`): only the creation of messages.
 //!
-//! `StatusCallback` gets the final DLR with Twilio's signature; media are ignored. `policies/twilio-front-end.toml` is an example of its document.
+//! `StatusCallback` gets the final DLR, signed like Twilio's; media are ignored. `policies/twilio-front-end.toml` is an
+//! example of its document.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -58,6 +58,6 @@ fn a_component_without_a_schema_serves_and_one_with_a_broken_schema_is_refused()
     // An empty section.
     let broken = testkit::guest::variant(&component, policy_schema::SECTION);
     let (status, text) = appliance.request("PUT", "/v1/plugins/moody", &broken)?;
-    ensure!(status == 422 && text.contains("policy schema is no JSON"), "{status} {text}");
+    ensure!(status == 422 && text.contains("policy schema is not JSON"), "{status} {text}");
     Ok(())
 }

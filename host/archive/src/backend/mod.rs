@@ -27,7 +27,7 @@ pub(crate) type Table = Vec<Vec<Cell>>;
 /// Maximum time that a reader waits for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The pool of a back end's readers. Nothing connects before the first query.
+/// The pool of a back end's readers. It connects at the first query.
 struct Readers<DB: Database> {
     most: u32,
     pool: OnceCell<Pool<DB>>,
@@ -93,8 +93,7 @@ pub(crate) trait Backend: Send + Sync {
     /// The SQL dialect.
     fn dialect(&self) -> Dialect;
 
-    /// Overwrites all octets of the database that are not used any more, in small steps with pauses, if values were erased
-    /// since the last time.
+    /// Overwrites all unused octets of the database, in small steps with pauses, if values were erased since the last time.
     fn overwrite_unused(&self) -> BoxFuture<'_, Result<(), Fault>>;
 
     /// Connects and migrates the tables.
@@ -130,7 +129,7 @@ pub(crate) trait Session: Send {
         kinds: &'a [ColumnType],
     ) -> BoxFuture<'a, Result<Table, Fault>>;
 
-    /// Notes durably that values are about to be erased, for [`Backend::overwrite_unused`].
+    /// Records durably that values are about to be erased, for [`Backend::overwrite_unused`].
     fn mark_erasure(&mut self) -> BoxFuture<'_, Result<(), Fault>>;
 
     /// Makes the database overwrite erased values, as far as a statement can.
@@ -162,7 +161,7 @@ pub(crate) fn open(url: &str, options: &ArchiveOptions) -> Result<Arc<dyn Backen
     result.map_err(|_| ArchiveError::Url)
 }
 
-/// A URL for display: without its password and its query, which may contain another one.
+/// A URL for display: without its password, and without its query, which may contain a password too.
 pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let rest = rest.split('?').next().unwrap_or(rest);
@@ -175,8 +174,8 @@ pub(crate) fn without_password(url: &str) -> String {
     }
 }
 
-/// Migrates the tables, under the driver's lock if `lock` is set. Two daemons may do so at once; if the driver has no
-/// lock (SQLite), the second one finds the result of the first and retries.
+/// Migrates the tables, under the driver's lock if `lock` is set. Two daemons may migrate at the same time; if the driver
+/// has no lock (SQLite), the second one finds the result of the first and retries.
 async fn migrate<C: Migrate>(
     connection: &mut C,
     steps: &[(i64, &'static str, &'static str)],

@@ -127,7 +127,7 @@ impl Session for MySqlConnection {
     }
 
     fn overwrite_erased(&mut self) -> BoxFuture<'_, Result<(), Fault>> {
-        // The server purges old versions of rows by itself.
+        // The server purges old versions of rows itself.
         async { Ok(()) }.boxed()
     }
 
@@ -145,7 +145,7 @@ fn meaning(error: sqlx::Error) -> Fault {
     fault(error, |refusal| {
         let number = refusal.try_downcast_ref::<MySqlDatabaseError>().map_or(0, MySqlDatabaseError::number);
         match number {
-            // ER_DUP_ENTRY; only table `messages` can raise it, the others are upserted.
+            // ER_DUP_ENTRY; only table `messages` can raise it, because rows of other tables are upserted.
             1062 => Blame::Duplicate,
             // Incorrect value, incorrect string, packet, row or record too large; a check constraint.
             1366 | 1292 | 1153 | 1118 | 139 | 1301 | 3819 | 4025 => Blame::Row,

@@ -96,7 +96,7 @@ impl Session for PgConnection {
     }
 
     fn overwrite_erased(&mut self) -> BoxFuture<'_, Result<(), Fault>> {
-        // The server purges old versions of rows by itself.
+        // The server purges old versions of rows itself.
         async { Ok(()) }.boxed()
     }
 
@@ -158,7 +158,7 @@ fn field(out: &mut Vec<u8>, octets: Option<&[u8]>) -> Result<(), Fault> {
 /// Classifies by SQLSTATE (PostgreSQL documentation, appendix "Error Codes").
 fn meaning(error: sqlx::Error) -> Fault {
     fault(error, |refusal| match refusal.code().as_deref() {
-        // unique_violation; only table `messages` can raise it, the others are upserted.
+        // unique_violation; only table `messages` can raise it, because rows of other tables are upserted.
         Some("23505") => Blame::Duplicate,
         Some(state) => by_state(state),
         None => Blame::Unclear,

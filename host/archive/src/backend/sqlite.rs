@@ -1,4 +1,4 @@
-//! SQLite: one file beside the store; the default.
+//! SQLite: one file in the folder of the store; the default.
 
 mod unused_octets;
 
@@ -31,7 +31,7 @@ const MIGRATIONS: [(i64, &str, &str); 5] = [
 /// Maximum time to wait for another writer.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Rows per statement: enough to make it cheap, and below SQLite's limit of 32,766 values.
+/// Rows per statement: enough for a low cost per row, and below SQLite's limit of 32,766 values.
 const ROWS: usize = 64;
 
 /// Pages whose unused octets are overwritten in one transaction: 1 MiB.
@@ -57,7 +57,7 @@ impl Sqlite {
             .pragma("cache_size", "-65536")
             // A checkpoint costs about the same for few and many pages that were written often; 16 MiB between them.
             .pragma("wal_autocheckpoint", "4000")
-            // What is erased or deleted must not stay in the file.
+            // Erased and deleted values must not stay in the file.
             .pragma("secure_delete", "on")
             .disable_statement_logging();
         Ok(Self { options: connect, readers: Readers::new(options), erasures: Arc::default() })
@@ -151,7 +151,7 @@ struct SqliteSession {
 }
 
 /// Overwrites the unused octets of all pages, if values were erased since the last time; in small steps with pauses.
-/// Returns whether that was due. The connection is taken while it is used on another thread.
+/// Returns whether overwriting was due. `connection` is `None` while another thread uses it.
 async fn overwrite_pages(connection: &mut Option<rusqlite::Connection>) -> rusqlite::Result<bool> {
     let mut next = 1;
     loop {
@@ -181,7 +181,7 @@ async fn overwrite_pages(connection: &mut Option<rusqlite::Connection>) -> rusql
         if !is_due || next > last || last > unused_octets::MAX_PAGES {
             return Ok(is_due);
         }
-        // A fifth of the time at most, so that the pump finds the file free.
+        // At most a fifth of the time, so that the pump finds the file unlocked.
         tokio::time::sleep((begun.elapsed() * 4).max(Duration::from_millis(2))).await;
     }
 }
@@ -190,7 +190,7 @@ async fn overwrite_pages(connection: &mut Option<rusqlite::Connection>) -> rusql
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> rusqlite::Result<T> + Send + 'static,
 ) -> rusqlite::Result<T> {
-    // The runtime ends, or the panic hook has told more.
+    // The runtime ends, or the panic hook has reported the details.
     tokio::task::spawn_blocking(work).await.map_err(|_| rusqlite::Error::InvalidQuery)?
 }
 
@@ -268,7 +268,7 @@ impl Session for SqliteSession {
 
     fn overwrite_erased(&mut self) -> BoxFuture<'_, Result<(), Fault>> {
         async {
-            // The log still has the pages as they were. TRUNCATE waits for readers, at most as long as the busy timeout.
+            // The write-ahead log still has the old pages. TRUNCATE waits for readers, at most as long as the busy timeout.
             let checkpoint = Statement::new(Dialect::Sqlite, "PRAGMA wal_checkpoint(TRUNCATE)");
             let begun = Instant::now();
             loop {

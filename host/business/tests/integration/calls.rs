@@ -380,7 +380,7 @@ async fn fetched_items_are_offered_again_until_acknowledged() {
         (&json!("dlr"), &json!(id.to_string()), &json!("delivered"))
     );
     assert_eq!((&item["to"], &item["reference"]), (&json!("8613012345678"), &json!("order 7")));
-    // Leased items are offered to nobody else; acknowledging nothing releases them.
+    // Leased items are not offered again; acknowledging nothing releases them.
     assert_eq!(fixture.request("GET", "/v1/inbox", None, "").await.1["items"], json!([]));
     let none = json!({ "batch": fetched["batch"], "ids": [] }).to_string();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The client: UDP, and TCP for answers that do not fit.
+//! The client: UDP, and TCP for responses that do not fit.
 
 use super::dns_grant::{is_granted, normalised_name, parse_server};
 use super::packet::{DnsQuestion, DnsResponse, parse_dns_response};
@@ -8,12 +8,13 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// The largest UDP packet that is read. Servers send 512 octets at most to a question without EDNS (RFC 1035 §4.2.1).
+/// The largest UDP packet that is read. Servers send at most 512 octets in response to a query without EDNS (RFC 1035
+/// §4.2.1).
 const MAX_UDP: usize = 4096;
 /// The largest answer over TCP.
 const MAX_TCP: usize = 16 << 10;
 
-/// Asks servers over UDP, with a random id and a socket of its own for each question, whose port the system chooses at random.
+/// Queries servers over UDP. Each query has a random id and its own socket, whose port the system chooses at random.
 #[derive(Debug, Default)]
 pub struct DnsClient(());
 
@@ -34,7 +35,7 @@ impl Dns for DnsClient {
     ) -> Result<DnsAnswer, DnsFailure> {
         let shown = || name.chars().take(80).collect::<String>();
         let normalised = normalised_name(name)
-            .ok_or_else(|| DnsFailure::NotAllowed(format!("{:?} is no name", shown())))?;
+            .ok_or_else(|| DnsFailure::NotAllowed(format!("{:?} is not a domain name", shown())))?;
         if !is_granted(grant, &normalised) {
             return Err(DnsFailure::NotAllowed(format!("{:?} is in no granted zone (grants.dns)", shown())));
         }
@@ -89,13 +90,13 @@ fn ask(
         match parse_dns_response(question, buffer.get(..length).unwrap_or_default()) {
             DnsResponse::Answer(answer) => return Ok(answer),
             DnsResponse::Truncated => return ask_by_tcp(server, question, &packet, deadline),
-            // Somebody else's guess: the answer may still come.
+            // A forged or foreign packet: the response may still come.
             DnsResponse::Foreign => {}
         }
     }
 }
 
-/// Asks over TCP: each packet follows its length in two octets (RFC 1035 §4.2.2).
+/// Queries over TCP: each packet follows its length in two octets (RFC 1035 §4.2.2).
 fn ask_by_tcp(
     server: SocketAddr,
     question: &DnsQuestion,
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_truncated_answer_is_fetched_by_tcp_and_the_next_server_is_asked_after_a_failure() {
-        // Nobody listens there: the system refuses at once.
+        // No socket listens there: the system refuses at once.
         let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let stream = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = stream.local_addr().unwrap();

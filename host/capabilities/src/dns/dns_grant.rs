@@ -14,7 +14,7 @@ const MAX_LABEL: usize = 63;
 /// Checks a grant.
 ///
 /// # Errors
-/// The key, what is wrong with it, and what is valid.
+/// The key, the mistake, and the valid values.
 pub fn check_dns_grant(grant: &DnsGrant) -> Result<(), Error> {
     let fail = |what: String| Err(Error::DnsGrant(what));
     if !(1..=MAX_SERVERS).contains(&grant.servers.len()) {
@@ -43,7 +43,7 @@ pub(super) fn parse_server(text: &str) -> Option<SocketAddr> {
     text.parse().ok().or_else(|| Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, PORT)))
 }
 
-/// The name in lower case and without the dot of the root; `None` if it is no name.
+/// The name in lower case and without the dot of the root; `None` if it is not a valid name.
 pub(super) fn normalised_name(name: &str) -> Option<String> {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     let is_label = |label: &str| {

@@ -1,20 +1,20 @@
-//! Packets of the domain name system (RFC 1035).
+//! DNS packets (RFC 1035).
 
 use super::{DnsAnswer, DnsFailure, DnsRecord, DnsRecordType, NaptrRecord};
 use simple_dns::rdata::RData;
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QCLASS, QTYPE, Question, RCODE, ResourceRecord, TYPE};
 
-/// Maximum number of records that a plugin is given.
+/// Maximum number of records that a plugin gets.
 const MAX_RECORDS: usize = 32;
 /// Maximum number of aliases that are followed within an answer.
 const MAX_ALIASES: usize = 8;
 
-/// A question to a server.
+/// A query to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DnsQuestion {
-    /// Identifies the answer; random.
+    /// The id, which the response repeats; random.
     pub id: u16,
-    /// The name, in lower case and without a dot at its end.
+    /// The name, in lower case and without a trailing dot.
     pub name: String,
     /// The type of the records.
     pub record_type: DnsRecordType,
@@ -28,7 +28,7 @@ impl DnsQuestion {
         })
     }
 
-    /// The packet of the question; `None` if the name is none.
+    /// The packet of the query; `None` if the name is not valid.
     pub(super) fn octets(&self) -> Option<Vec<u8>> {
         let mut packet = Packet::new_query(self.id);
         packet.set_flags(PacketFlag::RECURSION_DESIRED);
@@ -38,24 +38,24 @@ impl DnsQuestion {
     }
 }
 
-/// What a packet says to a question.
+/// A packet, read as the response to a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DnsResponse {
-    /// It is the answer.
+    /// It is the response.
     Answer(Result<DnsAnswer, DnsFailure>),
-    /// The answer did not fit: ask by TCP.
+    /// The response did not fit: repeat the query over TCP.
     Truncated,
-    /// It does not belong to the question.
+    /// It does not belong to the query.
     Foreign,
 }
 
-/// Reads a packet as the response to a question. Never panics.
+/// Reads a packet as the response to a query. Never panics.
 #[must_use]
 pub fn parse_dns_response(question: &DnsQuestion, octets: &[u8]) -> DnsResponse {
     let Ok(packet) = Packet::parse(octets) else { return DnsResponse::Foreign };
     let Ok(name) = Name::new(&question.name) else { return DnsResponse::Foreign };
     let is_response = packet.id() == question.id && packet.has_flags(PacketFlag::RESPONSE);
-    // Some servers leave the question out of a truncated response. It leads to a question over TCP and to nothing else.
+    // Some servers leave the question out of a truncated response. Accepting it is safe: it only causes a query over TCP.
     if is_response && packet.has_flags(PacketFlag::TRUNCATION) && packet.questions.is_empty() {
         return DnsResponse::Truncated;
     }
@@ -127,7 +127,7 @@ fn read_naptr(found: &simple_dns::rdata::NAPTR<'_>) -> Option<NaptrRecord> {
     })
 }
 
-/// How long a negative answer holds (RFC 2308 §5); 0 without an SOA record.
+/// How long a negative answer is valid (RFC 2308 §5), in seconds; 0 without an SOA record.
 fn negative_ttl(packet: &Packet<'_>) -> u32 {
     let soa = packet.name_servers.iter().find_map(|record| match &record.rdata {
         RData::SOA(soa) => Some(record.ttl.min(soa.minimum)),

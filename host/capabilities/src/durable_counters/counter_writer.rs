@@ -103,7 +103,7 @@ impl CounterWriter {
     /// Writes all deferred values and changed counts, and deletes counts of past periods. Blocks on the disk.
     ///
     /// # Errors
-    /// The file failed. What is not written waits for the next attempt.
+    /// The file failed. Unwritten changes wait for the next attempt.
     pub fn flush(&self) -> Result<(), Error> {
         let _flushing = self.flushing.lock();
         let written = self.values.write_deferred();

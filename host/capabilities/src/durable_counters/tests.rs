@@ -126,7 +126,7 @@ fn new_keys_over_the_limit_are_refused_without_losing_counts() {
     assert_eq!(counters.metrics(), [("quota".to_owned(), DurableCounterMetrics { keys: 10, refused: 2 })]);
     let other = counters.counter("other", &daily()).unwrap();
     assert_eq!(other.add("one more", 1, NOON), Some(1), "another plugin");
-    // An hour later the expired keys of the past hour make room, although nobody accesses them.
+    // An hour later the expired keys of the past hour make room, although they are not accessed.
     assert_eq!(counter.add("one more", 1, later(1)), Some(1));
     assert_eq!(counter.sum("0", later(1)), 1);
     assert_eq!(counters.metrics().iter().find(|(name, _)| name == "quota").unwrap().1.keys, 6);

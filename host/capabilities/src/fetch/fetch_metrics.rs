@@ -13,7 +13,7 @@ pub struct FetchMetrics {
     pub timed_out: u64,
     /// The response was too large.
     pub too_large: u64,
-    /// The connection failed or broke.
+    /// The connection failed, or was lost.
     pub unreachable: u64,
     /// Refused because of the limit of concurrent requests.
     pub busy: u64,

@@ -33,7 +33,8 @@ pub struct Fetcher {
     plugins: ArcSwap<HashMap<String, Arc<FetchCounts>>>,
 }
 
-/// Maximum time for a connection. A request whose connection takes longer was certainly not sent; its own timeout does not tell.
+/// Maximum time to connect. After this timeout the request was certainly not sent; the timeout of the request itself does
+/// not show that.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The calling thread waits this much longer than the timeout, in case the runtime is busy.

@@ -1,11 +1,11 @@
 use super::{Hlr, HlrFailure, HlrSubscriber};
 use std::sync::Arc;
 
-/// A chain of registers that are asked one after the other.
+/// A chain of registers that are queried one after the other.
 ///
 /// * The first register that knows the subscriber decides.
 /// * If an authority does not know the subscriber, that is final. A hint (such as learned data or a list of exceptions)
-///   knows only some subscribers: if it does not know the subscriber, the next register is asked.
+///   knows only some subscribers: if it does not know the subscriber, the next register is queried.
 /// * An unreachable register is skipped. If no other register knows the subscriber and no authority reports it as
 ///   unknown, the result is "unreachable": the skipped register may know it.
 #[derive(Clone, Default)]
@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// The chain's answer, and the number of registers that were asked.
+    /// The chain's answer, and the number of queried registers.
     fn answer(
         members: &[(RegisterKind, Result<&'static str, HlrFailure>)],
     ) -> (Result<String, HlrFailure>, usize) {
@@ -108,7 +108,7 @@ mod tests {
             (vec![(Authority, Ok("1")), (Authority, Ok("2"))], found("1"), 1),
             (vec![(Hint, Err(Unknown)), (Authority, Ok("2"))], found("2"), 2),
             (vec![(Hint, Err(Unreachable)), (Authority, Ok("2"))], found("2"), 2),
-            // The answer of an authority is final, that of a hint is not.
+            // The answer of an authority is final; the answer of a hint is not.
             (vec![(Authority, Err(Unknown)), (Authority, Ok("2"))], Err(Unknown), 1),
             (vec![(Hint, Err(Unknown)), (Authority, Err(Unknown)), (Hint, Ok("3"))], Err(Unknown), 2),
             (vec![(Hint, Err(Unknown)), (Hint, Err(Unknown))], Err(Unknown), 2),

@@ -112,7 +112,7 @@ impl RedbKvStore {
     /// Writes counts in one transaction, durably.
     ///
     /// # Errors
-    /// The file failed. Nothing is written then.
+    /// The file failed. In this case nothing is written.
     pub(crate) fn write_counts<'a>(&self, rows: impl Iterator<Item = CounterRow<'a>>) -> Result<(), Error> {
         let write = || -> Result<(), redb::Error> {
             let mut transaction = self.database.begin_write()?;
@@ -137,8 +137,8 @@ impl RedbKvStore {
         write().map_err(|error| self.store_error(error))
     }
 
-    /// Deletes up to 10,000 counts of a counter in one transaction: those of periods that do not start at a time in
-    /// `keep` (ascending). Returns whether none is left.
+    /// Deletes up to 10,000 counts of a counter in one transaction: counts of periods that do not start at a time in `keep`
+    /// (ascending). Returns whether all such counts are deleted.
     ///
     /// # Errors
     /// The file failed.

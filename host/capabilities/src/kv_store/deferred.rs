@@ -1,5 +1,5 @@
-//! Changes that are visible at once and durable soon: for plugins that are asked on a link's thread, which must not wait for
-//! the disk.
+//! Changes that are visible at once and durable soon: for plugins that are called on a link's thread, which must not wait
+//! for the disk.
 
 use super::{ChangeResult, KvChange, KvUsage, PendingChange, RedbKvStore, check_sizes};
 use crate::Error;
@@ -18,9 +18,9 @@ const BATCH: usize = 4_096;
 #[derive(Debug, Default)]
 pub(super) struct DeferredChanges {
     plugins: Mutex<Plugins>,
-    /// Number of waiting changes, so that a read without any takes no lock.
+    /// Number of waiting changes, so that a read takes no lock if there are none.
     count: AtomicUsize,
-    /// Wakes the thread that writes them. Without it, nothing is deferred.
+    /// Wakes the thread that writes the changes. Without it, no change is deferred.
     waker: OnceLock<Waker>,
 }
 
@@ -37,7 +37,7 @@ struct Plugins {
     changes: HashMap<String, PluginChanges>,
     octets: usize,
     last_serial: u64,
-    /// Why changes of a plugin were not written, until it is told.
+    /// The error of changes of a plugin that were not written, until it is reported to the plugin.
     failures: HashMap<String, Error>,
 }
 
@@ -103,7 +103,8 @@ impl RedbKvStore {
         let _ = self.deferred.waker.set(Waker(Box::new(wake)));
     }
 
-    /// Changes a value at once, and durably soon. Returns whether the key existed; `None` if nothing is deferred.
+    /// Changes a value at once, and durably soon. Returns whether the key existed; `None` if the store does not defer
+    /// changes.
     pub(super) fn defer(
         &self,
         plugin: &str,
@@ -167,8 +168,8 @@ impl RedbKvStore {
         Ok(old.is_some())
     }
 
-    /// Writes all deferred changes, durably. A change that is refused is dropped, and the plugin's next deferred change
-    /// tells why.
+    /// Writes all deferred changes, durably. A refused change is dropped, and the plugin's next deferred change returns the
+    /// error.
     ///
     /// # Errors
     /// The file failed. The changes wait for the next attempt.
@@ -208,7 +209,8 @@ impl RedbKvStore {
         let all = plugins.changes.iter().flat_map(|(plugin, changes)| {
             changes.keys.iter().map(move |(key, change)| {
                 let DeferredChange { serial, set } = change.clone();
-                // The quota was checked when the change was deferred, against all changes before it. Here they are in any order.
+                // The quota was checked when the change was deferred, against all changes before it. Here the changes are in
+                // any order.
                 let set = set.map(|(value, _)| (value, u64::MAX));
                 let change = KvChange { plugin: plugin.clone(), key: key.clone(), set };
                 (serial, PendingChange { change, result: ChangeResult::default() })
@@ -276,7 +278,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let values = deferring(&folder);
         values.set("a", "k", &[0; 59], 100).unwrap();
-        // In the place of the old value, this fits; beside it, it does not.
+        // The new value fits in place of the old one, but not in addition to it.
         assert!(matches!(values.set_soon("a", "j", &[0; 59], 100), Err(Error::Quota { octets: 120, .. })));
         values.set_soon("a", "k", &[0; 9], 100).unwrap();
         values.set_soon("a", "j", &[0; 59], 100).unwrap();

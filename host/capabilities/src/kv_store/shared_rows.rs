@@ -1,4 +1,4 @@
-//! The rows of the store as the nodes of a cluster share them.
+//! The rows of the store, in the form that the nodes of a cluster share.
 
 use super::counter_rows::COUNTERS;
 use super::{KvUsage, RedbKvStore, USAGE, VALUES};
@@ -7,11 +7,11 @@ use model::hex;
 use redb::{ReadableDatabase, ReadableTable, TableError, WriteTransaction};
 use std::collections::BTreeMap;
 
-/// A row by its name, and what it has now; `None`: it was removed. Names: `values/PLUGIN/KEY`, and `counters/` with the parts
-/// of the key as a JSON array, the last one in hexadecimal.
+/// A row's name, and its new value; `None`: the row was removed. Names are `values/PLUGIN/KEY`, and `counters/` followed by
+/// the parts of the key as a JSON array, the last part in hexadecimal.
 pub type RowChange = (String, Option<Vec<u8>>);
 
-/// Writes changes elsewhere before this store commits them. If it fails, nothing changes here. It may block.
+/// Writes changes to the shared log before this store commits them. If that fails, this store does not change. It may block.
 pub struct WriteThrough(Box<WriteRows>);
 
 type WriteRows = dyn Fn(&[RowChange]) -> Result<(), String> + Send + Sync;
@@ -39,7 +39,7 @@ pub(super) fn counter_name((plugin, name, calendar, start, key): CounterKey<'_>)
     format!("counters/{}", serde_json::json!([plugin, name, calendar, start, hex(key)]))
 }
 
-/// A name, read.
+/// A parsed name.
 enum RowName {
     Value { plugin: String, key: String },
     Counter { plugin: String, name: String, calendar: String, start: u64, key: Vec<u8> },
@@ -67,7 +67,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 }
 
 impl RedbKvStore {
-    /// Writes each later change elsewhere first. Only the first call counts.
+    /// Writes each later change with `write` first. Only the first call counts.
     pub fn write_through(&self, write: WriteThrough) {
         let _ = self.write_through.set(write);
     }
@@ -110,14 +110,15 @@ impl RedbKvStore {
     /// Sets rows of another node in one transaction.
     ///
     /// # Errors
-    /// A name is none of a row, or the file failed. Nothing is written then.
+    /// A name is not the name of a row, or the file failed. In this case nothing is written.
     pub fn set_rows(&self, changes: &[RowChange]) -> Result<(), Error> {
         let write = || -> Result<(), redb::Error> {
             let mut transaction = self.database.begin_write()?;
             // Keys and values may be untrusted input.
             transaction.set_two_phase_commit(true);
             for (name, value) in changes {
-                let row = parse(name).ok_or_else(|| std::io::Error::other(format!("{name:?} is no row")))?;
+                let row = parse(name)
+                    .ok_or_else(|| std::io::Error::other(format!("{name:?} is not a valid row")))?;
                 set_row(&transaction, &row, value.as_deref())?;
             }
             transaction.commit()?;

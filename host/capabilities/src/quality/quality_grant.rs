@@ -14,7 +14,7 @@ const MAX_NAME: usize = 64;
 /// Checks a grant.
 ///
 /// # Errors
-/// The key, what is wrong with it, and what is valid.
+/// The key, the mistake, and the valid values.
 pub fn check_quality_grant(grant: &QualityGrant) -> Result<(), Error> {
     let fail = |what: String| Err(Error::QualityGrant(what));
     if !WINDOW_MS.contains(&grant.window_ms) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Number of steps of a window: it covers the current step and the 59 before it.
 const STEPS: u64 = 60;
 
-/// Upper bounds of the times to a DLR that are told apart, in milliseconds.
+/// Upper bounds of the steps of times to a DLR, in milliseconds.
 const TIMES: [u64; 30] = [
     250, 350, 500, 700, 1_000, 1_400, 2_000, 2_800, 4_000, 5_600, 8_000, 11_000, 16_000, 22_000, 32_000,
     45_000, 64_000, 90_000, 128_000, 180_000, 256_000, 360_000, 512_000, 1_024_000, 2_048_000, 4_096_000,
@@ -16,7 +16,7 @@ const TIMES: [u64; 30] = [
 const OUTCOMES: usize = 10;
 const SLOTS: usize = OUTCOMES + TIMES.len();
 
-/// The figures of a window. A count that does not fit stays at the maximum.
+/// The figures of a window. Counts saturate at the maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PeerFigures {
     /// Submit attempts that the peer accepted.
@@ -35,13 +35,13 @@ pub struct PeerFigures {
     pub unanswered: u32,
     /// Messages that were delivered, according to their DLRs.
     pub delivered: u32,
-    /// Messages that were not, or whose DLR did not come in time.
+    /// Messages that were not delivered, or whose DLR did not come in time.
     pub failed: u32,
     /// Messages that led to a conversion.
     pub conversions: u32,
-    /// Time to the DLR that half of the DLRs did not exceed, in milliseconds.
+    /// Median of the time to the DLR, in milliseconds.
     pub median: Option<u64>,
-    /// The same for 95 % of them.
+    /// The 95th percentile of the same time.
     pub percentile95: Option<u64>,
 }
 
@@ -116,7 +116,7 @@ impl Window {
         }
     }
 
-    /// Whether nothing of it counts any more.
+    /// Whether all of its steps have expired.
     pub(super) fn is_over(&self, step: u64) -> bool {
         self.steps.back().is_none_or(|(newest, _)| newest + STEPS <= step || step + STEPS <= *newest)
     }
@@ -151,7 +151,7 @@ impl Window {
     }
 }
 
-/// The bound that this share of the times does not exceed, in percent.
+/// The upper bound that `share` percent of the times do not exceed.
 fn percentile(times: &[u64], share: u64) -> Option<u64> {
     let all: u64 = times.iter().sum();
     let wanted = (all * share).div_ceil(100);

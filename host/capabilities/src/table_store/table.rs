@@ -13,9 +13,9 @@ const MAX_TEXT_OCTETS: usize = 256;
 
 /// An immutable table from keys to texts.
 ///
-/// Most tables of a carrier have many keys, which are numbers, and few different values. So a key of up to 15 digits is
-/// packed into 64 bits, equal values are stored once, and a row takes 12 octets in a hash table: 17 to 27 octets
-/// including the free slots. `cargo run --release -p capabilities --example table_cost` measures it.
+/// Most tables of an operator have many keys, which are numbers, and few different values. So a key of up to 15 digits is
+/// packed into 64 bits, equal values are stored once, and a row takes 12 octets in a hash table: 17 to 27 octets including
+/// the free slots. `cargo run --release -p capabilities --example table_cost` measures it.
 #[derive(Debug)]
 pub struct Table {
     kind: TableKind,
@@ -61,7 +61,7 @@ fn pack(key: &str) -> Option<u64> {
 }
 
 impl Table {
-    /// How it is searched.
+    /// The kind of the table: how it is searched.
     #[must_use]
     pub fn kind(&self) -> TableKind {
         self.kind
@@ -132,7 +132,7 @@ impl Table {
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
     table: Table,
-    /// Index of values, so that equal ones are stored once.
+    /// Index of values, so that equal values are stored once.
     known: HashTable<u32>,
 }
 

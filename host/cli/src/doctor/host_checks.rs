@@ -15,7 +15,7 @@ use std::time::{Duration, UNIX_EPOCH};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of files that the daemon opens besides connections: databases, plugins, logs.
 const OWN_FILES: u64 = 256;
-/// How far in the future file times may be, in milliseconds: clocks of file servers may differ.
+/// Maximum difference of a file's time into the future, in milliseconds: clocks of file servers may differ.
 const MAX_CLOCK_SKEW_MS: u64 = 60_000;
 /// 2025-01-01, in milliseconds since the epoch: an earlier clock is wrong.
 const EARLIEST_CLOCK_MS: u64 = 1_735_689_600_000;

@@ -48,7 +48,7 @@ impl Field {
         }
     }
 
-    /// The field that this begins: a letter is enough.
+    /// The field whose name begins with this text: a letter is enough.
     fn named(typed: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|field| !typed.is_empty() && field.name().starts_with(typed))
     }
@@ -72,7 +72,7 @@ impl<'a, R: BufRead> Dialogue<'a, R> {
         Ok(Self { api, output, input, names })
     }
 
-    /// Asks for the fields that are empty, and then explains the message as often as a field of it is changed. Ends with an empty line
+    /// Asks for the empty fields, then explains the message, and again after each change of a field. Ends with an empty line
     /// or at the end of the input.
     pub(super) fn run(mut self, mut request: ExplainRequest) -> Result<(), Failure> {
         for field in Field::ALL {
@@ -84,7 +84,7 @@ impl<'a, R: BufRead> Dialogue<'a, R> {
             let answer = self.api.call::<ExplanationView>("POST", "/v1/explain", &request);
             match answer {
                 Ok(explained) => self.show(&explained)?,
-                // Such as an account that does not exist: another one may be typed.
+                // For example an account that does not exist: the user may type another one.
                 Err(ClientError::Refused(problem)) if problem.status < 500 => {
                     self.output.remark(&problem.detail);
                 }
@@ -141,7 +141,7 @@ impl<'a, R: BufRead> Dialogue<'a, R> {
                 (Some(chosen), _) => chosen,
                 (None, "") if known.is_empty() && field.is_required() => continue,
                 (None, "") => return Ok(true),
-                // So that a text can become empty.
+                // Allows the user to clear a text.
                 (None, "\"\"") if !field.is_required() => String::new(),
                 (None, typed) => typed.to_owned(),
             };
@@ -190,7 +190,7 @@ impl<'a, R: BufRead> Dialogue<'a, R> {
     fn read_line(&mut self, prompt: &str) -> Result<Option<String>, Failure> {
         self.output.write(prompt)?;
         let mut line = String::new();
-        // A line that is no UTF-8 ends the dialogue, as the end of the input does.
+        // A line that is not UTF-8 ends the dialogue, like the end of the input.
         match self.input.read_line(&mut line) {
             Ok(0) | Err(_) => {
                 self.output.line("")?;

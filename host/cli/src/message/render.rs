@@ -96,7 +96,7 @@ fn summary(trace: &TraceView) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// What was known of the number.
+/// The result of the number lookup.
 fn lookup_text(lookup: &LookupView) -> String {
     let LookupView { plugin, version, note, result, attributes, cached } = lookup;
     let mut words = format!("{} by {} {}", result.name(), value_text(plugin), value_text(version));

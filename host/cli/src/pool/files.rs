@@ -66,7 +66,7 @@ pub(super) fn export(
         Some(path) => Box::new(File::create(path).map_err(Failure::file(path))?),
         None => Box::new(std::io::stdout().lock()),
     };
-    // Not beside the numbers themselves, on the same terminal.
+    // No progress if the numbers themselves are printed on the terminal.
     let progress = Progress::of_octets(file.is_some() && output.shows_progress(), "exported", None);
     let mut piece = vec![0; 1 << 16];
     loop {

@@ -22,7 +22,7 @@ pub(super) struct Rates {
     pub(super) commit_ms: Option<f64>,
     /// For each called plugin: hook, calls a second, mean microseconds of a call.
     pub(super) plugins: Vec<(&'static str, f64, f64)>,
-    /// For each peer by a plugin: its name, and submit attempts a second that have ended.
+    /// For each peer that a plugin serves: its name, and completed submit attempts a second.
     pub(super) plugin_peers: Vec<(String, f64)>,
 }
 
@@ -95,7 +95,7 @@ fn rates(before: &Snapshot, after: &Snapshot, seconds: f64) -> Rates {
     }
 }
 
-/// The submit attempts of a peer by a plugin that have ended.
+/// The completed submit attempts of a peer that a plugin serves.
 fn attempts(peer: &PluginPeerView) -> u64 {
     peer.accepted + peer.refused + peer.uncertain
 }
@@ -148,7 +148,7 @@ pub(super) fn queues_by_trouble(snapshot: &Snapshot, now: u64) -> Vec<&QueueView
     queues
 }
 
-/// The links, those that are down first.
+/// The links, down links first.
 pub(super) fn links(snapshot: &Snapshot) -> Vec<&LinkView> {
     let mut links: Vec<&LinkView> = snapshot.links.iter().collect();
     links.sort_by_cached_key(|link| (link.is_up(), Reverse(link.in_flight), link.peer.clone()));

@@ -13,7 +13,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const MIN_TABLE_LINES: usize = 9;
 /// The height of the curve, in lines.
 const CURVE_LINES: usize = 3;
-/// The width of the labels beside the curve, in columns.
+/// The width of the labels of the curve, in columns.
 const LABEL_WIDTH: usize = 12;
 
 /// The state of the view.
@@ -24,7 +24,7 @@ pub(super) struct ViewState {
     /// The number of table rows that are scrolled away.
     pub(super) scrolled: usize,
     pub(super) paused: bool,
-    /// Why the last fetch failed; the screen shows an older snapshot.
+    /// The error of the last fetch, if it failed; the screen then shows an older snapshot.
     pub(super) trouble: Option<String>,
     /// Whether the screen is live, with keys.
     pub(super) live: bool,
@@ -86,7 +86,7 @@ fn rate(value: f64) -> String {
 pub(super) fn draw((width, height): (u16, u16), data: &TopData, view: &ViewState) -> Vec<Line> {
     let (width, height) = (usize::from(width), usize::from(height));
     let mut lines = summary(width, data);
-    // Findings take a third of the screen at most, so that queues and links stay visible.
+    // Findings take at most a third of the screen, so that queues and links stay visible.
     let most = height.saturating_sub(lines.len() + MIN_TABLE_LINES).min(height / 3).max(1);
     lines.extend(attention_lines(data, view, most));
     if height >= lines.len() + CURVE_LINES + MIN_TABLE_LINES + 4
@@ -131,7 +131,7 @@ fn attention_lines(data: &TopData, view: &ViewState, most: usize) -> Vec<Line> {
     lines
 }
 
-/// Wraps texts to the width, as many on a line as fit.
+/// Wraps texts to the width.
 fn wrapped(width: usize, pieces: &[String]) -> Vec<Line> {
     let mut lines: Vec<String> = Vec::new();
     for piece in pieces {
@@ -291,8 +291,8 @@ fn link_cells(link: &LinkView) -> Vec<String> {
 
 type Row = (Vec<String>, Option<Tone>);
 
-/// The tables of queues, links and peers by plugins. Those peers get a third of the lines at most; of the rest, queues and links get
-/// half each, and the lines that the other does not need.
+/// The tables of queues, links, and peers that plugins serve. The peers get at most a third of the lines. Queues and links
+/// get half of the rest each, plus the lines that the other does not need.
 fn tables(width: usize, height: usize, data: &TopData, view: &ViewState) -> Vec<Line> {
     let peers = &data.snapshot.plugin_peers;
     let below = if peers.is_empty() { 0 } else { (peers.len() + 2).min((height / 3).max(3)) };
@@ -315,7 +315,7 @@ fn tables(width: usize, height: usize, data: &TopData, view: &ViewState) -> Vec<
 fn queues_and_links(width: usize, height: usize, data: &TopData, view: &ViewState) -> Vec<Line> {
     let queues = queues_by_trouble(&data.snapshot, view.now);
     let links = links(&data.snapshot);
-    // The heading and a blank line included.
+    // Includes the heading and a blank line.
     let above = (queues.len() + 2).min((height / 2).max(height.saturating_sub(links.len() + 2)));
     let rows: Vec<Row> = queues
         .iter()

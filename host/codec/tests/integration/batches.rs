@@ -324,7 +324,7 @@ proptest! {
         let read = decode_batch(&octets);
         prop_assert_eq!(read.as_ref(), Ok(&batch));
         prop_assert_eq!(encode(&batch), octets.clone());
-        // Behind whole sections a batch may end; nowhere else.
+        // A batch may end only after a whole section.
         if let Ok(part) = decode_batch(&octets[..cut.index(octets.len())]) {
             prop_assert!(octets.starts_with(&encode(&part)));
         }

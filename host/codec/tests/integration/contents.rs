@@ -1,4 +1,4 @@
-//! Encrypted contents round-trip, and a record never has a text beside them.
+//! Encrypted contents round-trip, and a record with encrypted content never contains the text.
 
 use crate::generators;
 use bytes::Bytes;
@@ -112,14 +112,14 @@ proptest! {
             prop_assert!(RecordDecoder::new().message(message.id, &octets[..cut]).is_err(), "cut at {}", cut);
         }
 
-        // Without the key, nothing of the content is left but its encrypted form, which is written again as it was.
+        // Without the key, only the encrypted form of the content is left, and is written again unchanged.
         let (mut locked, _) = RecordDecoder::new().message(message.id, &octets).unwrap();
         prop_assert!(locked.text.octets.is_empty() && locked.routed.host_calls.is_none());
         prop_assert_eq!(&locked.destination, &message.destination);
         let mut again = Vec::new();
         encode_message(&mut again, &locked);
         prop_assert_eq!(&again, &octets);
-        // Another message does not take the content.
+        // The content cannot be decrypted as the content of another message.
         let other = RecordDecoder::with_cipher(Some(self::cipher())).message(MessageId(message.id.0 ^ 1), &octets);
         prop_assert!(other.unwrap().0.sealed.is_some());
 
@@ -166,7 +166,7 @@ proptest! {
             let all = others[..1].iter().cloned().chain(record).chain(others[1..].iter().cloned());
             all.map(|kind| Step { at: Timestamp(5), kind }).collect()
         };
-        // As a record has them, whatever their octets are.
+        // The steps as a record has them, with any octets.
         let ended = FinalRecord { steps: steps(Some(kept.into_step(Hook::Peer))), ..generators::ended_now() };
         let mut octets = Vec::new();
         encode_final(&mut octets, &ended);

@@ -30,7 +30,7 @@ pub(crate) struct OrphanDlrs {
     by_key: HashMap<u64, Vec<u64>>,
     by_number: HashMap<u64, (u64, OrphanDlr)>,
     by_age: VecDeque<u64>,
-    /// Those with a pending answer, oldest first.
+    /// Orphan DLRs with a pending answer, oldest first.
     unanswered: VecDeque<u64>,
     next: u64,
 }
@@ -46,7 +46,7 @@ impl OrphanDlrs {
         number
     }
 
-    /// Adds one under its number; numbers must ascend.
+    /// Adds an orphan DLR under its number; numbers must ascend.
     pub(crate) fn insert_numbered(&mut self, number: u64, key: u64, orphan: OrphanDlr) {
         self.next = number + 1;
         if orphan.reply.is_some() {
@@ -96,7 +96,7 @@ impl OrphanDlrs {
         }
     }
 
-    /// Removes expired ones, and the oldest beyond `limit`.
+    /// Removes and returns expired orphan DLRs, and the oldest beyond `limit`.
     pub(crate) fn expired(&mut self, now: Moment, limit: usize) -> Vec<(u64, OrphanDlr)> {
         let mut gone = Vec::new();
         while let Some(number) = self.by_age.front() {
@@ -120,7 +120,7 @@ impl OrphanDlrs {
         gone
     }
 
-    /// Those whose pending answer is due: the caller stores and answers them. Oldest first.
+    /// The orphan DLRs whose pending answer is due, oldest first. The caller stores and answers them.
     pub(crate) fn overdue(&mut self, now: Moment) -> Vec<(ReplyTo, OrphanDlrRecord)> {
         let mut due = Vec::new();
         while let Some(number) = self.unanswered.front() {

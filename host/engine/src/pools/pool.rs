@@ -25,7 +25,7 @@ pub struct Pool {
     pub(super) idle: IdleList,
     /// Ends of leases and quarantines; equal times are ordered by number, which a restart does not change.
     ends: BTreeSet<(Moment, PoolNumber)>,
-    /// Those after which a number becomes ready.
+    /// The ends after which a number becomes ready.
     hopes: BTreeSet<(Moment, PoolNumber)>,
     pub(super) serial: u64,
     counts: PoolCounts,
@@ -97,7 +97,7 @@ impl Pool {
         std::mem::take(&mut self.entries_made)
     }
 
-    /// A number in the state in which table `numbers` gets it.
+    /// A number's state for table `numbers`; marks it as written.
     pub(super) fn written(&mut self, number: PoolNumber, now: Now) -> Option<NumberRow> {
         let slot = self.find(number)?;
         self.entries[slot as usize].unwritten = false;
@@ -189,7 +189,7 @@ impl Pool {
         }
     }
 
-    /// Applies one operation, after what is due. `by` is its author.
+    /// Applies one operation, after all due leases and quarantines have ended. `by` is its author.
     pub fn apply(&mut self, now: Now, operation: PoolOperation, by: &Arc<str>) -> PoolOutcome {
         self.advance(now);
         let actor = Actor { now, by: Some(by) };
@@ -403,7 +403,7 @@ impl Pool {
         self.note(slot, actor, change);
     }
 
-    /// Appends a ready number to the list, as the one idle for the shortest time.
+    /// Appends a ready number to the list, with the shortest idle time.
     fn wait_from_now(&mut self, slot: u32) {
         let entry = &self.entries[slot as usize];
         if entry.state == Some(NumberState::IdleUp) && entry.ends == NEVER && !entry.listed {

@@ -7,7 +7,7 @@ use model::{
     LeaseTicket, MessageId, Moment, Now, NumberRow, NumberState, PoolNumber, PoolSettings, Timestamp,
 };
 
-/// The moment of an end, also of one that has passed: leases that ended while the daemon was down end in their order.
+/// The moment of an end, which may have passed: leases that ended while the daemon was down end in their order.
 fn end_of(now: Now, at: Timestamp) -> Moment {
     let passed = now.wall.0.saturating_sub(at.0);
     if passed == 0 { now.moment_of(at) } else { Moment(now.mono.0.saturating_sub(passed)) }

@@ -34,7 +34,7 @@ pub(crate) struct ManagedPool {
 struct Fold {
     pool: PoolId,
     left: Vec<PoolNumber>,
-    /// Once nothing is left, all entries before this one are in table `numbers`.
+    /// Once `left` is empty, all entries before this one are in table `numbers`.
     upto: u64,
 }
 
@@ -87,7 +87,7 @@ impl Pools {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Ends what is due.
+    /// Ends the leases and quarantines that are due.
     pub(crate) fn advance(&mut self, now: Now, batch: &mut PoolBatch) {
         while let Some((at, id)) = self.due.first().copied()
             && at <= now.mono

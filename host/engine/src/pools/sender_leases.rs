@@ -142,7 +142,7 @@ impl Pools {
         }
     }
 
-    /// The messages that get a number, as many as are ready, those being routed included.
+    /// The waiting messages that get a number: as many as numbers are ready, including messages that are being routed.
     pub(crate) fn take_callable(&mut self) -> Vec<MessageId> {
         let mut called = Vec::new();
         let mut callable = std::mem::take(&mut self.senders.callable);
@@ -198,7 +198,7 @@ impl Pools {
         self.by_id.values().map(counts).collect()
     }
 
-    /// The numbers of messages with a lease, and of messages that wait for one.
+    /// The number of messages with a lease, and the number of messages that wait for one.
     pub(crate) fn sender_counts(&self) -> (usize, usize) {
         (self.senders.held.len(), self.senders.waits.len())
     }

@@ -178,7 +178,7 @@ impl Engine {
         out.commands.push(crate::EngineCommand::Answer { to: reply, answer });
     }
 
-    /// A suspended peer resumes; messages that waited get a step in their trace when they are sent.
+    /// Records that a suspended peer resumes: messages that waited get a step in their trace when they are sent.
     fn note_peer_resumed(&mut self, now: Now, action: &QueueAction, by: &Arc<str>) {
         if action.kind == QueueActionKind::Suspend
             && action.scope.is_whole_peer()
@@ -198,7 +198,7 @@ impl Engine {
         self.newly_cached.push(slot);
     }
 
-    /// Ends the hold of a message; it is then in the state of one whose attempt has just ended.
+    /// Ends the hold of a message; it is then in the state after the end of an attempt.
     pub(crate) fn leave_hold(&mut self, slot: Slot) {
         self.slab[slot].state = State::Submitted;
         self.peer_of(slot).suspended -= 1;
@@ -261,7 +261,7 @@ impl Engine {
         let longest_wait = self.slab[slot].due;
         let slot = self.remove_from_wait(slot, out);
         self.release_subscriber_lock(slot);
-        // Another peer cannot complete a message of which one peer has segments.
+        // If one peer has segments of the message, another peer cannot complete it.
         if let Some(history) = &mut self.slab[slot].history {
             history.segments.clear();
         }

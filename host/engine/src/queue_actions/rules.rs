@@ -101,7 +101,7 @@ impl QueueActions {
         QueueActionId(self.last)
     }
 
-    /// Adds or changes an action. Returns those that are removed.
+    /// Adds or changes an action. Returns the ids of removed actions.
     pub(crate) fn put(&mut self, action: QueueAction) -> Vec<QueueActionId> {
         self.last = self.last.max(action.id.0);
         self.all.insert(action.id, action);
@@ -109,7 +109,7 @@ impl QueueActions {
         let ended = self.all.values().filter(|action| !action.state.is_active());
         let ended: Vec<QueueActionId> = ended.map(|action| action.id).collect();
         for id in ended.iter().take(ended.len().saturating_sub(MAX_FINISHED)) {
-            // The newest stays, so that ids are never reused.
+            // The newest action stays, so that ids are never reused.
             if self.all.last_key_value().is_some_and(|(last, _)| last != id) {
                 self.all.remove(id);
                 forgotten.push(*id);
@@ -165,7 +165,7 @@ impl QueueActions {
         HoldDecision::No
     }
 
-    /// Whether an action is about to cancel a waiting message, as far as its entry tells.
+    /// Whether an action may be about to cancel a waiting message, as far as its entry shows.
     pub(crate) fn may_be_cancelled(&self, entry: &Entry, now: Now) -> bool {
         let fits = |action: &QueueAction| {
             let content = entry.message.as_ref();
@@ -228,12 +228,12 @@ impl QueueActions {
         self.rerouting.iter().any(|action| action.to == Some(peer))
     }
 
-    /// How many messages an action holds.
+    /// Number of messages that an action holds.
     pub(crate) fn held(&self, id: QueueActionId) -> u64 {
         self.held.get(&id).map_or(0, |list| list.count)
     }
 
-    /// Adds a message to those that an action holds.
+    /// Adds a message to the held messages of an action.
     pub(crate) fn hold(&mut self, slab: &mut Slab, slot: Slot, id: QueueActionId) {
         let list = self.held.entry(id).or_default();
         let entry = &mut slab[slot];
@@ -247,7 +247,7 @@ impl QueueActions {
         list.count += 1;
     }
 
-    /// Removes a message from those that an action holds.
+    /// Removes a message from the held messages of its action.
     pub(crate) fn unhold(&mut self, slab: &mut Slab, slot: Slot) {
         let entry = &mut slab[slot];
         let id = QueueActionId(std::mem::take(&mut entry.held_by));
@@ -281,7 +281,7 @@ impl QueueActions {
     }
 }
 
-/// Whether a message matches an action, as far as its entry tells.
+/// Whether a message matches an action, as far as its entry shows.
 pub(crate) fn matches_entry(action: &QueueAction, entry: &Entry, now: Timestamp) -> bool {
     let scope = &action.scope;
     let ours = entry.has(flag::OWN_DLR);

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub struct QueueActionSurvey {
     /// Matching messages, by state.
     pub concerned: BTreeMap<MessageState, u64>,
-    /// The oldest of them, by id; at most [`QueueActionSurvey::SAMPLE`].
+    /// The oldest matching messages, by id; at most [`QueueActionSurvey::SAMPLE`].
     pub oldest: Vec<MessageId>,
     /// Messages whose match depends on content that is not cached; by id.
     pub unknown: Vec<(MessageId, MessageState)>,

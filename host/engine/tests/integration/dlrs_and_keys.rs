@@ -281,7 +281,7 @@ fn a_new_key_is_refused_when_the_accounts_memory_is_full_and_no_live_one_is_forg
     );
 }
 
-/// Kinds of the observations, and whether each has its message.
+/// For each observation: its kind, and whether it contains its message.
 fn observed(out: &Output) -> Vec<(ObservationKind, bool)> {
     assert!(out.observations.iter().all(|one| one.peer == GATEWAY), "{:?}", out.observations);
     out.observations.iter().map(|one| (one.kind, one.message.is_some())).collect()

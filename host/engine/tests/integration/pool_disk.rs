@@ -94,7 +94,7 @@ impl PoolDisk {
         held.filter_map(|((pool, number), row)| Some((pool, number, row.message?))).collect()
     }
 
-    /// The authors, in the order of writing.
+    /// The entries of the pools' journals, in the order of writing.
     pub(crate) fn journal(&self) -> impl Iterator<Item = &model::JournalEntry> {
         self.journal.values().flat_map(|part| &part.entries)
     }

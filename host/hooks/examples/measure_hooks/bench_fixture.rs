@@ -63,12 +63,12 @@ impl BenchFixture {
         Self::open_with_tables(folder, &folder.join("tables"))
     }
 
-    /// With the tables of a folder beside its own, which are put there.
+    /// Opens a host in `folder` that uses the tables in the folder `tables`.
     pub(crate) fn open_with_tables(folder: &Path, tables: &Path) -> Outcome<Self> {
         Self::open_with_tenants(folder, tables, 0, HooksOptions::default().instances)
     }
 
-    /// With so many tenants, each with an account, and so many instances of plugins.
+    /// Opens a host with this number of tenants, each with one account, and this number of plugin instances.
     pub(crate) fn open_with_tenants(
         folder: &Path,
         tables: &Path,
@@ -149,7 +149,8 @@ impl BenchFixture {
         let mut binding = Binding::new(&plugin.name, &version, &plugin.policy);
         // A Python guest needs 20 MB, and a busy machine is slow.
         (binding.memory, binding.deadline) = (128 << 20, Duration::from_secs(1));
-        // Guests in JavaScript and Python import all that a template might use, so all of it is granted; nothing of it answers here.
+        // Guests in JavaScript and Python import everything that a template might use, so everything is granted; no service
+        // answers here.
         binding.grants = Grants {
             tables: ["hlr", "networks", "subscribers"].map(str::to_owned).to_vec(),
             http: vec!["https://192.0.2.1/".to_owned()],
@@ -204,14 +205,14 @@ impl BenchFixture {
                 };
                 self.hooks.decide_receipt(message, submission, model::ReceiptEvent::Accepted, NOW).is_some()
             }
-            // No front end is measured.
+            // Front ends are not measured.
             Hook::FrontEnd => true,
             Hook::Biller => {
                 routed.quote = None;
                 self.hooks.price(message, routed, NOW);
                 routed.quote.as_ref().is_some_and(|quote| quote.charge.is_some())
             }
-            // Its time is that of the peer.
+            // Its time depends on the peer.
             Hook::Peer => false,
         }
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::time::Duration;
 
-/// Plugins that are asked in turn, so that all of them run under the same conditions.
+/// Plugins that are called in turn, so that all run under the same conditions.
 #[derive(Deserialize)]
 pub(crate) struct Task {
     rounds: usize,

@@ -26,9 +26,9 @@ pub(crate) struct Measured {
     uploads: Vec<f64>,
     /// The activation of each version: instantiate, configure, self-check, replace.
     activations: Vec<f64>,
-    /// Calls during all of that.
+    /// Calls during uploads and activations.
     during: Calls,
-    /// Calls over the same time without any of it.
+    /// Calls over the same time without uploads and activations.
     without: Calls,
 }
 

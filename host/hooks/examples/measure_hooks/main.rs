@@ -41,7 +41,7 @@ pub(crate) struct Plugin {
     hook: model::Hook,
     component: PathBuf,
     policy: String,
-    /// Messages that it is asked about together; 1 if omitted.
+    /// Messages in a batch; 1 if omitted.
     batch: Option<usize>,
 }
 

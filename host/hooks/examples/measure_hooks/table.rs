@@ -11,11 +11,11 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Lookups of these numbers in a table of a folder, by turns.
+/// Lookups of these numbers in a table of a folder, in alternating rounds.
 #[derive(Deserialize)]
 pub(crate) struct Task {
     rounds: usize,
-    /// A folder with tables, as an appliance has it.
+    /// A folder with tables, in the layout of an appliance.
     tables: PathBuf,
     /// The name of the table, and its numbers.
     table: String,

@@ -1,4 +1,4 @@
-//! Measures a router for each of many tenants, compared with one router for all of them, by turns.
+//! Measures a router for each of many tenants against one router for all tenants, in alternating rounds.
 
 use crate::bench_fixture::{BenchFixture, NOW, tenant_name};
 use crate::{Outcome, Plugin};
@@ -32,7 +32,7 @@ pub(crate) struct Measured {
     one: Calls,
     /// A router for each tenant, each with a warm instance.
     warm: Calls,
-    /// A router for each tenant, with the default number of instances: most are made for a call.
+    /// A router for each tenant, with the default number of instances: most instances are made for one call.
     few: Calls,
 }
 
@@ -43,7 +43,7 @@ struct Calls {
     p99: Vec<f64>,
 }
 
-/// Between the accounts of messages one after the other. A prime, so that all accounts have a turn.
+/// The distance between the accounts of consecutive messages. A prime, so that all accounts have a turn.
 const STRIDE: usize = 389;
 
 /// A host of plugins, and its messages: one from each account.
@@ -78,7 +78,7 @@ impl Routers {
         Ok(begun.elapsed().as_secs_f64() * 1e3)
     }
 
-    /// Asks about so many messages, from one account after the other.
+    /// Routes this number of messages, each from the next account.
     fn round(&self, count: usize, calls: &mut Calls) -> Outcome<()> {
         let mut times = Vec::with_capacity(count);
         let mut place = 0_usize;
@@ -117,7 +117,7 @@ pub(crate) fn measure(folder: &Path, task: &Task) -> Outcome<Measured> {
         return Err("no tenants, or no calls".into());
     }
     let default = HooksOptions::default().instances;
-    // Half of the instances may be idle ones of tenants.
+    // Half of the instances may be idle instances of tenants.
     let enough = u32::try_from(task.tenants * 2 + 64)?;
     let one = Routers::open(&folder.join("one"), task, default)?;
     one.activate(one.bindings.iter().rev().take(1).cloned().collect())?;

@@ -1,4 +1,4 @@
-//! Recorded calls of receipt policies and of plugins of peers, asked again.
+//! Repetition of recorded calls of receipt policies and of plugins of peers.
 
 use super::{DryRun, DryRunChain, TracedDryRun, into_answer, wrong_hook_fault};
 use crate::Fault;
@@ -21,13 +21,13 @@ pub struct RepeatedReceiptCall {
     pub missing: Option<&'static str>,
 }
 
-/// What a plugin of a peer makes of a recorded submission.
+/// The result of a recorded submission that a plugin of a peer repeats.
 #[derive(Debug, Clone)]
 pub struct RepeatedSubmitCall {
     /// The outcome.
     pub submitted: Result<Submitted, Fault>,
-    /// The HTTP requests that it would have sent, with the names of secrets in place of secrets. The first got the recorded
-    /// answer.
+    /// The HTTP requests that the plugin would have sent, with names of secrets in place of secrets. The first request got
+    /// the recorded answer.
     pub requests: Vec<FetchRequest>,
     /// The first kind of host call that the record did not answer.
     pub missing: Option<&'static str>,
@@ -97,8 +97,8 @@ impl DryRun {
         Some((crate::recorded_calls::policy_digest(&generation.binding.policy), &generation.by))
     }
 
-    /// Submits a message as it was submitted; host calls are answered from this record. Nothing is sent, and secrets are
-    /// replaced by their names.
+    /// Repeats a recorded submission; host calls are answered from this record. Nothing is sent, and secrets are replaced by
+    /// their names.
     #[must_use]
     pub fn submit_again(
         &self,

@@ -1,4 +1,4 @@
-//! Rollback: by an admin, and by itself after faults.
+//! Rollback: by an admin, or automatically after faults.
 
 use super::HookSlot;
 use crate::HookError;
@@ -65,7 +65,7 @@ impl<W: World> HookSlot<W> {
         let why = rollback_reason(faulty);
         let targets = {
             let (state, chain) = (self.state.lock(), &live.record.chain);
-            // A tenant's plugin must not take back what others have bound since.
+            // The rollback of a tenant's plugin must not undo later changes to other bindings.
             match W::BY_PLUGIN || faulty.binding.tenant.is_some() {
                 true => state.rollback_targets_of_plugin(chain, &faulty.binding),
                 false => state.rollback_targets(chain, &faulty.binding),

@@ -21,7 +21,7 @@ pub(super) struct Candidate<W: World> {
     pub(super) record: CandidateRecord,
     pub(super) chain: Chain<W>,
     pub(super) shadow: Option<Shadow<W>>,
-    /// Questions to a canary, and those of them that it failed and the live chain answered.
+    /// Questions to a canary, and the number of these on which it failed and the live chain answered.
     pub(super) asked: AtomicU64,
     pub(super) failed: AtomicU64,
     /// Questions outside the canary's share.

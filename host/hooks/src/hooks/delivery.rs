@@ -1,4 +1,4 @@
-//! Resolvers, delivery and receipt policies, and peers: what follows once a message is accepted.
+//! Calls after a message is accepted: resolvers, delivery and receipt policies, and peers.
 
 use super::{Hooks, describe_fault};
 use crate::chain::ChainOutcome;
@@ -44,9 +44,9 @@ impl Hooks {
         }
     }
 
-    /// Asks the receipt policies what follows from a DLR, or from its absence: the first that does anything else than accept
-    /// decides, and the first wait that one names counts. `None` if there is no policy, or one failed and its binding does not
-    /// pass the question on; then everything counts as accepted.
+    /// Asks the receipt policies for the step after a DLR, or after its absence. The first policy that does not accept
+    /// decides, and the first wait counts. `None` if there is no policy, or one failed and its binding does not pass the
+    /// question on; then the event counts as accepted.
     #[must_use]
     pub fn decide_receipt(
         &self,
@@ -109,8 +109,9 @@ impl Hooks {
         self.submit_with(submission, now, HostCallLog::Off).0
     }
 
-    /// Submits as [`Hooks::submit`] does, and returns a record of the call for replays, if calls are recorded and this one can be:
-    /// if it made one HTTP request, and nothing that must not be kept was in the answer.
+    /// Submits as [`Hooks::submit`] does, and returns a record of the call for replays, if calls are recorded and this call
+    /// can be recorded: it must have made exactly one HTTP request, and the response must contain nothing that must not be
+    /// stored.
     #[must_use]
     pub fn submit_recorded(
         &self,
@@ -148,10 +149,10 @@ impl Hooks {
         (Submitted { outcome, pause: None, note: Some(describe_fault(&fault)) }, None)
     }
 
-    /// Has the plugin of a peer read a callback. May block.
+    /// Lets the plugin of a peer read a callback. May block.
     ///
     /// # Errors
-    /// The plugin's fault, in words, or no plugin serves the peer.
+    /// The description of the plugin's fault, or no plugin serves the peer.
     pub fn callback(&self, request: &CallbackRequest, now: Timestamp) -> Result<CallbackAnswer, String> {
         let question = PeerQuestion::Callback(request);
         match self.peer.ask(question, now, &mut HostCallLog::Off, &LazyMessageId::default()) {

@@ -9,10 +9,10 @@ use crate::worlds::{FrontEndAnswer, FrontEndCall, FrontEndQuestion, PluginRespon
 use model::Timestamp;
 
 impl Hooks {
-    /// Has a front end read a request. Returns what it reads, and the call, for [`Hooks::reply`].
+    /// Lets a front end read a request. Returns the result, and the call for [`Hooks::reply`].
     ///
     /// # Errors
-    /// The plugin's fault, in words, or no plugin of that name is bound.
+    /// The description of the plugin's fault, or no plugin of that name is bound.
     pub fn read_request(
         &self,
         request: &FrontEndRequest,
@@ -32,10 +32,10 @@ impl Hooks {
         }
     }
 
-    /// Has the version that read a request write its response.
+    /// Lets the version that read a request write its response.
     ///
     /// # Errors
-    /// The plugin's fault, in words.
+    /// The description of the plugin's fault.
     pub fn reply(
         &self,
         call: &FrontEndCall,

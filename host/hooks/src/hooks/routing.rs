@@ -1,4 +1,4 @@
-//! Screens, lookups and routers: what is decided before a message is accepted.
+//! Calls before a message is accepted: screens, lookups and routers.
 
 use super::{Hooks, LookupStep, RoutingStep, ScreeningStep, describe_fault};
 use crate::Fault;
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Hooks {
-    /// Screens a message, and gives it the text that a screen put in place of its own. `Ok(None)` if no screen is bound. The
-    /// error is the decision that takes the place of a routing, because a screen failed and its binding says so.
+    /// Screens a message, and sets its text if a screen replaced it. `Ok(None)` if no screen is bound. The error is a
+    /// decision that replaces the routing, because a screen failed and its binding requires it.
     ///
     /// # Errors
-    /// See above; a message that is held by it is screened when it is routed again.
+    /// See above. If the decision holds the message, it is screened when it is routed again.
     pub fn screen(
         &self,
         message: &mut Message,
@@ -106,7 +106,7 @@ impl Hooks {
     }
 
     /// Explains the screening of a message, without effects: the result of each screen, up to the one that decides, and
-    /// what would follow. See [`Hooks::screen`].
+    /// the resulting decision. See [`Hooks::screen`].
     ///
     /// # Errors
     /// As for [`Hooks::screen`].
@@ -123,8 +123,8 @@ impl Hooks {
         (steps, self.conclude_screening(outcome, message, HostCallLog::Preview, now))
     }
 
-    /// Asks the lookups about a number, and tells how long their answer holds. May block. A fault of a plugin whose binding
-    /// does not pass it on is a failed lookup. `None` if no lookup is bound.
+    /// Looks up a number. Returns the result and its lifetime. May block. A fault of a plugin whose binding does not pass
+    /// the question on is a failed lookup. `None` if no lookup is bound.
     #[must_use]
     pub fn look_up(&self, number: &LookupNumber, now: Timestamp) -> Option<(Lookup, Duration)> {
         let mut call_log = self.new_call_log();
@@ -133,8 +133,8 @@ impl Hooks {
         Some((Lookup { host_calls: call_log.into_record(), ..lookup }, lifetime))
     }
 
-    /// Asks the lookups about a number, without effects: the result of each, up to the one that knows the number, and the
-    /// result of all.
+    /// Explains the lookup of a number, without effects: the result of each lookup, up to the one that knows the number, and
+    /// the combined result.
     #[must_use]
     pub fn explain_lookup(&self, number: &LookupNumber, now: Timestamp) -> (Vec<LookupStep>, Option<Lookup>) {
         let mut steps = Vec::new();
@@ -246,7 +246,7 @@ impl Hooks {
     }
 }
 
-/// The changes of the screens, and those of the routers on top of them.
+/// The changes of the screens, extended by the changes of the routers, which take precedence.
 pub(crate) fn with_screened(
     changes: Option<Box<MessageChanges>>,
     message: &Message,
@@ -261,7 +261,7 @@ pub(crate) fn with_screened(
     }
 }
 
-/// The result of a chain of lookups, and how long it holds. `None` for an empty chain.
+/// The result of a chain of lookups, and its lifetime. `None` for an empty chain.
 fn conclude_lookup(outcome: ChainOutcome<LookupWorld>) -> Option<(Lookup, Duration)> {
     let failed = |fault: Option<&Fault>, by: Arc<PluginVersion>| Lookup {
         result: LookupResult::Failed,

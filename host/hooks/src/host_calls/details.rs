@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, HashMap};
 /// Maximum number of addresses that `urls` returns.
 const MAX_URLS: usize = 16;
 
-/// What the details of a question refer to.
+/// The message to which the details of a question refer.
 #[derive(Debug, Default)]
 pub(crate) struct CurrentMessage {
     pub(crate) text: Text,
-    /// The characters of `text`, once they were asked for.
+    /// The characters of `text`, decoded at first use.
     characters: OnceCell<Option<String>>,
     /// The attributes that earlier plugins set: name and value.
     pub(crate) attributes: Vec<(Box<str>, Box<str>)>,
@@ -57,10 +57,10 @@ fn decode_optional(recorded: &[u8]) -> Option<&[u8]> {
 }
 
 impl InstanceState {
-    /// Sets the message that the call is about. `changes`: what earlier plugins changed, beside screens and lookups.
+    /// Sets the message that the call is about. `changes`: the changes of earlier plugins, except screens and lookups.
     pub(crate) fn set_message(&mut self, message: &Message, changes: Option<&MessageChanges>) {
         let screened = message.routed.screening.as_deref().and_then(|screening| screening.changes.as_deref());
-        // The first one of a name counts.
+        // The first attribute with a name counts.
         let looked_up = message.routed.lookup.as_deref().map(|lookup| &lookup.attributes);
         let attributes = [changes.map(|changes| &changes.attributes), looked_up];
         let attributes = attributes.into_iter().chain([screened.map(|screened| &screened.attributes)]);
@@ -86,7 +86,7 @@ impl InstanceState {
         length.min(text.octets.len())
     }
 
-    /// A detail that the archive has in the trace only: from the record of the call, otherwise from the message.
+    /// A detail that the archive stores only in the trace: from the record of the call, otherwise from the message.
     fn recorded(
         &mut self,
         key: &[&[u8]],
@@ -106,7 +106,7 @@ impl InstanceState {
     }
 }
 
-/// What the archive has of a message without its trace is not recorded: its text and the receipts.
+/// Details that the archive stores outside the trace are not recorded: the text and the wanted receipts.
 impl Host for InstanceState {
     fn tlv_value(&mut self, tag: u16) -> Option<Vec<u8>> {
         self.count_call(HostInterface::Details);

@@ -27,7 +27,7 @@ pub enum HostInterface {
     Http,
     /// Home location registers.
     Hlr,
-    /// Secrets of the peer at hand.
+    /// Secrets of the current peer.
     Secrets,
     /// The domain name system.
     Dns,

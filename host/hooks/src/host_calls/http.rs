@@ -24,7 +24,8 @@ impl Host for InstanceState {
             headers: request.headers,
             body: request.body,
         };
-        // Requests to a peer have secrets, and another policy makes another request: the answers are recorded by their order.
+        // Requests to a peer contain secrets, and another policy makes other requests: the answers are recorded by their
+        // order.
         let is_for_peer = self.peer.is_some();
         let digest = recorded_answers::request_key(&request);
         let key: &[u8] = if is_for_peer { &[] } else { &digest };
@@ -67,7 +68,7 @@ impl InstanceState {
         }
     }
 
-    /// Notes whether the request was sent and answered, and gives the plugin the result.
+    /// Records whether the request was sent and answered, and returns the result for the plugin.
     fn finish_fetch(&mut self, result: Result<FetchResponse, FetchFailure>) -> Result<Response, Failure> {
         let was_not_sent =
             matches!(&result, Err(FetchFailure::NotAllowed(_) | FetchFailure::NotConnected(_)));

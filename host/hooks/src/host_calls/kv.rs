@@ -83,7 +83,7 @@ impl Host for InstanceState {
         if !self.has_kv_grant() {
             return None;
         }
-        // A replay counts the message, and goes on with the value that the plugin has now.
+        // A replay counts the message as inexact, and uses the plugin's current value.
         self.call_log.recall(HostCallKind::Value, &[key.as_bytes()]);
         let store = self.kv_store();
         let plugin = self.context.space.clone();
@@ -110,7 +110,7 @@ impl Host for InstanceState {
             ));
         }
         if self.peer.is_some() {
-            // What the plugin of a peer keeps may be what the peer gave it to log in with.
+            // The value may be a credential that the peer has issued.
             self.call_log.stop_recording();
         }
         let (quota, may_wait) = (self.context.grants.kv, self.may_wait());

@@ -58,7 +58,7 @@ pub struct HostServices {
     pub replace_text: fn(&model::Text, &str) -> Result<model::Text, String>,
     /// Snapshots of the number pools.
     pub pool_snapshots: Arc<numbers::PoolSnapshots>,
-    /// What was observed of peers.
+    /// Observations of peers.
     pub quality: Arc<PeerQuality>,
     /// Counters over sliding windows.
     pub counters: Arc<Counters>,
@@ -88,8 +88,8 @@ pub(crate) enum Purpose {
     ServeUnchecked,
     /// Serves no traffic. Its counters and values are isolated.
     Isolated,
-    /// Serves no traffic and is dropped after a few questions. Its counters and values are isolated, also from those of a candidate
-    /// in shadow.
+    /// Serves no traffic, and is dropped after a few questions. Its counters and values are isolated, also from the counters
+    /// and values of a candidate in shadow.
     Tried,
 }
 
@@ -113,11 +113,11 @@ pub(crate) struct GenerationContext {
     /// The key-value store of the plugin; on trial, with an overlay.
     pub(crate) kv_store: Arc<dyn KvStore>,
     pub(crate) log_budget: Arc<LogBudget>,
-    /// The generation has served before with these tables, so a missing one is no error.
+    /// The generation has served before with these tables, so a missing table is not an error.
     pub(crate) allow_missing_tables: bool,
 }
 
-/// The counter space of a plugin that is only tried out.
+/// The counter space of a plugin on trial.
 pub(crate) fn shadow_counter_space(plugin: &str) -> String {
     format!("{plugin}#shadow")
 }
@@ -187,7 +187,7 @@ impl GenerationContext {
         self.peers.is_some()
     }
 
-    /// Whether the plugin may forward to a peer, and ask about it. A tenant's may use those of its binding.
+    /// Whether the plugin may forward to a peer, and query its state. A tenant's plugin may use the peers of its binding.
     pub(crate) fn may_use_peer(&self, peer: &str) -> bool {
         self.peers.as_ref().is_none_or(|peers| peers.contains(peer))
     }
@@ -201,7 +201,7 @@ impl GenerationContext {
 /// The host's state for one instance.
 pub(crate) struct InstanceState {
     pub(crate) limits: MemoryLimits,
-    /// Host calls since the generation has added them up.
+    /// Host calls since the generation last added them to its counts.
     pub(crate) host_calls: HostCallCounts,
     pub(crate) context: Arc<GenerationContext>,
     pub(crate) services: Arc<HostServices>,
@@ -211,7 +211,7 @@ pub(crate) struct InstanceState {
     pub(crate) destination: tables::Digits,
     /// The current message.
     pub(crate) message: CurrentMessage,
-    /// What the call last reported about a fault.
+    /// The last fault report of the call.
     pub(crate) report: Option<String>,
     /// The sender that the call requested for the message.
     pub(crate) sender: Option<Box<SenderRequest>>,
@@ -228,7 +228,7 @@ pub(crate) struct InstanceState {
     pub(crate) fetches_left: u32,
     /// An HTTP request of the call may have reached another system.
     pub(crate) has_sent_request: bool,
-    /// An HTTP request of the call may have reached another system, whose answer did not arrive.
+    /// An HTTP request of the call may have reached another system, and its response did not arrive.
     pub(crate) has_unanswered_request: bool,
     /// The peer that the call is about, by its name.
     pub(crate) peer: Option<Box<str>>,

@@ -1,5 +1,5 @@
-//! The capabilities under the names of earlier contract versions. Their functions and types are those of the current
-//! version, as far as they had them.
+//! The capabilities under the names of earlier contract versions. Their functions and types are a subset of the current
+//! version's.
 
 use super::InstanceState;
 use crate::bindings::host::switchyard::hooks::{
@@ -9,7 +9,7 @@ use crate::contract::{PACKAGE, WitVersion};
 use wasmtime::Result;
 use wasmtime::component::Linker;
 
-/// Adds what plugins of an earlier version import.
+/// Adds the imports of plugins of an earlier version.
 pub(crate) fn link(linker: &mut Linker<InstanceState>, version: WitVersion) -> Result<()> {
     /// Adds functions of an interface that have a result: name in the contract, method, arguments.
     macro_rules! interface {

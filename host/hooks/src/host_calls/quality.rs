@@ -45,7 +45,7 @@ fn encode(figures: PeerFigures) -> Vec<u8> {
         .collect()
 }
 
-/// Reads what [`encode`] wrote.
+/// Decodes the output of [`encode`].
 pub(crate) fn decode(octets: &[u8]) -> Option<PeerFigures> {
     let mut rest = octets;
     let mut count = || {
@@ -74,7 +74,7 @@ pub(crate) fn decode(octets: &[u8]) -> Option<PeerFigures> {
 }
 
 impl InstanceState {
-    /// The value that the message at hand has for a scope; `None` if it has none.
+    /// The current message's value for a scope; `None` if it has none.
     fn scope_value(&mut self, dimension: &QualityDimension) -> Option<Vec<u8>> {
         match dimension {
             QualityDimension::Peer => Some(Vec::new()),

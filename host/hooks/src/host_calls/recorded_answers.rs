@@ -1,6 +1,6 @@
-//! Answers of other systems, as the host call log records them.
+//! The form in which the host call log records answers of other systems.
 //!
-//! An answer is JSON. A request is named by a digest, because its URL and its headers may have secrets.
+//! An answer is JSON. A digest identifies a request, because its URL and its headers may contain secrets.
 
 use crate::bindings::host::switchyard::hooks::dns;
 use base64::Engine;
@@ -9,7 +9,7 @@ use capabilities::{DnsAnswer, DnsRecord, FetchFailure, FetchRequest, FetchRespon
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The name of a request: the SHA-256 of its method, URL, headers and body.
+/// The key of a request: the SHA-256 of its method, URL, headers and body.
 pub(super) fn request_key(request: &FetchRequest) -> [u8; 32] {
     let mut digest = Sha256::new();
     let mut add = |part: &[u8]| {
@@ -53,7 +53,7 @@ pub(super) fn write_response(result: &Result<FetchResponse, FetchFailure>) -> Ve
     serde_json::to_vec(&recorded).unwrap_or_default()
 }
 
-/// The answer of a peer as it is recorded: without cookies, and without the reason of a failure, which may quote the URL.
+/// The answer of a peer for the record: without cookies, and without the reason of a failure, which may quote the URL.
 pub(super) fn without_private_parts(
     result: &Result<FetchResponse, FetchFailure>,
 ) -> Result<FetchResponse, FetchFailure> {

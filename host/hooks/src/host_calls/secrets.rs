@@ -32,7 +32,7 @@ impl PeerSecrets {
     }
 }
 
-/// In a replay a secret is its name: requests are compared and shown there.
+/// In a replay, a secret's value is its name, because the requests are compared and shown.
 impl Host for InstanceState {
     fn get(&mut self, name: String) -> Option<String> {
         self.count_call(HostInterface::Secrets);

@@ -87,7 +87,7 @@ impl Digits {
         digits
     }
 
-    /// So many leading digits; `None` if there are fewer.
+    /// This number of leading digits; `None` if there are fewer.
     pub(crate) fn first(self, digits: u8) -> Option<Vec<u8>> {
         let skipped = self.length.checked_sub(u32::from(digits))?;
         let digit = |place: u32| b'0' | u8::try_from(self.packed >> (4 * place) & 0xf).unwrap_or(0);

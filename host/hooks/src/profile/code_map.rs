@@ -1,4 +1,4 @@
-//! What the profiler knows of a component's code: where the bodies of its functions begin, and which functions only pass calls on.
+//! The profiler's map of a component's code: the starts of function bodies, and the functions that only pass calls on.
 
 use crate::HookError;
 use crate::stack::WasmFrame;
@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use wasmparser::{Parser, Payload};
 
-/// The table through which `wit-component` lets a module call the host's functions before they are there. The module that exports
-/// it has a function for each of them.
+/// The table through which `wit-component` lets a module call the host's functions before these are instantiated. The module
+/// that exports it has a function for each host function.
 const SHIM_TABLE: &str = "$imports";
 
 /// The code of a component, by offset in octets.

@@ -1,4 +1,4 @@
-//! The host's functions for plugins with a profiler: each tells it the time that it takes.
+//! The host's functions for plugins with a profiler: each reports its time to the profiler.
 
 use super::Profiler;
 use crate::bindings::host::switchyard::hooks::{
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Linker;
 
-/// Replaces the functions of all contract versions, whose types are those of the current one. Earlier versions do not have all
-/// of them, and their components import none of those. Returns the names of the functions.
+/// Replaces the functions of all contract versions, with the types of the current version. Earlier versions do not have all
+/// functions, and their components do not import the missing ones. Returns the names of the functions.
 pub(crate) fn link(
     linker: &mut Linker<InstanceState>,
     profiler: &Arc<Profiler>,
@@ -52,7 +52,7 @@ fn link_version(
     fn one<R>(result: R) -> (R,) {
         (result,)
     }
-    /// A function without one.
+    /// A function without a result.
     fn none(_: ()) {}
     interface!(log { "write": write(level, text) -> none; });
     interface!(clock { "now": now() -> one; });

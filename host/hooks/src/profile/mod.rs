@@ -1,9 +1,9 @@
-//! The profiler: where plugins spend their time, by samples of their call stacks. For the plugin author's tools; the daemon
-//! makes none, and a plugin without a profiler runs as if there were no such thing.
+//! The profiler: samples the call stacks of plugins to show where they spend their time. It is for the plugin author's
+//! tools. The daemon uses no profiler, and a plugin without one has no overhead.
 //!
 //! A thread counts *ticks* at a steady interval, and increments the epoch of the engines with each. The next check of the epoch
 //! in the plugin, at the start of a function or the head of a loop, samples the stack: see [`sampling`]. Ticks during a host
-//! call are those of the host function: see [`host_functions`].
+//! call are attributed to the host function: see [`host_functions`].
 
 mod code_map;
 mod host_functions;
@@ -25,11 +25,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use wasmtime::{Engine, EngineWeak};
 
-/// Increments of the epoch with each tick. Two, so that the clock of deadlines, which increments it by one now and then, makes
-/// no samples.
+/// Increments of the epoch with each tick. Two, so that the clock of deadlines, which increments it by one from time to
+/// time, causes no samples.
 const EPOCH_STEP: u64 = 2;
 
-/// The most frames of a sample. Interpreters call themselves.
+/// The maximum number of frames of a sample. Interpreters recurse deeply.
 pub(crate) const MAX_FRAMES: usize = 250;
 
 /// A stack, innermost frame first, and the host function in which the plugin was.
@@ -49,7 +49,7 @@ pub struct Profiler {
 struct Samples {
     stacks: HashMap<SampledStack, u64>,
     count: u64,
-    /// When the samples began, and the ticks before.
+    /// The start of sampling, and the number of ticks before it.
     since: Option<(Instant, u64)>,
 }
 
@@ -91,7 +91,7 @@ impl Profiler {
         });
     }
 
-    /// Ticks the engine, too.
+    /// Also ticks this engine.
     pub(crate) fn watch(&self, engine: &Engine) {
         self.engines.lock().push(engine.weak());
     }
@@ -102,7 +102,7 @@ impl Profiler {
         self.samples.lock().count
     }
 
-    /// Forgets all samples.
+    /// Discards all samples.
     pub fn clear(&self) {
         let since = Some((Instant::now(), self.ticks.load(Relaxed)));
         *self.samples.lock() = Samples { since, ..Samples::default() };
@@ -114,8 +114,7 @@ impl Profiler {
         *samples.stacks.entry((frames, host_function)).or_default() += ticks;
     }
 
-    /// What was sampled. `debug_info`: the component as its build made it, for the places in the source and the functions that
-    /// were inlined.
+    /// The profile so far. `debug_info`: the component with debug sections, for source lines and inlined functions.
     #[must_use]
     pub fn profile(&self, debug_info: Option<&[u8]>) -> Profile {
         let samples = self.samples.lock();

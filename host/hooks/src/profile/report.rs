@@ -1,4 +1,4 @@
-//! Samples for people: names of functions and places in the source.
+//! Samples in readable form: names of functions and source lines.
 
 use super::SampledStack;
 use crate::debug_info::DebugInfo;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The sampled stacks of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {
-    /// Each different stack, in no order.
+    /// Each different stack, in no particular order.
     pub stacks: Vec<ProfiledStack>,
     /// Number of all samples.
     pub samples: u64,
@@ -22,14 +22,14 @@ pub struct Profile {
 pub struct ProfiledStack {
     /// The frames, outermost first.
     pub frames: Vec<ProfiledFrame>,
-    /// How often it was sampled.
+    /// Number of its samples.
     pub samples: u64,
 }
 
 /// A function of a sampled stack.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProfiledFrame {
-    /// The function's name as in the source; a host function has that of its interface before it: `peers.state`.
+    /// The function's name as in the source; for a host function, after the name of its interface: `peers.state`.
     pub function: String,
     /// File and line, if there is debug information.
     pub source: Option<String>,

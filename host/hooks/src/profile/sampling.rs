@@ -1,8 +1,8 @@
 //! Samples of a plugin's call stack.
 //!
 //! wasmtime checks the epoch at the start of each function and at the head of each loop, and calls back when it has passed the
-//! store's deadline. So a sample is at the first check after its tick, and not exactly where the plugin was at the tick; and a
-//! tick after the last check of a call makes no sample.
+//! store's deadline. So a sample shows the plugin at the first check after the tick, not exactly at the tick. A tick after
+//! the last check of a call makes no sample.
 
 use super::{EPOCH_STEP, Profiler};
 use crate::deadline::check_deadline;
@@ -56,7 +56,7 @@ impl Profiler {
         }
     }
 
-    /// Runs a host function. The ticks meanwhile are those of the function, under the name `function`.
+    /// Runs a host function. The ticks during the call are attributed to the host function `function`.
     pub(super) fn run_host_function<R>(
         &self,
         mut store: StoreContextMut<'_, InstanceState>,

@@ -70,13 +70,13 @@ pub(crate) struct BillerGuest {
     batch: Option<BatchBilling>,
 }
 
-/// A message that is to be priced.
+/// A message to price.
 #[derive(Clone, Copy)]
 pub(crate) struct PriceQuestion<'a> {
     pub(crate) message: &'a Message,
     /// The leg that is tried first, if it is known.
     pub(crate) leg: Option<&'a Leg>,
-    /// What the router that has just decided changes; otherwise the message has its changes.
+    /// The changes of the router that has just decided; `None` if the message has them already.
     pub(crate) changes: Option<&'a MessageChanges>,
 }
 

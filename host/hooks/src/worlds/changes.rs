@@ -1,4 +1,4 @@
-//! What screens, lookups and routers say in the same words: changes of a message, and reasons to refuse it.
+//! Common types of screens, lookups and routers: changes of a message, and reasons to refuse it.
 
 use super::pace::{add_pace_bucket, add_send_window};
 use crate::bindings::guest::switchyard::hooks::types as wit;

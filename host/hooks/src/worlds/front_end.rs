@@ -141,7 +141,7 @@ impl World for FrontEnd {
         }
     }
 
-    /// By all that the request has: the host does not know where its number is.
+    /// Computed from the whole request: the host cannot find the destination in it.
     fn canary_bucket(question: FrontEndQuestion<'_>) -> u16 {
         let request = question.request();
         canary_bucket(&[request.path.as_bytes(), request.query.as_bytes(), &request.body].concat())

@@ -1,4 +1,4 @@
-//! HTTP requests to the appliance and the responses to them, as front ends and plugins of peers read and write them.
+//! HTTP requests to the appliance and their responses, in the types of front ends and plugins of peers.
 
 use crate::bindings::guest::switchyard::hooks::types as wit;
 use crate::fault::Fault;
@@ -13,13 +13,13 @@ const MAX_HEADER_OCTETS: usize = 8_192;
 pub struct PluginResponse {
     /// The HTTP status, 200 to 599.
     pub status: u16,
-    /// Names and values: at most 50, of 8,192 octets together. They may be no valid HTTP.
+    /// Names and values: at most 50, of 8,192 octets together. They are not checked against HTTP.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
 }
 
-/// The headers of a request as a guest gets them.
+/// The headers of a request, in the guest's types.
 pub(super) fn header_params(headers: &[(String, String)]) -> Vec<wit::HttpHeaderParam<'_>> {
     headers.iter().map(|(name, value)| wit::HttpHeaderParam { name, value }).collect()
 }

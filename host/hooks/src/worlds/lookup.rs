@@ -1,4 +1,4 @@
-//! The lookup hook: what is known of a number.
+//! The lookup hook: facts about a number.
 
 use super::{World, canary_bucket};
 use crate::bindings::guest::exports::switchyard::hooks::number_lookup as wit;
@@ -16,14 +16,14 @@ use std::time::Duration;
 
 pub(crate) struct Lookup;
 
-/// What a lookup plugin, or a chain of them, tells about a number.
+/// The answer of a lookup plugin, or of a chain of lookups, about a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberAnswer {
-    /// How the lookup ended: `Failed` asks to try later.
+    /// The result of the lookup; `Failed` means that it should be repeated later.
     pub result: LookupResult,
     /// The attributes, if the number is known.
     pub attributes: Vec<(Box<str>, Box<str>)>,
-    /// How long the answer holds; zero for one that failed.
+    /// How long the answer is valid; zero if the lookup failed.
     pub lifetime: Duration,
     /// The reason.
     pub note: Option<Box<str>>,
@@ -99,7 +99,7 @@ impl World for Lookup {
         answer.result == LookupResult::Found
     }
 
-    /// Nothing is known only if no plugin of the chain could find out later.
+    /// The number is unknown only if no plugin of the chain failed: a failed plugin may find it later.
     fn after(earlier: Option<NumberAnswer>, answer: NumberAnswer) -> NumberAnswer {
         match (earlier, answer.result) {
             (None, _) | (_, LookupResult::Found) => answer,

@@ -40,14 +40,14 @@ impl MessageBatch {
         });
     }
 
-    /// Appends a text behind those of the last message; returns its length in octets.
+    /// Appends a text to the texts of the last message; returns its length in octets.
     pub(crate) fn push_text(&mut self, text: &str) -> u32 {
         self.texts.push_str(text);
         octets(text.len())
     }
 
-    /// Appends octets as text, with replacement characters for those outside UTF-8. There are hardly ever any, and to find
-    /// none of them is cheaper than to read them one by one.
+    /// Appends octets as text, with replacement characters for octets outside UTF-8. These are rare, and a check of the
+    /// whole is cheaper than a conversion octet by octet.
     fn push_octets(&mut self, octets: &[u8]) -> u32 {
         match std::str::from_utf8(octets) {
             Ok(text) => self.push_text(text),

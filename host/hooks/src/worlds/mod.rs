@@ -49,9 +49,9 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
     const PASSING_IS_AN_ANSWER: bool = false;
     /// Whether a candidate can be in shadow. Not if a question has effects that the host cannot withhold.
     const HAS_SHADOW: bool = true;
-    /// Whether a binding may serve one tenant: [`World::account`] tells whose message a question is about.
+    /// Whether a binding may serve one tenant: [`World::account`] returns the account of a question's message.
     const HAS_TENANTS: bool = false;
-    /// Whether a question names the plugin that is asked, so that a chain has each plugin once.
+    /// Whether a question names its plugin, so that a chain has each plugin once.
     const BY_PLUGIN: bool = false;
     /// The functions of an instance, except `configure`.
     type Guest: Send;
@@ -66,7 +66,7 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
     fn guest(exports: &mut Exports<'_>) -> wasmtime::Result<Self::Guest>;
     /// Asks a question that any plugin can answer (self-check).
     fn check(instance: &mut Instance<Self>) -> wasmtime::Result<()>;
-    /// Whether this binding is asked the question; a chain leaves the others out.
+    /// Whether this binding gets the question; a chain skips other bindings.
     fn serves(binding: &Binding, question: Self::Question<'_>) -> bool {
         let _ = (binding, question);
         true
@@ -76,13 +76,13 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
         let _ = question;
         None
     }
-    /// Whether the live chain may be asked after this fault of a canary.
+    /// Whether the live chain may get the question after this fault of a canary.
     fn may_ask_again(fault: &Fault) -> bool {
         let _ = fault;
         true
     }
-    /// Sets the state that host calls refer to during the question. `earlier`: what the plugins before it in the chain
-    /// answered without deciding.
+    /// Sets the state that host calls refer to during the question. `earlier`: the answer of the previous plugins of the
+    /// chain, which did not decide.
     fn prepare(state: &mut InstanceState, question: Self::Question<'_>, earlier: Option<&Self::Answer>);
     /// Asks the question. The outer error is a trap, the inner one an invalid answer.
     fn ask(
@@ -90,13 +90,13 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
         instance: &mut Instance<Self>,
         question: Self::Question<'_>,
     ) -> wasmtime::Result<Result<Self::Answer, Fault>>;
-    /// Whether the guest takes many questions at a time.
+    /// Whether the guest takes batches.
     fn takes_batches(guest: &Self::Guest) -> bool {
         let _ = guest;
         false
     }
-    /// Gives the guest questions that [`World::ask_loaded`] asks, each with what the plugins before it in the chain answered
-    /// without deciding. Only for guests that take batches.
+    /// Loads the questions of later [`World::ask_loaded`] calls into the guest, each with the answer of the previous plugins
+    /// of the chain, which did not decide. Only for guests that take batches.
     fn load(
         generation: &Generation<Self>,
         instance: &mut Instance<Self>,
@@ -121,7 +121,7 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
     fn canary_bucket(question: Self::Question<'_>) -> u16;
     /// Whether the answer ends the chain.
     fn decides(answer: &Self::Answer) -> bool;
-    /// The answer of a chain whose earlier plugins answered `earlier` without deciding.
+    /// The combined answer of a chain: `earlier` is the answer of the previous plugins, which did not decide.
     fn after(earlier: Option<Self::Answer>, answer: Self::Answer) -> Self::Answer {
         let _ = earlier;
         answer

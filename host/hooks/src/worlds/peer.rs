@@ -96,7 +96,7 @@ impl World for Peer {
         binding.peers.iter().any(|peer| peer == question.peer())
     }
 
-    /// A message that a canary may have sent is not sent again by the live chain.
+    /// The live chain does not repeat a submission that a canary may have sent.
     fn may_ask_again(fault: &Fault) -> bool {
         !fault.sent_request
     }
@@ -146,7 +146,7 @@ impl World for Peer {
         }
     }
 
-    /// Callbacks have no destination: the live chain reads them, whatever the share of the canary.
+    /// Callbacks have no destination: the live chain reads them, regardless of the canary's share.
     fn canary_bucket(question: PeerQuestion<'_>) -> u16 {
         match question {
             PeerQuestion::Submit(submission) => canary_bucket(&submission.message.destination.value),
@@ -189,7 +189,7 @@ impl World for Peer {
         }
     }
 
-    /// The headers of a callback are left out: they may have secrets.
+    /// The headers of a callback are left out: they may contain secrets.
     fn failed_question(question: PeerQuestion<'_>) -> FailedQuestion {
         match question {
             PeerQuestion::Submit(submission) => FailedQuestion::Submit(Box::new(submission.clone())),
@@ -236,7 +236,7 @@ fn submit(
     Ok(decode_submitted(submitted, unanswered).map(PeerAnswer::Submitted))
 }
 
-/// `unanswered`: an HTTP request of the call got no answer, so that a refusal is only the plugin's opinion.
+/// `unanswered`: an HTTP request of the call got no response, so that a refusal is uncertain.
 fn decode_submitted(submitted: wit::Submitted, unanswered: bool) -> Result<Submitted, Fault> {
     let mut pause = None;
     let outcome = match submitted.outcome {

@@ -1,4 +1,4 @@
-//! The receipt hook: what follows from a DLR, or from its absence.
+//! The receipt hook: the step after a DLR, or after its absence.
 
 use super::{
     MessageTexts, PROBE_DESTINATION, World, accepted_id, canary_bucket, clamped_duration, masked_route,
@@ -126,7 +126,7 @@ impl World for Receipt {
 
     fn after(earlier: Option<ReceiptDecision>, mut answer: ReceiptDecision) -> ReceiptDecision {
         let Some(earlier) = earlier else { return answer };
-        // The first that names a wait.
+        // The first wait counts.
         if answer.verdict == ReceiptVerdict::Accept && earlier.wait.is_some() {
             answer.by = earlier.by;
         }

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 pub(crate) struct Router;
 
-/// The last millisecond of the year 9999. A later hold time has no date that can be shown.
+/// The last millisecond of the year 9999. A later hold time cannot be shown as a date.
 const MAX_HOLD_TIME: Timestamp = Timestamp(253_402_300_799_999);
 
 /// A router's decision, in host types.
@@ -36,7 +36,7 @@ pub struct Decision {
     pub verdict: Option<Verdict>,
     /// The requested sender of the message; with a forward verdict only.
     pub sender: Option<Box<SenderRequest>>,
-    /// What changes in the message, if anything; it counts with a forward verdict only.
+    /// The changes to the message, if any; they count only with a forward verdict.
     pub changes: Option<Box<MessageChanges>>,
     /// The reason.
     pub note: Option<Box<str>>,
@@ -127,7 +127,7 @@ impl RouterGuest {
     }
 }
 
-/// The answer of an instance, with what its imports asked for the message.
+/// The answer of an instance, with the requests that it made for the message through imports.
 fn finish_answer(
     generation: &Generation<Router>,
     directory: &Directory,
@@ -252,7 +252,7 @@ impl World for Router {
             }
             Verdict::Hold(_) => "hold".to_owned(),
             Verdict::Reject(reason) => format!("reject {reason}"),
-            // No router gives these.
+            // No router returns these.
             Verdict::Quarantine | Verdict::AwaitLookup | Verdict::Drop(_) => {
                 verdict.map_peers(|peer| directory.name(*peer)).to_string()
             }
@@ -312,8 +312,8 @@ fn decode_answer(
     Ok(Decision { verdict, sender: None, changes, note: truncate_note(decision.note) })
 }
 
-/// Refuses what a router of a tenant may not decide: other peers than those of its binding, attributes that other plugins may
-/// understand, and pace limits of the appliance.
+/// Refuses decisions that a tenant's router must not make: peers outside its binding, attributes without the tenant prefix,
+/// and pace limits of the appliance.
 fn check_tenant_limits(
     generation: &Generation<Router>,
     directory: &Directory,
@@ -369,7 +369,7 @@ fn convert_legs(legs: Vec<wit::Leg>, directory: &Directory) -> Result<Vec<Leg>, 
     if legs.is_empty() || legs.len() > 255 {
         return Err(Fault::verdict(format!("forwarded to {} legs; 1 to 255 are valid", legs.len())));
     }
-    // Of exactly this size: the message keeps it until its end, and there may be millions.
+    // Exactly this capacity: the message keeps the list until its end, and there may be millions of messages.
     let mut converted = Vec::with_capacity(legs.len());
     for leg in legs {
         let peer = directory.id(&leg.peer).ok_or_else(|| {

@@ -24,9 +24,9 @@ pub(crate) struct Screen;
 pub struct ScreenDecision {
     /// The verdict.
     pub verdict: ScreenVerdict,
-    /// What changes in the message, if anything.
+    /// The changes to the message, if any.
     pub changes: Option<Box<MessageChanges>>,
-    /// The text that the message goes on with, if it is another.
+    /// The new text of the message, if a screen replaced it.
     pub text: Option<Text>,
     /// The reason.
     pub note: Option<Box<str>>,

@@ -1,4 +1,4 @@
-//! Questions that are asked together have the answers of questions asked one by one.
+//! Questions asked in a batch get the same answers as questions asked one by one.
 
 use crate::support::{HooksFixture, NOW, directory, message, options, wait_until, with_long_deadline};
 use hooks::{Binding, HooksOptions, InstanceUse, OnFault, Tolerance, TrialMode};
@@ -128,7 +128,7 @@ impl Pair {
     }
 }
 
-/// All that can be seen of decisions.
+/// The decisions with all their visible fields.
 fn shown(decisions: &[RoutingDecision]) -> Vec<String> {
     let one = |routed: &RoutingDecision| {
         let RoutingDecision {
@@ -192,7 +192,7 @@ fn a_late_router_costs_its_message_only() {
     }
 }
 
-/// A chain whose plugins use all imports that mean the message at hand.
+/// A chain whose plugins use all imports that refer to the current message.
 fn chain(fixture: &HooksFixture, mood: &str) -> Vec<Binding> {
     let examiner = "note text\nnote valid-until\nset-tlv 1401 north\nattribute class bulk\npass";
     vec![
@@ -254,7 +254,7 @@ fn candidates_see_the_same_messages() {
     pair.try_out(TrialMode::Shadow, faulty);
     let total = std::cell::Cell::new(0);
     with_batches(|messages| {
-        // A shadow adds its faults on a thread of its own.
+        // A shadow adds its faults on another thread.
         pair.compare_decisions(&messages);
         total.set(total.get() + messages.len() as u64);
     });

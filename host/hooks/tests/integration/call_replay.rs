@@ -95,7 +95,7 @@ fn a_candidate_with_other_host_calls_names_the_missing_call() {
     assert_eq!(candidate("to north 0").missing, None, "fewer calls than recorded are exact");
     assert_eq!(candidate("to south 1").missing, Some("a peer's state"));
     assert_eq!(candidate("to north 2").missing, Some("a counter"));
-    // Even if it decides nothing, and if it fails afterwards.
+    // A missing call is reported even if the candidate decides nothing, or fails afterwards.
     let passes = candidate("pass south 1");
     assert!(matches!(passes.verdict, Ok(None)));
     assert_eq!(passes.missing, Some("a peer's state"));

@@ -1,4 +1,4 @@
-//! Candidates beside the live chain: in shadow, as a canary, promoted and dismissed; and automatic rollbacks.
+//! Candidates for the live chain: in shadow, as a canary, promoted and dismissed; and automatic rollbacks.
 
 use crate::support::{
     FORCED, HooksFixture, NOW, forwarded_peers, message, open, route_all_to, wait_until, with_long_deadline,
@@ -123,7 +123,7 @@ fn a_slow_shadow_skips_questions_and_counts_them() {
     let fixture = HooksFixture::new();
     let live = with_long_deadline(fixture.binding("prefix_router", &route_all_to("north")));
     activate(&fixture, &[&live]);
-    // It does not return for an hour; the queue behind it is full long before.
+    // Its call does not return for an hour: the queue of questions is full long before.
     let stuck = fixture.moody("loop", "north");
     let stuck = no_rollback(Binding { deadline: Duration::from_secs(3_600), ..stuck });
     start_trial(&fixture, SHADOW, &[&stuck]);
@@ -131,7 +131,7 @@ fn a_slow_shadow_skips_questions_and_counts_them() {
         assert_eq!(go(&fixture, "bad", "8613012345678"), [fixture.peer("north")]);
     }
     let comparison = comparison(&fixture);
-    // One is being asked, 4,096 wait.
+    // One question is in progress, and 4,096 wait.
     assert_eq!(comparison.compared, 0);
     assert!((5_000 - 4_097..=5_000 - 4_096).contains(&comparison.skipped), "{comparison:?}");
     fixture.hooks.end_trial(Hook::Router, NOW).unwrap();
@@ -177,7 +177,7 @@ fn a_shadow_has_its_own_counters() {
             assert!(before.contains(&format!("then {one},")), "{record}: {before}");
             assert!(after.contains(&format!("then {two},")), "{record}: {after}");
             wait_until("it is compared", || comparison(&fixture).compared == 2);
-            // Its count is two, however often there was a candidate before.
+            // The candidate's count is two in each round: the counts of earlier candidates are gone.
             let spaces = fixture.counters.metrics();
             let shadow = spaces.iter().find(|(name, _)| name == "test_peeper#shadow");
             assert_eq!(shadow.map(|(_, metrics)| metrics.entries), Some(1), "{record}: {spaces:?}");
@@ -317,7 +317,7 @@ fn a_failing_live_plugin_is_rolled_back_for_good() {
         }
         wait_until("the chain is rolled back", || live().serial == how);
     };
-    // One fault below the limit changes nothing.
+    // Faults below the limit change nothing.
     assert!(matches!(fixture.route("bad").verdict, Verdict::Hold(_)));
     assert_eq!(live().chain, std::slice::from_ref(&trap));
     assert!(matches!(fixture.route("bad").verdict, Verdict::Hold(_)));
@@ -385,7 +385,7 @@ fn a_rollback_target_that_does_not_start_is_skipped() {
     let trap = low_tolerance(with_long_deadline(fixture.moody("trap", "south")));
     activate(&fixture, &[&oldest]);
     activate(&fixture, &[&broken]);
-    // Twice, so that the earlier chain is not warm any more.
+    // Twice, so that the earlier chain is no longer warm.
     activate(&fixture, &[&trap]);
     activate(&fixture, &[&trap]);
     let path = fixture.folder.path().join(format!("components/test_peeper/{}.wasm", broken.version));

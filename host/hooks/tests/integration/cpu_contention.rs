@@ -11,8 +11,8 @@ fn time_without_a_processor_is_not_a_deadline_fault() {
         .activate(Hook::Router, NOW, vec![fixture.binding("prefix_router", &route_all_to("north"))], None)
         .unwrap();
     let north = fixture.peer("north");
-    // With so many threads, a time slice ends during many calls, and the next one comes long after the call's deadline
-    // of 20 ms.
+    // With this number of threads, a time slice ends during many calls, and the next one comes long after the call's
+    // deadline of 20 ms.
     let threads = 16 * std::thread::available_parallelism().unwrap().get().min(3);
     std::thread::scope(|scope| {
         for _ in 0..threads {

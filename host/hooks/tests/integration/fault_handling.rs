@@ -169,7 +169,7 @@ fn after_a_passed_fault_the_next_router_decides() {
     for (mood, _) in FAULTS {
         bind(&fixture, Hook::Router, mood, |binding| Binding { on_fault: OnFault::Pass, ..binding });
         let first = fixture.hooks.history(Hook::Router).pop().unwrap().chain.remove(0);
-        // Alone, it is as if there were no plugin, but the note tells the fault.
+        // If it is the only plugin, the result is the same as without a plugin, but the note has the fault.
         let alone = fixture.hooks.route(&message("good", BAD), NOW);
         assert_eq!(alone.verdict, Verdict::Reject(RejectReason::NoRoute));
         assert!(alone.note.as_deref().unwrap().starts_with("no router decided; fault ("), "{:?}", alone.note);
@@ -193,7 +193,7 @@ fn a_resolver_fault_means_try_later() {
         noted(resolution.note.as_deref(), kind);
         all_is_well(&fixture, only(Hook::Resolver, kind, 1));
     }
-    // An answer that is no fault, and bad data that the plugin passes on.
+    // Answers that are not faults: "try later", and an unknown peer that the plugin returns.
     for mood in ["try-later", "unknown-peer"] {
         bind(&fixture, Hook::Resolver, mood, |binding| binding);
         let resolution = fixture.hooks.resolve(BAD, NOW);

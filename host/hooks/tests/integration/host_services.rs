@@ -290,7 +290,7 @@ fn a_removed_table_is_empty_for_its_plugin_even_after_a_restart() {
     assert!(unknown(&fixture).is_empty());
     assert_eq!(last_note(&fixture), "south of 2");
 
-    // An existing but unreadable table is not treated as empty: nobody routes by half a table.
+    // An existing but unreadable table is not treated as empty: no plugin routes by a partial table.
     let tables = std::fs::read_dir(fixture.folder.path().join("tables")).unwrap();
     for table in tables.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
         std::fs::write(table, b"rubbish").unwrap();

@@ -1,4 +1,4 @@
-//! Lookups: chains, trials, what routers see of a number, and questions to the domain name system.
+//! Lookups: chains, trials, the attributes that routers see, and DNS queries.
 
 use crate::support::{HooksFixture, NOW, message, options, with_long_deadline};
 use capabilities::{Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants};
@@ -39,7 +39,7 @@ fn the_first_lookup_that_knows_the_number_answers() {
     bind(&fixture, &["unknown 60", "unknown 20", "unknown 90"]);
     let (lookup, lifetime) = asked(&fixture);
     assert_eq!((lookup.result, lifetime), (LookupResult::Unknown, 20));
-    // One that cannot tell now may know the number later.
+    // A lookup that answers "try later" may know the number later: the result is not `Unknown`.
     bind(&fixture, &["try-later", "unknown 60"]);
     assert_eq!(asked(&fixture).0.result, LookupResult::Failed);
     bind(&fixture, &["try-later", "mcc 262"]);
@@ -101,7 +101,7 @@ fn the_domain_name_system_is_asked_within_the_grant() {
     let fixture = HooksFixture::new();
     let ask = |zones: Option<&str>| {
         let mut one = binding(&fixture, "dns 1.e164.arpa");
-        // Nobody listens there: the system refuses at once.
+        // No socket listens there: the system refuses at once.
         let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         one.grants.dns = zones.map(|zone| api::DnsGrant {
             servers: vec![closed.to_string()],

@@ -1,4 +1,4 @@
-//! What routers read of a message beyond its record, what they change, and what their faults say.
+//! Message details of routers: their reads beyond the message record, their changes, and the texts of their faults.
 
 use crate::support::{HooksFixture, NOW, forwarded_peers, message, with_long_deadline};
 use bytes::Bytes;
@@ -53,7 +53,7 @@ fn details_are_fetched_when_asked_for() {
         "brand|none|1401=brand0204=9|050003010201|\u{5}\0\u{3}\u{1}\u{2}\u{1}see a.example/x, 42|a.example/x|128|64|\
          Receipts { bits: 5 }|Some(1000)|2000"
     );
-    // Of a message without any of it; nothing is left of the one before.
+    // A message without these details: nothing of the previous message is left.
     let bare = note(&fixture, &message("good", "8613012345678"));
     assert!(bare.starts_with("none|none|||") && bare.contains("|0|0|Receipts { bits: 0 }|None|"), "{bare}");
 }

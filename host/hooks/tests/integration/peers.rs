@@ -1,4 +1,4 @@
-//! The hook `peer`: which binding serves which peer, and what is known of a message when a call fails.
+//! The hook `peer`: the choice of the binding for a peer, and the state of a message after a failed call.
 
 use crate::support::{HooksFixture, NOW, message};
 use capabilities::{Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants};
@@ -37,7 +37,7 @@ fn fixture() -> (HooksFixture, Arc<ScriptedFetch>) {
     (HooksFixture::with_fetch(fetch.clone()), fetch)
 }
 
-/// A binding of the moody peer that never is rolled back.
+/// A binding of the moody peer that is never rolled back.
 fn binding(fixture: &HooksFixture, document: &str, peers: &[&str]) -> Binding {
     let mut binding = fixture.binding("test_moody_peer", document);
     binding.grants.kv = 1;
@@ -106,7 +106,7 @@ fn a_call_that_fails_after_a_request_is_uncertain() {
             assert_eq!(submitted.outcome, outcome, "{mood} {when}");
             let note = submitted.note.unwrap();
             assert!(note.starts_with("fault (") && note.contains(words), "{note}");
-            // What one call has sent says nothing about the next.
+            // The requests of one call do not affect the outcome of the next.
             let next = fixture.hooks.submit(&submission("north", GOOD), NOW).outcome;
             assert_eq!(next, accepted(if when == "after" { "peer-0000000007-2" } else { "0000000007-2" }));
         }

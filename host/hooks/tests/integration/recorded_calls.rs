@@ -1,4 +1,4 @@
-//! Calls of receipt policies and of peers' plugins, as they are recorded and asked again.
+//! Recorded calls of receipt policies and of peers' plugins, and their replay.
 
 use crate::support::{HooksFixture, NOW, message, options, with_long_deadline};
 use capabilities::{Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants};
@@ -158,7 +158,7 @@ fn what_must_not_be_kept_is_not_recorded() {
     for answer in [
         response(200, &[], r#"{"status":"queued","url":"https://us/?key=t0ken"}"#),
         response(200, &[("location", "/p4th/7")], r#"{"status":"queued"}"#),
-        // Longer than a record.
+        // An answer that is longer than a record may be.
         response(200, &[], &format!(r#"{{"status":"queued","more":"{}"}}"#, "x".repeat(8_000))),
     ] {
         *fetch.results.lock() = vec![Ok(answer)];
@@ -166,7 +166,7 @@ fn what_must_not_be_kept_is_not_recorded() {
         assert!(matches!(submitted.outcome, Outcome::Accepted { .. }), "{submitted:?}");
         assert_eq!(record, None);
     }
-    // A call without a request: its plugin knew without asking.
+    // A call whose plugin makes no request is not recorded.
     let mut silent = fixture.binding("test_moody_peer", "ok");
     (silent.grants.kv, silent.peers) = (1, vec!["north".to_owned()]);
     fixture.hooks.activate(Hook::Peer, NOW, vec![silent], None).unwrap();
@@ -199,7 +199,7 @@ fn a_call_of_receipt_policies_is_recorded_and_asked_again() {
     let asked = message("good", GOOD);
     let decide = |event| fixture.hooks.decide_receipt_recorded(&asked, submission, event, NOW);
 
-    // Without a policy, the call is an accept, and a candidate can be asked about it.
+    // Without a policy, the recorded decision is "accept", and a candidate can replay the call.
     let (decision, record) = decide(event(8));
     let call = codec::decode_receipt_call(&plain(record)).unwrap();
     assert_eq!((decision, call.verdict, call.wait), (None, ReceiptVerdict::Accept, None));

@@ -1,4 +1,4 @@
-//! Screens: each verdict, chains, what the routers see of them, faults, candidates, and replays.
+//! Screens: each verdict, chains, the results that routers see, faults, candidates, and replays.
 
 use crate::support::{HooksFixture, NOW, forwarded_peers, message, wait_until, with_long_deadline};
 use bytes::Bytes;
@@ -137,7 +137,7 @@ fn a_fault_follows_on_fault() {
         let passed = asked(&fixture, &mut message("good", BAD)).unwrap();
         assert_eq!(passed.verdict, ScreenVerdict::Pass);
         assert!(passed.changes.is_some(), "{mood}");
-        // Alone, it is as if there were no screen, but the note tells the fault.
+        // If it is the only screen, the result is the same as without a screen, but the note has the fault.
         let alone = Binding { on_fault: OnFault::Pass, ..screen(&fixture, mood) };
         fixture.hooks.activate(Hook::Screen, NOW, vec![alone], None).unwrap();
         let passed = asked(&fixture, &mut message("good", BAD)).unwrap();
@@ -224,7 +224,7 @@ fn a_replay_repeats_recorded_host_calls() {
         let decision = again.decision.unwrap().unwrap();
         assert_eq!((decision.note.as_deref(), again.missing), (Some(&*note), None));
     }
-    // Without a record the call that is missing is named, and nothing is counted.
+    // Without a record, the missing call is named, and nothing is counted.
     let without = dry_run.screen(&message("good", GOOD), LATER, Some(&[]));
     assert_eq!(without.missing, Some("a counter"));
     assert_eq!(

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 pub(crate) const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
-/// Accept a component whose imports are not all granted.
+/// Activates a component even if not all of its imports are granted.
 pub(crate) const FORCED: ActivationConditions = ActivationConditions { expected: None, force: true };
 
 /// A component that `cargo xtask` has built. A missing guest fails the test instead of skipping it.
@@ -29,7 +29,7 @@ pub(crate) fn guest(name: &str) -> Vec<u8> {
 }
 
 /// The router that misbehaves as its mood says on messages from "bad" and to numbers that begin with 666. Each mood is a
-/// version of its own, so that a chain can tell them apart.
+/// different version, so that a chain can distinguish them.
 pub(crate) fn moody_router(mood: &str) -> Vec<u8> {
     testkit::guest::variant(&guest("test_moody_router"), mood)
 }
@@ -207,7 +207,7 @@ impl HooksFixture {
         let info = self.hooks.upload(guest_name, &guest(guest_name), None).unwrap();
         let mut binding = Binding { sha256: info.sha256, ..Binding::new(guest_name, &info.version, policy) };
         if matches!(guest_name, "test_moody_lookup" | "test_moody_peer") {
-            // They import it.
+            // These guests import HTTP.
             binding.grants.http = vec!["http://peer.example/".to_owned()];
         }
         if guest_name == "test_moody_lookup" {

@@ -1,4 +1,4 @@
-//! Bindings of tenants in the carrier's chain.
+//! Bindings of tenants in the operator's chain.
 
 use crate::support::{
     FORCED, HooksFixture, NOW, forwarded_peers, message, options, route_all_to, wait_until,
@@ -8,7 +8,7 @@ use hooks::{Binding, BindingChange, HookError, HooksOptions, OnFault, TenantCall
 use model::{Hook, Message, PeerId, RoutingDecision, TenantTree, Verdict};
 use std::sync::Arc;
 
-/// Accounts: `acme` of the tenant `shop` below `north-tenant`, `south` of `other`, and `reserve` of the carrier.
+/// Accounts: `acme` of the tenant `shop` below `north-tenant`, `south` of `other`, and `reserve` of the operator.
 fn publish(fixture: &HooksFixture, tenants: &[(&str, Option<&str>)]) {
     let shared = |(name, parent): &(&str, Option<&str>)| (Arc::from(*name), parent.map(Arc::from));
     let accounts = [("acme", Some("shop")), ("south", Some("other")), ("reserve", None)];
@@ -71,7 +71,7 @@ fn a_binding_is_asked_for_its_tenants_branch_only() {
     assert_eq!(peers(&fixture, "south"), [fixture.peer("reserve")]);
     assert_eq!(peers(&fixture, "reserve"), [fixture.peer("south")], "of no tenant");
     assert_eq!(calls(&fixture), [1, 1, 1]);
-    // Together, as one by one.
+    // Messages routed together get the same peers.
     let batch: Vec<Message> = (0..12).map(|n| from(&fixture, ["acme", "south", "reserve"][n % 3])).collect();
     let decisions = fixture.hooks.route_many(&batch.iter().collect::<Vec<_>>(), NOW);
     let expected = ["north", "reserve", "south"].map(|peer| vec![fixture.peer(peer)]);
@@ -100,7 +100,7 @@ fn the_carriers_bindings_come_where_the_chain_has_them() {
     assert!(matches!(route(&fixture, "acme").verdict, Verdict::Reject(_)), "the first decision counts");
     activate(&fixture, &[&own, &guard]).unwrap();
     assert_eq!(peers(&fixture, "acme"), [fixture.peer("north")]);
-    // One that passes leaves it to the next, and one of another tenant says nothing of it.
+    // A router that passes leaves the message to the next router. A router of another tenant is not asked about it.
     let passes =
         Binding { policy: "[[route]]\nprefix = \"1\"\nlegs = [{ peer = \"north\" }]\n".to_owned(), ..own };
     activate(&fixture, &[&passes, &carriers(&fixture, "south"), &router(&fixture, "other", "north")])
@@ -120,7 +120,7 @@ fn the_tree_may_change_under_a_chain() {
     assert_eq!(peers(&fixture, "acme"), [fixture.peer("north")]);
     publish(&fixture, &[("shop", None), ("other", None)]);
     assert_eq!(peers(&fixture, "acme"), [fixture.peer("south")], "the tenant is removed");
-    // Its binding hinders no change of others, but is not bound anew.
+    // Its binding does not prevent changes of other bindings, but cannot be activated with new contents.
     let other = router(&fixture, "other", "north");
     activate(&fixture, &[&other, &own, &carriers(&fixture, "south")]).unwrap();
     let changed = Binding { policy: route_all_to("south"), peers: vec!["south".to_owned()], ..own.clone() };
@@ -141,7 +141,7 @@ fn a_tenants_router_uses_the_peers_of_its_binding_only() {
     assert!(matches!(&error, HookError::PeersNotAllowed { names, .. } if names == "south"), "{error}");
     let unknown = Binding { peers: vec!["nowhere".to_owned()], ..outside.clone() };
     assert!(matches!(activate(&fixture, &[&unknown]), Err(HookError::ServesUnknownPeer(_))));
-    // If it names one at run time, that is a fault, and the binding says what follows.
+    // If the router names such a peer at run time, that is a fault, and the binding's `on-fault` applies.
     for (on_fault, expected) in [(OnFault::Peer("reserve".to_owned()), "reserve"), (OnFault::Pass, "acme")] {
         let binding = Binding { on_fault, ..outside.clone() };
         let chain = vec![binding, carriers(&fixture, "acme")];
@@ -224,7 +224,7 @@ fn a_failing_binding_of_a_tenant_is_rolled_back_alone() {
     let last = || fixture.hooks.history(Hook::Router).pop().unwrap();
     wait_until("it is rolled back", || last().change == BindingChange::RolledBackAutomatically);
     assert_eq!(last().chain, [good.clone(), other.clone(), default.clone()]);
-    // A failing binding of the carrier takes back nothing of tenants.
+    // A rollback because of a failing binding of the operator keeps the tenants' bindings.
     let moody = Binding { tolerance: low, ..with_long_deadline(fixture.moody("trap", "north")) };
     fixture.hooks.activate(Hook::Router, NOW, vec![good.clone(), moody.clone()], FORCED).unwrap();
     fixture.hooks.activate(Hook::Router, NOW, vec![other.clone(), moody], FORCED).unwrap();
@@ -261,7 +261,7 @@ fn only_routers_serve_tenants() {
 
 #[test]
 fn many_tenants_share_a_few_instances() {
-    // More bindings than the host has instances, and a second chain of them at its change.
+    // More bindings than the host has instances, and as many again when the chain is changed.
     let fixture = HooksFixture::with(HooksOptions { instances: 12, ..options() });
     let tenants: Vec<String> = (0..40).map(|n| format!("t{n}")).collect();
     let names: Vec<Arc<str>> = tenants.iter().map(|name| name.as_str().into()).collect();
@@ -297,7 +297,7 @@ fn many_tenants_share_a_few_instances() {
     }
     let counts = fixture.hooks.counts(Hook::Router);
     assert!(counts.iter().all(|one| (one.counts.calls, one.counts.faults) == (2, [0; 5])), "{counts:?}");
-    // The calls of the chain before are counted too.
+    // The calls of the previous chain are counted, too.
     let costs: Vec<TenantCalls> = fixture.hooks.tenant_calls().into_values().collect();
     assert!(costs.len() == 40 && costs.iter().all(|cost| cost.calls == 4), "{costs:?}");
 }
@@ -310,7 +310,7 @@ fn a_change_of_one_binding_starts_no_other() {
     peers(&fixture, "south");
     let changed = Binding { policy: route_all_to("reserve"), peers: vec!["reserve".to_owned()], ..own };
     activate(&fixture, &[&changed, &other]).unwrap();
-    // Its counts go on.
+    // Its counts continue.
     assert_eq!(calls(&fixture), [0, 1]);
     assert_eq!(peers(&fixture, "acme"), [fixture.peer("reserve")]);
 }

@@ -83,7 +83,7 @@ fn another_component_under_an_existing_version_is_refused() {
     replace(&described);
     let refused = fixture.hooks.upload("prefix_router", &guest("prefix_router"), None).unwrap_err();
     assert!(matches!(&refused, HookError::OtherOctets { .. }), "{refused}");
-    // A binding does not serve with other octets than those that were activated.
+    // A binding serves only with the octets that were activated.
     replace(&fixture.folder.path().join("router.json"));
     let HooksFixture { hooks, folder, .. } = fixture;
     let gone = Arc::downgrade(&hooks);
@@ -109,7 +109,7 @@ fn a_version_is_bound_by_the_whole_digest_however_it_is_named() {
     }
 }
 
-/// A file of 0.1.0: a list of records without digests.
+/// A file of release 0.1.0: a list of records without digests.
 #[test]
 fn bindings_without_digests_get_them_at_the_start() {
     let fixture = HooksFixture::new();

@@ -10,12 +10,12 @@ use std::io::Read as _;
 use ureq::Body;
 use ureq::http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 
-/// Maximum size of a token server's answer or of an error, in octets.
+/// Maximum size of a token server's response or of an error, in octets.
 const MAX_SMALL_ANSWER: u64 = 256 << 10;
 /// Maximum number of redirections of one request.
 const MAX_REDIRECTIONS: usize = 5;
 
-/// What a registry says of an error (OCI distribution spec 1.1, "Error Codes").
+/// The error document of a registry (OCI distribution spec 1.1, "Error Codes").
 #[derive(Deserialize, Default)]
 struct ErrorAnswer {
     #[serde(default)]
@@ -30,7 +30,7 @@ struct ErrorEntry {
     message: String,
 }
 
-/// The answer of a token server (Distribution specification, "Token Authentication"). Both names are in use.
+/// The response of a token server (Distribution specification, "Token Authentication"). Both names of the token are in use.
 #[derive(Deserialize)]
 struct TokenAnswer {
     #[serde(default)]
@@ -87,8 +87,9 @@ impl RegistryClient {
         })
     }
 
-    /// Sends a request for content and follows redirections, as registries send them that keep blobs in a store of objects. Each
-    /// step gets credentials only if it is to the registry itself; the HTTP library would compare hosts without their ports.
+    /// Sends a request for content, and follows redirections, which registries use if an object store has the blobs. A
+    /// request gets credentials only if it goes to the registry itself; the HTTP library would compare hosts without their
+    /// ports.
     pub(super) fn fetch(
         &self,
         method: &Method,
@@ -110,7 +111,7 @@ impl RegistryClient {
         Err(OciError::Unreachable { url: without_query(url), why })
     }
 
-    /// Sends a request, with credentials as the registry wants them.
+    /// Sends a request, with the credentials that the registry requires.
     pub(super) fn send(
         &self,
         method: &Method,
@@ -126,7 +127,7 @@ impl RegistryClient {
         if answer.status() != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
-        // A token may have expired, or be for less than this request.
+        // A token may have expired, or have too few permissions for this request.
         let is_read = [Method::GET, Method::HEAD].contains(method);
         let authorization = self.authenticate(url, !is_read, &answer)?;
         let answer = self.transmit(method, url, headers, Some(&authorization), body)?;
@@ -147,7 +148,7 @@ impl RegistryClient {
         OciError::Unauthorized { url: without_query(url), why }
     }
 
-    /// The value of `Authorization` that meets the challenge.
+    /// The value of `Authorization` that answers the challenge.
     fn authenticate(&self, url: &str, write: bool, answer: &Response<Body>) -> Result<HeaderValue, OciError> {
         let challenges = answer.headers().get_all(header::WWW_AUTHENTICATE);
         let value = match challenge::choose(challenges.iter().filter_map(|value| value.to_str().ok())) {
@@ -206,7 +207,8 @@ impl RegistryClient {
         })
     }
 
-    /// Refuses a URL from the registry that is without TLS, unless the registry is so too, and on this machine or by permission.
+    /// Refuses a URL without TLS from the registry, unless plain HTTP is enabled, or both the registry and the URL are on
+    /// this machine.
     fn check_scheme(&self, url: &str, content: &'static str) -> Result<(), OciError> {
         let uri: Uri =
             url.parse().map_err(|_| OciError::malformed(&self.location, content, &"it is not a URL"))?;
@@ -225,7 +227,7 @@ impl RegistryClient {
         ))
     }
 
-    /// The body of a small answer that must be a success.
+    /// The body of a small response that must be a success.
     fn small_answer(&self, url: &str, answer: Response<Body>) -> Result<Vec<u8>, OciError> {
         let answer = self.check_success(url, answer)?;
         self.read_body(url, answer, MAX_SMALL_ANSWER, "an answer")
@@ -249,7 +251,7 @@ impl RegistryClient {
         Ok(octets)
     }
 
-    /// Makes an error of an answer that is no success.
+    /// Returns an error for a response without a success status.
     pub(super) fn check_success(
         &self,
         url: &str,
@@ -276,14 +278,14 @@ impl RegistryClient {
         Err(OciError::Refused { url: without_query(url), status: status.as_u16(), detail })
     }
 
-    /// The URL to which an answer leads.
+    /// The target URL of a redirection.
     pub(super) fn next_url(&self, answer: &Response<Body>) -> Result<String, OciError> {
         let content = "the header Location";
         let location = answer.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
         let location = location.ok_or_else(|| {
             OciError::malformed(&self.location, content, &"there is none, or not one of ASCII")
         })?;
-        // `//HOST/PATH` is of another host.
+        // `//HOST/PATH` refers to another host.
         if location.starts_with('/') && !location.starts_with("//") {
             return Ok(format!("{}{location}", self.base));
         }
@@ -291,7 +293,7 @@ impl RegistryClient {
             .parse()
             .map_err(|_| OciError::malformed(&self.location, content, &"it is neither a path nor a URL"))?;
         if uri.authority().is_some_and(|authority| *authority == *self.reference.authority()) {
-            // A registry behind a proxy may not know that it is asked with TLS.
+            // A registry behind a proxy may not know that the client uses TLS.
             let path = uri.path_and_query().map_or("/", |path| path.as_str());
             return Ok(format!("{}{path}", self.base));
         }
@@ -300,7 +302,7 @@ impl RegistryClient {
     }
 }
 
-/// Reads a JSON document with a secret. An error of serde may quote it.
+/// Reads a JSON document with a secret. Drops errors of serde, which may quote the secret.
 fn decode_secret(octets: &[u8]) -> Option<TokenAnswer> {
     serde_json::from_slice(octets).ok()
 }

@@ -137,7 +137,7 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    /// One that maintains the list of referrers.
+    /// A repository that maintains the list of referrers.
     pub(crate) fn with_referrers() -> Self {
         Self { referrers: Some(BTreeMap::new()), ..Self::default() }
     }

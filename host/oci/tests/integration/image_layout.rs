@@ -72,7 +72,7 @@ fn damaged_content_is_refused() {
     let error = pull_from(top.path(), ":1.0").unwrap_err().to_string();
     assert!(error.contains("not a plain file"), "{error}");
     std::fs::remove_file(&component).unwrap();
-    // A push repairs what is damaged.
+    // A push repairs damaged files.
     push_to(top.path(), &artifact(), Some("1.0")).unwrap();
     assert_eq!(pull_from(top.path(), ":1.0").unwrap().digest, digest);
     std::fs::write(blob(top.path(), digest), "{}").unwrap();

@@ -153,7 +153,7 @@ fn a_token_is_fetched_from_the_token_server_and_goes_to_no_other_host() {
         let is_read = ["GET", "HEAD"].contains(&&*request.method);
         let token = bearer(request);
         if token == Some("writer") || (token == Some("reader") && is_read) {
-            // Also whether a blob is there.
+            // The check whether a blob exists is redirected, too.
             if is_read && request.target.contains("/blobs/") {
                 return FakeAnswer::new(307)
                     .header("location", &format!("http://{elsewhere}{}", request.target));
@@ -275,7 +275,7 @@ proptest! {
 fn tags_are_listed_page_by_page() {
     let (server, _) = start(Repository::default());
     push_first(&server);
-    // The second tag is that of the list of referrers.
+    // The repository has a second tag for the list of referrers, which is not shown.
     let listed = store(&location(&server, ""), None).tags().unwrap();
     assert_eq!((listed.tags, listed.is_complete), (vec!["1.0".to_owned()], true));
 
@@ -289,7 +289,7 @@ fn tags_are_listed_page_by_page() {
     let listed = store(&location(&server, ""), None).tags().unwrap();
     assert_eq!((listed.tags.join(" ").as_str(), listed.is_complete), ("1.0 1.1 2.0", true));
 
-    // A registry whose list has no end, one without tags, and one without the repository.
+    // Registries with an endless list, without tags, and without the repository.
     let server = FakeServer::start(move |_| page(r#"["1.0"]"#).header("link", "</>; rel=\"next\""));
     let listed = store(&location(&server, ""), None).tags().unwrap();
     assert_eq!((listed.tags.len(), listed.is_complete), (1, false));
@@ -301,7 +301,7 @@ fn tags_are_listed_page_by_page() {
 
 #[test]
 fn a_registry_that_does_not_answer_ends_with_the_time_limit() {
-    // The system accepts the connection, and nobody reads from it.
+    // The system accepts the connection, but no process reads from it.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let ArtifactLocation::Registry(reference) =
         format!("oci://{}/sms/first:1.0", listener.local_addr().unwrap()).parse().unwrap()

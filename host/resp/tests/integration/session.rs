@@ -125,7 +125,7 @@ fn invalid_numbers_pools_and_options_are_errors() {
         (&["POOL.CALL", "p", "LEASE", "0"], "-ERR a lease is a positive number"),
         (&["POOL.CALL", "p", "NUMBER", "1"], "-ERR syntax error"),
         (&["POOL.HANGUP", "p", "1", "TICKET", "-1"], "-ERR syntax error"),
-        (&["POOL.CREATE", "p", "STRATEGY", "best"], "-ERR \"best\" is no strategy"),
+        (&["POOL.CREATE", "p", "STRATEGY", "best"], "-ERR \"best\" is not a strategy"),
         (&["POOL.REMOVE", "p", "NOW"], "-ERR syntax error"),
     ];
     for (words, error) in table {

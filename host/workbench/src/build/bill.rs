@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 /// The tool in a bill that this program writes.
 const WRITER: &str = "switchyard";
 
-/// The file beside a component with its bill of materials: NAME.sbom.json.
+/// The path of a component's bill of materials: NAME.sbom.json in the same folder.
 pub(crate) fn bill_path(component: &Path) -> PathBuf {
     component.with_extension("sbom.json")
 }
 
-/// Writes the bill of a component, unless its author has put another one there.
+/// Writes the bill of a component, unless its author has provided one.
 pub(super) fn write(
     folder: &Path,
     manifest: &Manifest,
@@ -35,7 +35,7 @@ pub(super) fn write(
     write_if_changed(&path, format!("{bill:#}\n").as_bytes())
 }
 
-/// The bill. It has no time and no number of its own, so that the same build gives the same bill.
+/// The bill. It contains no time and no serial number, so that the same build gives the same bill.
 fn bill(manifest: &Manifest, component: &[u8], packages: &[LockedPackage]) -> Value {
     let writer = json!({ "type": "application", "name": WRITER, "version": env!("CARGO_PKG_VERSION") });
     let tools: Vec<Value> = [writer].into_iter().chain(language_tool(manifest.language)).collect();
@@ -109,7 +109,7 @@ mod tests {
         // Another component, the same file.
         write(folder.path(), &manifest(PluginLanguage::C), &component, b"\0asm1").unwrap();
         assert_eq!(read().component_sha256().unwrap(), digest(b"\0asm1"));
-        // That of the author stays.
+        // The author's bill stays.
         std::fs::write(bill_path(&component), r#"{"spdxVersion":"SPDX-2.3"}"#).unwrap();
         write(folder.path(), &manifest(PluginLanguage::C), &component, b"\0asm").unwrap();
         assert_eq!(read().format(), oci::BillFormat::Spdx);

@@ -51,7 +51,7 @@ pub(super) fn build(folder: &Path, manifest: &Manifest, work: &Path) -> Result<V
     let mut command = Command::new(python);
     command.current_dir(folder);
     command.args(["-m", "ziglang", "cc", "--target=wasm32-wasi", "-mexec-model=reactor"]);
-    // The places of the source, for the stacks of faults; they are removed from the component itself.
+    // Source lines for the stacks of faults; they are removed from the component itself.
     command.arg("-gline-tables-only");
     let here = std::path::absolute(folder).map_err(WorkbenchError::file(folder))?;
     command.arg(format!("-ffile-prefix-map={}=.", here.display()));

@@ -1,8 +1,8 @@
-//! Go plugins: Go's own compiler makes a module for WASI preview 1, and [`wasi_stub`] takes the place of WASI.
+//! Go plugins: Go's own compiler makes a module for WASI preview 1, and [`wasi_stub`] replaces WASI.
 //!
-//! Generated into `bindings`: the module `wit_component`, whose program exports what the world exports, and the few types
-//! and functions of `go.bytecodealliance.org/pkg` that it needs, so that nothing is downloaded for a build. Between that
-//! program and the author's package stands a package that reports panics.
+//! Generated into `bindings`: the module `wit_component`, whose program exports the functions of the world, and the few
+//! types and functions of `go.bytecodealliance.org/pkg` that it needs, so that a build downloads nothing. That program calls
+//! the author's package through a package that reports panics.
 
 mod wasi_stub;
 
@@ -38,7 +38,7 @@ const RUNTIME: [(&str, &str); 3] = [
     ("pkg/wit/runtime/runtime.go", include_str!("../../go/wit/runtime/runtime.go")),
 ];
 
-/// Reports a panic to the host, which shows it beside the fault.
+/// Reports a panic to the host, which shows it with the fault.
 pub(super) const REPORTER: &str = r#"
 func reportPanic() {
 	thrown := recover()
@@ -50,7 +50,7 @@ func reportPanic() {
 	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])
 	for {
 		frame, more := frames.Next()
-		// The frames below the author's are those of this file.
+		// The frames below the author's belong to this file.
 		if frame.Function == "" || strings.HasPrefix(frame.Function, "wit_component/") {
 			break
 		}
@@ -87,7 +87,7 @@ fn bindings(
         resolve.select_world(&[package], Some(hook.name())).map_err(|error| wrong(format!("{error:#}")))?;
     let mut files = Files::default();
     let options = wit_bindgen_go::Opts { generate_stubs: true, ..Default::default() };
-    // The generator changes the world: names that were left out in it.
+    // The generator changes the world: it adds omitted names.
     options
         .build()
         .generate(&mut resolve.clone(), world, &mut files)

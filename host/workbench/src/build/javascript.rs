@@ -23,11 +23,11 @@ pub(super) const TOOL: PrivateTool = PrivateTool {
     remedy: "sudo apt-get install nodejs npm",
 };
 
-/// The file that is built: the author's, with [`REPORTER`] after it, so that lines keep their numbers. It is in the same
+/// The file that is built: the author's file, followed by [`REPORTER`], so that lines keep their numbers. It is in the same
 /// folder, so that imports find their files.
 const BUILT: &str = ".plugin-with-reports.js";
 
-/// Reports what a call throws to the host, which shows it beside the fault, and completes the decision of a router.
+/// Reports exceptions of a call to the host, which shows them with the fault, and completes the decision of a router.
 pub(super) const REPORTER: &str = r"
 import { report as reportFault } from 'switchyard:hooks/fault@VERSION';
 for (const [name, call] of Object.entries(EXPORT)) {

@@ -18,7 +18,7 @@ pub(super) struct LockedPackage {
     pub(super) sha256: Option<String>,
 }
 
-/// The packages that the lock file of a plugin's project names, each once and in order. None if there is no lock file; C has none.
+/// The packages in the lock file of a plugin's project, each once and in order. Empty if there is no lock file; C has none.
 pub(super) fn locked_packages(
     folder: &Path,
     manifest: &Manifest,
@@ -65,7 +65,7 @@ struct CargoPackage {
     dependencies: Vec<String>,
 }
 
-/// The crates that the plugin depends on, also for its build and its tests: the file does not tell them apart.
+/// The crates that the plugin depends on, including those for its build and its tests: the file does not distinguish them.
 fn cargo(text: &str, plugin: &str) -> Result<BTreeSet<LockedPackage>, String> {
     #[derive(Deserialize)]
     struct CargoLock {
@@ -160,7 +160,7 @@ fn python_package(name: &str, version: &str) -> LockedPackage {
     LockedPackage { name: name.to_owned(), version: version.to_owned(), url: Some(url), sha256: None }
 }
 
-/// The modules that `go.mod` requires, which are all since Go 1.17 (the Go modules reference, "go.mod files").
+/// The modules that `go.mod` requires: since Go 1.17 it lists all of them (the Go modules reference, "go.mod files").
 fn go_modules(text: &str, _: &str) -> Result<BTreeSet<LockedPackage>, String> {
     let mut in_block = false;
     let mut found = BTreeSet::new();

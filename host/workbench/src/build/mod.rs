@@ -29,12 +29,12 @@ pub struct BuildOutput {
     pub version: String,
     /// Its size, in octets.
     pub size: usize,
-    /// Nothing had changed, so nothing was built.
+    /// Whether nothing had changed, so nothing was built.
     pub up_to_date: bool,
 }
 
 /// Builds a plugin's folder. The component is written to `out`, or to NAME.wasm in the folder, and its debug information and its
-/// bill of materials beside it. Does nothing if nothing has changed since the last build.
+/// bill of materials to the same folder. Does nothing if nothing has changed since the last build.
 ///
 /// # Errors
 /// The folder is not a plugin's, a tool is missing (the message names the command that installs it), the code does not
@@ -109,7 +109,7 @@ fn with_policy_schema(folder: &Path, component: Vec<u8>) -> Result<Vec<u8>, Work
     }
 }
 
-/// The file beside a component that has its debug information: NAME.debug.wasm, which is the component before its debug
+/// The path of a component's debug information: NAME.debug.wasm in the same folder, which is the component before its debug
 /// sections were removed.
 pub(crate) fn debug_info_path(component: &Path) -> PathBuf {
     component.with_extension("debug.wasm")
@@ -142,7 +142,7 @@ fn inputs(folder: &Path, manifest: &Manifest) -> Result<String, WorkbenchError> 
     Ok(model::hex(&hash.finalize()))
 }
 
-/// Writes a generated file. One that does not change keeps its modification time, for editors and compilers.
+/// Writes a generated file. If its contents do not change, it keeps its modification time, for editors and compilers.
 fn write_if_changed(path: &Path, octets: &[u8]) -> Result<(), WorkbenchError> {
     if std::fs::read(path).is_ok_and(|old| old == octets) {
         return Ok(());

@@ -15,8 +15,8 @@ pub(super) const TOOL: PrivateTool = PrivateTool {
     remedy: "sudo apt-get install python3 python3-venv",
 };
 
-/// The module that is built. It has the author's class, and reports what a call raises to the host, which shows it beside
-/// the fault.
+/// The module that is built. It contains the author's class, and reports exceptions of a call to the host, which shows them
+/// with the fault.
 const MODULE: &str = "plugin_with_reports";
 
 pub(super) const REPORTER: &str = r#"import functools

@@ -13,7 +13,7 @@ pub(super) fn build(folder: &Path, manifest: &Manifest) -> Result<Vec<u8>, Workb
     let compiler = compiler()?;
     let mut cargo = Command::new("cargo");
     cargo.current_dir(folder).args(["build", "--quiet", "--release", "--target", TARGET]);
-    // The places of the source, for the stacks of faults; they are removed from the component itself.
+    // Source lines for the stacks of faults; they are removed from the component itself.
     cargo.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only").env("CARGO_PROFILE_RELEASE_STRIP", "none");
     cargo.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-component-ld");
     // Remove this machine's paths from the component: the same code must give the same version everywhere.
@@ -25,7 +25,7 @@ pub(super) fn build(folder: &Path, manifest: &Manifest) -> Result<Vec<u8>, Workb
     }
     // The host has vector instructions.
     cargo.env("RUSTFLAGS", format!("-C target-feature=+simd128{remap}"));
-    // A separate target folder, whatever the caller's environment sets.
+    // A separate target folder, regardless of the caller's environment.
     let target = folder.join("target");
     cargo.env("CARGO_TARGET_DIR", std::path::absolute(&target).map_err(WorkbenchError::file(&target))?);
     for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {

@@ -1,4 +1,4 @@
-//! Generates what was observed of peers, for the plugins that ask.
+//! Generates observations of peers, for plugins that query them.
 
 use super::vocabulary::Vocabulary;
 use crate::plugin_host::{CaseFigures, CaseRefusals, CaseSetup};

@@ -79,7 +79,7 @@ fn request() -> BoxedStrategy<CaseRequest> {
         .boxed()
 }
 
-/// Parameters with values, percent signs among them.
+/// Parameters with values, which may have percent signs.
 fn form() -> BoxedStrategy<String> {
     let value = prop_oneof![
         3 => "[0-9]{1,15}",

@@ -1,4 +1,5 @@
-//! `switchyard plugin fuzz`: asks a plugin generated questions, and shrinks the first one at which it violates a property.
+//! `switchyard plugin fuzz`: asks a plugin generated questions, and shrinks the first question on which it violates a
+//! property.
 
 mod figures;
 mod front_ends;
@@ -24,17 +25,17 @@ use vocabulary::Vocabulary;
 /// Questions to one instance. Then a new round begins, with a fresh instance, counters and values.
 const ROUND: usize = 256;
 
-/// What to ask, and for how long.
+/// The questions, and the limits of the run.
 #[derive(Debug, Args)]
 pub struct FuzzArgs {
     /// The plugin's folder, which is built first, or a component.
     #[arg(default_value = ".")]
     plugin: PathBuf,
-    /// The file of cases whose [given] is the setup; default: cases.toml in the folder, or beside the component, if there
-    /// is one.
+    /// The file of cases whose [given] is the setup; default: cases.toml in the folder, or next to the component, if it
+    /// exists.
     #[arg(long)]
     cases: Option<PathBuf>,
-    /// The policy document; default: that of [given], or policy.txt in the folder, or an empty one.
+    /// The policy document; default: the document of [given], or policy.txt in the folder, or an empty document.
     #[arg(long)]
     policy: Option<PathBuf>,
     /// The seed of the questions: the same seed gives the same questions. Default: a random one.
@@ -48,7 +49,7 @@ pub struct FuzzArgs {
     seconds: u64,
 }
 
-/// The setup of all questions, and where a case would find it.
+/// The setup of all questions, and the file that contains it.
 struct FuzzSetup {
     setup: CaseSetup,
     /// The file of cases, and its `[given]`.
@@ -93,7 +94,7 @@ impl FuzzArgs {
             setup.policy = read(&policy)?;
         }
         if given.is_none() {
-            // Nobody says which peers there are, so the document is right about them.
+            // Without a setup of peers, all peers of the document exist.
             let (names, _) = vocabulary::words(&setup.policy);
             setup.peers =
                 names.into_iter().map(|name| (name, CasePeerState { links: 1, queued: 0 })).collect();
@@ -102,7 +103,7 @@ impl FuzzArgs {
     }
 }
 
-/// The component of a plugin's folder, which is built, or of a file; and the folder of its cases.
+/// The component of a plugin's folder, which is built first, or of a file; and the folder of its cases.
 pub(crate) fn component_and_folder(plugin: &Path) -> Result<(PathBuf, PathBuf), WorkbenchError> {
     if plugin.is_dir() {
         return Ok((build(plugin, None)?.path, plugin.to_owned()));

@@ -7,7 +7,7 @@ use crate::local_host::{LocalHost, Session, peer_names};
 use crate::plugin_host::{CaseAnswer, CaseQuestion, CaseResolution, CaseSetup, CaseVerdict};
 use api::InstanceUse;
 
-/// How a plugin violated a property.
+/// A violation of a property by a plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Violation {
     /// It trapped, exceeded its deadline or memory, or gave an invalid answer.
@@ -63,8 +63,9 @@ pub(super) struct Target<'a> {
     pub(super) names: Vec<&'a str>,
 }
 
-/// Two sessions that are asked the same questions: one instance serves all of them, and a fresh instance each. Counters and
-/// values of both evolve alike, so that only the state of the instance can make a difference.
+/// Two sessions that get the same questions: in one, a single instance serves all questions; in the other, each question
+/// gets a fresh instance. Counters and values of both evolve alike, so that only the state of the instance can cause a
+/// difference.
 pub(super) struct SessionPair {
     warm: Session,
     fresh: Session,
@@ -119,7 +120,7 @@ impl Repeat for Target<'_> {
 }
 
 impl SessionPair {
-    /// Asks both sessions the last of these questions; they were asked the others already.
+    /// Asks both sessions the last of these questions; they have answered the others already.
     pub(super) fn check(&self, setup: &CaseSetup, asked: &[CaseQuestion]) -> Option<Violation> {
         let warm = answer(&self.warm, setup, asked)?;
         if let Some(violation) = fault(&warm, InstanceUse::Warm) {
@@ -129,14 +130,14 @@ impl SessionPair {
         if let Some(violation) = fault(&fresh, InstanceUse::PerCall) {
             return Some(violation);
         }
-        // A rate that is no number differs from itself.
+        // A NaN rate differs from itself.
         let differs = warm != fresh && format!("{warm:?}") != format!("{fresh:?}");
         differs.then_some(Violation::Differs { warm, fresh })
     }
 }
 
-/// The answer to the last question. A session knows all names of the generator, but a case only those of its setup and its
-/// questions: any other peer in an answer is a fault, as in a case.
+/// The answer to the last question. A session knows all names of the generator, but a case knows only the names in its setup
+/// and its questions: any other peer in an answer is a fault, as in a case.
 fn answer(session: &Session, setup: &CaseSetup, asked: &[CaseQuestion]) -> Option<CaseAnswer> {
     let answer = session.ask(asked.last()?);
     let named: Vec<&str> = match &answer {

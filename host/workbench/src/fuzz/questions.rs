@@ -216,7 +216,7 @@ fn characters(count: RangeInclusive<usize>) -> BoxedStrategy<String> {
     vec(proptest::char::any(), count).prop_map(String::from_iter).boxed()
 }
 
-/// As much of a text as an address has room for. No protocol carries a NUL in an address.
+/// The part of a text that fits into an address. No protocol carries a NUL in an address.
 fn first_octets(text: &str) -> String {
     let mut short = String::with_capacity(MAX_ADDRESS);
     for c in text.chars().filter(|c| *c != '\0') {
@@ -236,7 +236,7 @@ fn text() -> BoxedStrategy<CaseText> {
         1 => vec(b' '..=b'~', 150..=170).prop_map(plain),
         2 => characters(0..=40).prop_map(move |text| plain(text.into_bytes())),
         2 => vec(any::<u8>(), 0..=140).prop_map(plain),
-        // UCS-2, unpaired surrogates included.
+        // UCS-2, including unpaired surrogates.
         1 => vec(any::<u16>(), 0..=70)
             .prop_map(move |units| plain(units.into_iter().flat_map(u16::to_be_bytes).collect())),
         // A segment of a concatenated message (3GPP TS 23.040 §9.2.3.24.1).

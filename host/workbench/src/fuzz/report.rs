@@ -10,7 +10,7 @@ use crate::plugin_host::{CaseAdvice, CaseAnswer, CaseSetup};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// The case, below comments that tell the author what to decide. `given` is the file of cases that the setup is from.
+/// The case, after comments that tell the author what to decide. `given` is the file of cases with the setup.
 pub(super) fn case(found: &Counterexample, seed: u64, given: Option<&(PathBuf, CaseSetup)>) -> String {
     let mut text = String::new();
     let mut comment = |line: &str| {
@@ -56,7 +56,7 @@ pub(super) fn case(found: &Counterexample, seed: u64, given: Option<&(PathBuf, C
     text + &case_writer::write(&case, &common)
 }
 
-/// Lets a case expect this answer.
+/// Sets the expected answer of a case.
 fn expect(case: &mut Case, answer: &CaseAnswer) {
     case.expected = match answer.clone() {
         CaseAnswer::Configured => ExpectedAnswer::Configured,

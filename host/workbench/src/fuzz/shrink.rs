@@ -12,10 +12,10 @@ pub(super) type QuestionTree = Box<dyn ValueTree<Value = CaseQuestion>>;
 
 /// Maximum number of repetitions while a violation is shrunk.
 const MAX_REPETITIONS: u32 = 1_500;
-/// Maximum time for that. A repetition with a plugin in an interpreted language takes long.
+/// Maximum time of shrinking. A repetition with a plugin in an interpreted language takes long.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
-/// What a violation can be repeated with.
+/// Repeats violations.
 pub(super) trait Repeat {
     /// Asks the questions in fresh sessions until one violates a property in the same way as `like`. Returns the number of
     /// questions until then.
@@ -30,7 +30,7 @@ pub(super) trait Repeat {
 /// The smallest questions that are known to violate a property.
 pub(super) struct Counterexample {
     pub(super) setup: CaseSetup,
-    /// The last one violates; the same instance was asked the others before.
+    /// The last question violates the property; the same instance has answered the others before.
     pub(super) questions: Vec<CaseQuestion>,
     pub(super) violation: Violation,
 }
@@ -84,7 +84,8 @@ pub(super) fn shrink_peers(
     Ok(shrinker.best)
 }
 
-/// Removes the generated figures of peers that a violation does not need; the first `own` are those of the file of cases.
+/// Removes the generated figures of peers that a violation does not need; the first `own` figures are from the file of
+/// cases.
 pub(super) fn shrink_figures(
     target: &dyn Repeat,
     counterexample: Counterexample,
@@ -108,7 +109,7 @@ fn current(trees: impl AsRef<[QuestionTree]>) -> Vec<CaseQuestion> {
 }
 
 impl Shrinker<'_> {
-    /// Whether the violation occurs with these questions. If so, they are the best ones until now.
+    /// Whether the violation occurs with these questions. If so, they become the best ones so far.
     fn repeats(
         &mut self,
         setup: &CaseSetup,
@@ -149,7 +150,7 @@ impl Shrinker<'_> {
         Ok(())
     }
 
-    /// Simplifies one question as far as the violation still occurs: first whole fields, then what is in them.
+    /// Simplifies one question as far as the violation still occurs: first whole fields, then their contents.
     fn simplify(&mut self, tree: &mut QuestionTree, index: usize) -> Result<(), WorkbenchError> {
         let mut kept: Vec<Reset> = Vec::new();
         for reset in RESETS {
@@ -168,7 +169,7 @@ impl Shrinker<'_> {
         Ok(())
     }
 
-    /// Whether the violation occurs with this question at this place.
+    /// Whether the violation occurs with this question at this position.
     fn repeats_with(&mut self, index: usize, question: CaseQuestion) -> Result<bool, WorkbenchError> {
         let mut questions = self.best.questions.clone();
         match questions.get_mut(index) {

@@ -1,4 +1,4 @@
-//! The words with which questions are made: those of the setup and of the policy document, so that questions meet the
+//! The vocabulary of generated questions: words of the setup and of the policy document, so that questions meet the
 //! document's conditions.
 
 use crate::plugin_host::CaseSetup;

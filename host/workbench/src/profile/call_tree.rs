@@ -1,18 +1,18 @@
-//! The sampled stacks as a tree: which function called which, and the samples of each.
+//! The sampled stacks as a call tree, with the samples of each function.
 
 use hooks::{Profile, ProfiledFrame};
 use std::collections::BTreeMap;
 
-/// A function as it was called by those above it.
+/// A function in the context of its callers.
 #[derive(Debug, Default)]
 pub(super) struct CallTree {
-    /// Samples in the function or in those that it called.
+    /// Samples in the function, or in functions that it called.
     pub(super) total: u64,
     /// Samples in the function itself.
     pub(super) own: u64,
     /// The functions that it called. The order of the names makes drawings comparable.
     pub(super) callees: BTreeMap<FunctionName, CallTree>,
-    /// The samples by place in the source.
+    /// The samples by source line.
     places: BTreeMap<String, u64>,
 }
 
@@ -28,14 +28,14 @@ impl FunctionName {
         Self { name: frame.function.clone(), is_host: frame.is_host }
     }
 
-    /// The name for people. A host function is marked, because a plugin's own may have the same name.
+    /// The name for people. A host function is marked, because a function of the plugin may have the same name.
     pub(super) fn text(&self) -> String {
         if self.is_host { format!("host: {}", self.name) } else { self.name.clone() }
     }
 }
 
 impl CallTree {
-    /// The tree of a profile; its root stands for all calls.
+    /// The tree of a profile; its root represents all calls.
     pub(super) fn of(profile: &Profile) -> Self {
         let mut root = Self::default();
         for stack in &profile.stacks {
@@ -53,18 +53,18 @@ impl CallTree {
         root
     }
 
-    /// The place in the source with the most samples.
+    /// The source line with the most samples.
     pub(super) fn place(&self) -> Option<&str> {
         self.places.iter().max_by_key(|(_, samples)| **samples).map(|(place, _)| place.as_str())
     }
 
-    /// The largest number of functions below each other, without the root.
+    /// The depth of the tree in functions, without the root.
     pub(super) fn depth(&self) -> usize {
         self.callees.values().map(|callee| callee.depth() + 1).max().unwrap_or(0)
     }
 
-    /// The stacks as text, as `flamegraph.pl`, `inferno` and `speedscope` read it: a line for each stack, its functions,
-    /// outermost first, with semicolons between them, and its samples.
+    /// The stacks as text, in the format that `flamegraph.pl`, `inferno` and `speedscope` read: a line for each stack, its
+    /// functions, outermost first, with semicolons between them, and its samples.
     pub(super) fn folded(&self) -> String {
         fn add(node: &CallTree, stack: &mut Vec<String>, text: &mut String) {
             if node.own > 0 {
@@ -88,7 +88,7 @@ pub(super) mod tests {
     use super::*;
     use hooks::ProfiledStack;
 
-    /// A stack of functions with their places; one that starts with `host.` is the host's.
+    /// A stack of functions with their source lines; a function whose name starts with `host.` belongs to the host.
     pub(crate) fn profiled(stack: &[(&str, &str)], samples: u64) -> ProfiledStack {
         let frame = |(function, source): &(&str, &str)| ProfiledFrame {
             function: function.trim_start_matches("host.").to_owned(),

@@ -1,5 +1,5 @@
-//! The flame graph: one SVG without scripts, fonts or other files. A frame is as wide as its share of the samples; a function
-//! stands on the one that called it. The title of a frame, which browsers show under the pointer, has the figures.
+//! The flame graph: one SVG without scripts, fonts or other files. The width of a frame is its share of the samples; a
+//! function is drawn above its caller. Browsers show the title of a frame, with the figures, under the pointer.
 
 use super::call_tree::{CallTree, FunctionName};
 use super::shorten;
@@ -49,7 +49,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    /// Draws a function and those that it called.
+    /// Draws a function and the functions that it called.
     fn frame(&mut self, name: &FunctionName, node: &CallTree, x: f64, level: usize) {
         let all = self.all as f64;
         let share = |samples: u64| samples as f64 / all;

@@ -13,7 +13,7 @@ const NAME: usize = 72;
 /// Maximum number of parts of a path.
 const PARTS: usize = 3;
 
-/// The last folders of a place in the source: paths of a language's library are long.
+/// The end of a source path: paths of a language's library are long.
 fn end_of(place: &str) -> String {
     let parts: Vec<&str> = place.split('/').collect();
     match parts.len().checked_sub(PARTS) {
@@ -26,11 +26,11 @@ fn end_of(place: &str) -> String {
 struct FunctionSamples {
     own: u64,
     total: u64,
-    /// The samples in the function itself, by place in the source.
+    /// The samples in the function itself, by source line.
     places: BTreeMap<String, u64>,
 }
 
-/// The functions with the most samples of their own. One that calls itself counts once for a sample.
+/// The table of the functions with the most samples. A recursive function counts once for a sample.
 pub(super) fn write(profile: &Profile) -> String {
     let mut functions: BTreeMap<FunctionName, FunctionSamples> = BTreeMap::new();
     for stack in &profile.stacks {

@@ -1,4 +1,4 @@
-//! `switchyard plugin profile`: samples where a plugin spends its time while it answers its cases.
+//! `switchyard plugin profile`: profiles a plugin while it answers its cases.
 
 mod call_tree;
 mod flame_graph;
@@ -25,17 +25,17 @@ use std::time::{Duration, Instant};
 /// The time between two samples, at least.
 const INTERVAL: Duration = Duration::from_micros(50);
 
-/// What to profile, and for how long.
+/// The plugin, its cases, and the limits of the run.
 #[derive(Debug, Args)]
 pub struct ProfileArgs {
     /// The plugin's folder, which is built first, or a component.
     #[arg(default_value = ".")]
     plugin: PathBuf,
-    /// The cases; default: cases.toml in the folder, or beside the component.
+    /// The cases; default: cases.toml in the folder, or next to the component.
     #[arg(long)]
     cases: Option<PathBuf>,
-    /// Ask the questions of this number of newest messages of an appliance's archive instead, 1 to 100, with the answers of the host
-    /// that were recorded with them and the policy document of its live plugin; of the hooks screen and router.
+    /// Ask about this number of newest messages of an appliance's archive instead, 1 to 100, with their recorded host
+    /// answers and the policy document of the live plugin; for the hooks screen and router.
     #[arg(long, value_name = "N", conflicts_with = "cases")]
     replay: Option<u64>,
     /// With --replay: the plugin on the appliance. NAME alone is the live version. Default: the first live plugin.
@@ -44,10 +44,11 @@ pub struct ProfileArgs {
     /// The flame graph's file; default: NAME.svg in the current folder.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write the stacks as text to this file, too: a line for each, its functions with ';' between them, and its samples.
+    /// Also write the stacks as text to this file: a line for each stack, with its functions separated by ';', and its
+    /// samples.
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
-    /// Number of samples after which it ends.
+    /// Number of samples after which the run ends.
     #[arg(long, default_value_t = 2_000)]
     samples: u64,
     /// Maximum number of rounds over all cases.
@@ -61,7 +62,7 @@ pub struct ProfileArgs {
     connection: ConnectionArgs,
 }
 
-/// What was asked for a profile.
+/// Counts of the questions of a profile.
 #[derive(Debug, Clone, Copy, Default)]
 struct Asked {
     cases: u64,
@@ -125,8 +126,8 @@ impl ProfileArgs {
         cases::read(file.path())
     }
 
-    /// Asks the questions of all cases again and again. An instance of a case goes on from round to round, and so do its counters
-    /// and values.
+    /// Asks the questions of all cases repeatedly. The instance of a case is kept from round to round, and so are its
+    /// counters and values.
     fn ask(
         &self,
         host: &LocalHost,
@@ -176,7 +177,7 @@ fn describe(profile: &Profile, asked: Asked) -> String {
     )
 }
 
-/// What the functions are if the plugin's own code is interpreted.
+/// The interpreter whose functions the profile shows, if the plugin's own code is interpreted.
 fn interpreter(language: PluginLanguage) -> Option<&'static str> {
     match language {
         PluginLanguage::Js => {

@@ -1,4 +1,4 @@
-//! Charges by the longest prefix of the destination, for each part; `policy.txt` is an example of its policy document.
+//! Charges by the longest prefix of the destination, for each segment; `policy.txt` is an example of its policy document.
 
 wit_bindgen::generate!({ path: "wit", world: "biller" });
 
@@ -23,7 +23,7 @@ struct Plugin;
 
 impl Guest for Plugin {
     fn configure(document: String) -> Result<(), String> {
-        // The host shows the words of a panic beside the fault.
+        // The host shows the message of a panic with the fault.
         std::panic::set_hook(Box::new(|panic| fault::report(&panic.to_string())));
         let policy = read(&document)?;
         POLICY.set(Some(policy));

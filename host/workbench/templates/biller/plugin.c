@@ -1,4 +1,4 @@
-// Charges by the longest prefix of the destination, for each part; policy.txt is an example of its policy document.
+// Charges by the longest prefix of the destination, for each segment; policy.txt is an example of its policy document.
 //
 // A function owns its arguments and frees them; the generated code frees the results.
 

@@ -1,4 +1,4 @@
-// Package plugin charges by the longest prefix of the destination, for each part; policy.txt is an example of its policy
+// Package plugin charges by the longest prefix of the destination, for each segment; policy.txt is an example of its policy
 // document.
 package plugin
 
@@ -52,7 +52,7 @@ func Configure(document string) types.Result[types.Unit, string] {
 	return types.Ok[types.Unit, string](types.Unit{})
 }
 
-// Price tells what a message costs.
+// Price returns the price of a message.
 func Price(message hooks.Message, _ types.Option[billing.FirstLeg]) billing.Quote {
 	if slices.Contains(free, message.Origin) {
 		return billing.Quote{Price: billing.MakeFeeFree()}
@@ -68,7 +68,7 @@ func Price(message hooks.Message, _ types.Option[billing.FirstLeg]) billing.Quot
 	return billing.Quote{Price: billing.MakeFeeCharge(charge), Note: note}
 }
 
-// Settle is told the charges that asked for it.
+// Settle receives the results of charges that requested it.
 func Settle([]billing.Settlement) types.Result[types.Unit, string] {
 	return types.Ok[types.Unit, string](types.Unit{})
 }

@@ -1,4 +1,4 @@
-// Charges by the longest prefix of the destination, for each part; policy.txt is an example of its policy document.
+// Charges by the longest prefix of the destination, for each segment; policy.txt is an example of its policy document.
 
 import { definePrefixes, matchDestination } from 'switchyard:hooks/tables@0.3.0';
 

@@ -26,7 +26,7 @@ struct Plugin;
 
 impl Guest for Plugin {
     fn configure(document: String) -> Result<(), String> {
-        // The host shows the words of a panic beside the fault.
+        // The host shows the message of a panic with the fault.
         std::panic::set_hook(Box::new(|panic| fault::report(&panic.to_string())));
         for (number, line) in (1..).zip(document.lines()) {
             let words: Vec<&str> = line.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! Tells the network of a number from a table of the appliance; `policy.txt` is an example of its policy document.
+//! Finds the network of a number in a table of the appliance; `policy.txt` is an example of its policy document.
 
 wit_bindgen::generate!({ path: "wit", world: "lookup" });
 
@@ -11,7 +11,7 @@ use switchyard::hooks::types::Attribute;
 struct Policy {
     /// The appliance's table.
     table: u32,
-    /// How long an answer holds, in milliseconds.
+    /// How long an answer is valid, in milliseconds.
     valid: u64,
 }
 
@@ -24,7 +24,7 @@ struct Plugin;
 
 impl Guest for Plugin {
     fn configure(document: String) -> Result<(), String> {
-        // The host shows the words of a panic beside the fault.
+        // The host shows the message of a panic with the fault.
         std::panic::set_hook(Box::new(|panic| fault::report(&panic.to_string())));
         let policy = read(&document)?;
         POLICY.set(Some(policy));

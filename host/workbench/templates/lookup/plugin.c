@@ -1,4 +1,4 @@
-// Tells the network of a number from a table of the appliance; policy.txt is an example of its policy document.
+// Finds the network of a number in a table of the appliance; policy.txt is an example of its policy document.
 //
 // A function owns its arguments and frees them; the generated code frees the results.
 

@@ -1,4 +1,4 @@
-// Package plugin tells the network of a number from a table of the appliance; policy.txt is an example of its policy document.
+// Package plugin finds the network of a number in a table of the appliance; policy.txt is an example of its policy document.
 package plugin
 
 import (
@@ -15,7 +15,7 @@ import (
 var (
 	// The appliance's table.
 	table uint32
-	// How long an answer holds, in milliseconds.
+	// How long an answer is valid, in milliseconds.
 	valid uint64
 )
 
@@ -56,7 +56,7 @@ func unknown(why string) lookup.LookedUp {
 	return lookup.LookedUp{Answer: lookup.MakeAnswerUnknown(valid), Note: types.Some(why)}
 }
 
-// LookUp tells what is known of a number.
+// LookUp looks up a number.
 func LookUp(number lookup.Number) lookup.LookedUp {
 	if !number.International {
 		return unknown("not an international number")

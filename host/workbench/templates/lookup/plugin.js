@@ -1,4 +1,4 @@
-// Tells the network of a number from a table of the appliance; policy.txt is an example of its policy document.
+// Finds the network of a number in a table of the appliance; policy.txt is an example of its policy document.
 
 import { getPrefix, open } from 'switchyard:hooks/tables@0.3.0';
 

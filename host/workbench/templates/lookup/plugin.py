@@ -1,4 +1,4 @@
-"""Tells the network of a number from a table of the appliance; policy.txt is an example of its policy document."""
+"""Finds the network of a number in a table of the appliance; policy.txt is an example of its policy document."""
 
 from componentize_py_types import Err
 from wit_world import exports
@@ -8,7 +8,7 @@ from wit_world.imports.types import Attribute
 
 # The appliance's table.
 table = 0
-# How long an answer holds, in milliseconds.
+# How long an answer is valid, in milliseconds.
 valid = 60000
 
 

@@ -18,7 +18,7 @@ struct Plugin;
 
 impl Guest for Plugin {
     fn configure(document: String) -> Result<(), String> {
-        // The host shows the words of a panic beside the fault.
+        // The host shows the message of a panic with the fault.
         std::panic::set_hook(Box::new(|panic| fault::report(&panic.to_string())));
         let mut url = None;
         for (number, line) in (1..).zip(document.lines()) {
@@ -47,7 +47,7 @@ impl Guest for Plugin {
         };
         match http::fetch(&request) {
             Ok(answer) => read_answer(answer),
-            // The host makes this uncertain if the peer may have the message.
+            // The host makes the outcome uncertain if the peer may have the message.
             Err(_) => refused(RefusalClass::Temporary, 0, "no answer"),
         }
     }
@@ -111,7 +111,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// The value of a field in a query. Escapes are left as they are: this API needs none.
+/// The value of a field in a query. Escapes are not decoded: this API needs none.
 fn field<'a>(query: &'a str, name: &str) -> Option<&'a str> {
     query.split('&').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
 }

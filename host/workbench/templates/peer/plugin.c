@@ -108,7 +108,7 @@ void exports_switchyard_hooks_peering_submit(message_t *message, attempt_t *atte
       read_answer(&answer, ret);
       switchyard_hooks_http_response_free(&answer);
     } else {
-      // The host makes this uncertain if the peer may have the message.
+      // The host makes the outcome uncertain if the peer may have the message.
       refuse(ret, EXPORTS_SWITCHYARD_HOOKS_PEERING_REFUSAL_CLASS_TEMPORARY, 0, "no answer");
       switchyard_hooks_http_failure_free(&failure);
     }
@@ -120,7 +120,7 @@ void exports_switchyard_hooks_peering_submit(message_t *message, attempt_t *atte
   exports_switchyard_hooks_peering_attempt_free(attempt);
 }
 
-// The value of a field in a query. Escapes are left as they are: this API needs none.
+// The value of a field in a query. Escapes are not decoded: this API needs none.
 static bool field(const peer_string_t *query, const char *name, peer_string_t *value) {
   const char *start = (const char *)query->ptr, *end = start + query->len;
   size_t length = strlen(name);

@@ -52,7 +52,7 @@ func Submit(message hooks.Message, _ peering.Attempt) peering.Submitted {
 		Method: "POST", Url: url, Headers: []types.Tuple2[string, string]{header}, Body: []uint8(body),
 	})
 	if answer.IsErr() {
-		// The host makes this uncertain if the peer may have the message.
+		// The host makes the outcome uncertain if the peer may have the message.
 		return refused(peering.RefusalClassTemporary, 0, "no answer")
 	}
 	status := answer.Ok().Status
@@ -117,7 +117,7 @@ func escape(text string) string {
 	return escaped.String()
 }
 
-// The value of a field in a query. Escapes are left as they are: this API needs none.
+// The value of a field in a query. Escapes are not decoded: this API needs none.
 func field(query, name string) (string, bool) {
 	for _, pair := range strings.Split(query, "&") {
 		if key, value, found := strings.Cut(pair, "="); found && key == name {

@@ -20,7 +20,7 @@ const escape = (text) => encodeURIComponent(text)
 const octets = (text) => Uint8Array.from(text, (c) => c.charCodeAt(0));
 const characters = (list) => String.fromCharCode(...list);
 
-// The value of a field in a query. Escapes are left as they are: this API needs none.
+// The value of a field in a query. Escapes are not decoded: this API needs none.
 const field = (query, name) => {
   const found = query.split('&').find((pair) => pair.startsWith(`${name}=`));
   return found === undefined ? undefined : found.slice(name.length + 1);
@@ -56,7 +56,7 @@ export const peering = {
         body: octets(`from=${from}&to=${to}&text=${escape(text)}`),
       });
     } catch (failure) {
-      // The host makes this uncertain if the peer may have the message.
+      // The host makes the outcome uncertain if the peer may have the message.
       return refused('temporary', 0, 'no answer');
     }
     const { status, body } = answer;

@@ -21,7 +21,7 @@ def escape(text):
 
 
 def field(query, name):
-    """The value of a field in a query. Escapes are left as they are: this API needs none."""
+    """The value of a field in a query. Escapes are not decoded: this API needs none."""
     for pair in query.split("&"):
         key, separator, value = pair.partition("=")
         if separator and key == name:
@@ -66,7 +66,7 @@ class Peering(exports.Peering):
         try:
             answer = http.fetch(http.Request("POST", url, headers, body))
         except Err:
-            # The host makes this uncertain if the peer may have the message.
+            # The host makes the outcome uncertain if the peer may have the message.
             return refused(RefusalClass.TEMPORARY, 0, "no answer")
         if 200 <= answer.status < 300:
             return Submitted(Outcome_Accepted(answer.body.decode(errors="replace").strip()), None)

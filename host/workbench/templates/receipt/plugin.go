@@ -60,7 +60,7 @@ func Configure(document string) types.Result[types.Unit, string] {
 	return types.Ok[types.Unit, string](types.Unit{})
 }
 
-// Decide decides what follows from a DLR, or from its absence.
+// Decide decides the next step after a DLR, or after its absence.
 func Decide(_ hooks.Message, submission receipts.Submission, event receipts.Event) receipts.Decision {
 	decision := receipts.Decision{Step: receipts.MakeStepAccept()}
 	switch event.Tag() {

@@ -1,4 +1,4 @@
-//! An example: Twilio's Messages API, with status callbacks and incoming messages, whose signatures it checks.
+//! An example: Twilio's Messages API, with status callbacks and incoming messages. The plugin checks their signatures.
 //!
 //! <https://www.twilio.com/docs/messaging/api/message-resource> and
 //! <https://www.twilio.com/docs/usage/security#validating-requests>

@@ -44,7 +44,7 @@ pub(crate) fn submit(twilio: &Twilio, message: &Message, attempt: &Attempt) -> S
     });
     match sent {
         Ok(answer) => read_answer(&answer),
-        // The host makes this uncertain if Twilio may have the message.
+        // The host makes the outcome uncertain if Twilio may have the message.
         Err(failure) => refused(RefusalClass::Temporary, 0).because(format!("no answer: {failure:?}")),
     }
 }
@@ -72,7 +72,7 @@ fn read_answer(answer: &http::Response) -> Submitted {
         // The credentials are wrong: the message waits until they are right.
         (401 | 403, _) => refused(RefusalClass::Temporary, code),
         (400..=499, _) => refused(RefusalClass::Permanent, code),
-        // It may have been taken.
+        // Twilio may have accepted it.
         _ => unsure(),
     };
     submitted.because(format!("status {}, {words}", answer.status))

@@ -20,7 +20,7 @@ impl Policy {
             return self.try_later(format!("status {status}"));
         }
         let Ok(answer) = serde_json::from_slice::<Value>(body) else {
-            return self.try_later(format!("the reply of {} octets is no JSON", body.len()));
+            return self.try_later(format!("the reply of {} octets is not JSON", body.len()));
         };
         let fields = &self.fields;
         let Some(imsi) = field(&answer, &fields.imsi).and_then(text).filter(|imsi| is_imsi(imsi)) else {

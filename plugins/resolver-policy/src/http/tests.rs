@@ -91,7 +91,7 @@ fn errors_name_the_mistake() {
         ("url = \"https://h/{msisdn}\"\nbody = \"x\"", "line 2: a `body` goes with"),
         ("url = \"https://h/{msisdn}\"\nmethod = \"PUT\"", "unknown variant `PUT`"),
         ("url = \"https://h/{msisdn}\"\nunknown-status = [44]", "has 44"),
-        ("url = \"https://h/{msisdn}\"\nheaders = { \"a b\" = \"c\" }", "which is no header"),
+        ("url = \"https://h/{msisdn}\"\nheaders = { \"a b\" = \"c\" }", "which is not a header name"),
         ("url = \"https://h/{msisdn}\"\nheaders = { a = \"c\\r\\nd: e\" }", "control characters"),
         ("url = \"https://h/{msisdn}\"\n[answer]\nimsi = \"a..b\"", "a field that is empty"),
         ("url = \"https://h/{msisdn}\"\n[answer]\nttl = \"a\"", "unknown field `ttl`"),

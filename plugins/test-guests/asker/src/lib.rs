@@ -18,7 +18,7 @@ impl Router for Guest {
         let [verdict @ ("pass" | "to"), peer, times] = words[..] else {
             return Err(format!("{document:?} is not like `pass north 3` or `to north 3`"));
         };
-        let times = times.parse().map_err(|_| format!("{times:?} is no number"))?;
+        let times = times.parse().map_err(|_| format!("{times:?} is not a number"))?;
         Ok(Self { passes: verdict == "pass", peer: peer.to_owned(), times })
     }
 

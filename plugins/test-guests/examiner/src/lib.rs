@@ -1,8 +1,7 @@
-//! A test guest: a router that notes the details of a message which its document names, and changes what the document says.
-//! Lines: `note DETAIL [ARGUMENT]`, `set-tlv TAG TEXT`, `remove-tlv TAG`, `attribute NAME VALUE`, `bucket NAME [AMOUNT ZONE]`, `segments NAME AMOUNT ZONE`,
-//! `window NAME [ZONE OPENS CLOSES]` (in minutes of the day), `panic WORDS`, `when NAME VALUE PEER` (forward if
-//! the attribute has the value), and last
-//! `pass` or `forward PEER`. Tags are in hexadecimal.
+//! A test guest: a router that notes the details of a message that its document names, and makes the document's changes.
+//! Lines: `note DETAIL [ARGUMENT]`, `set-tlv TAG TEXT`, `remove-tlv TAG`, `attribute NAME VALUE`, `bucket NAME [AMOUNT
+//! ZONE]`, `segments NAME AMOUNT ZONE`, `window NAME [ZONE OPENS CLOSES]` (in minutes of the day), `panic WORDS`, `when NAME
+//! VALUE PEER` (forward if the attribute has the value), and last `pass` or `forward PEER`. Tags are in hexadecimal.
 
 use switchyard_sdk::{Decision, Message, Router, details, forward, leg, pace, pass, quality};
 
@@ -49,7 +48,7 @@ fn observed(peer: &str, scope: &quality::Scope) -> String {
     }
 }
 
-/// Fails in a function of its own, so that a stack has something to show.
+/// Fails in a separate function, so that the call stack has a frame for it.
 #[inline(never)]
 fn fail(words: &str) -> Decision {
     panic!("{words}")

@@ -23,7 +23,7 @@ pub enum Mood {
     ManyLegs,
     /// Returns a text that is not UTF-8.
     BadUtf8,
-    /// Names a peer by a text that is not UTF-8.
+    /// Names a peer with a text that is not UTF-8.
     BadUtf8Peer,
     /// Names an unknown peer or account.
     UnknownPeer,
@@ -67,7 +67,7 @@ impl Document {
             }
             other => {
                 return Err(format!(
-                    "{other:?} is no mood; write ok, trap, loop, never, hog, recurse, giant, many-legs, bad-utf8, \
+                    "{other:?} is not a mood; write ok, trap, loop, never, hog, recurse, giant, many-legs, bad-utf8, \
                      bad-utf8-peer, unknown-peer, try-later, absurd or deep-configure"
                 ));
             }

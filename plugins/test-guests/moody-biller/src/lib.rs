@@ -1,5 +1,5 @@
 //! A test guest: a biller whose document sets its behaviour on bad messages, and in `settle` for the amount 666.
-//! Everything else costs a thousandth a part, charged to the origin, with a settlement.
+//! Everything else costs a thousandth per segment, charged to the origin, with a settlement.
 
 use switchyard_sdk::{Biller, FirstLeg, Message, Quote, Settlement, charge, clock, refuse};
 use test_mood::{Document, Mood, is_bad};

@@ -1,5 +1,5 @@
-//! A test guest: a front end whose document has its mood. A request with `bad=read` meets it in `read`, one with `bad=reply` in
-//! `reply`; others submit `text` from `login` with `password` to `to`.
+//! A test guest: a front end whose document sets its misbehaviour. It misbehaves in `read` for a request with `bad=read`,
+//! and in `reply` for one with `bad=reply`. Other requests submit `text` from `login` with `password` to `to`.
 
 use switchyard_sdk::form::Form;
 use switchyard_sdk::front_end::{

@@ -1,12 +1,12 @@
-//! A test guest: a lookup whose document sets its behaviour on numbers that begin with 666 (the first line) and what it knows of
-//! others.
+//! A test guest: a lookup whose document sets its behaviour on numbers that begin with 666 (the first line), and its answers
+//! about other numbers.
 //!
 //! | line | action |
 //! |---|---|
 //! | `MOOD` | the misbehaviour |
 //! | `NAME VALUE` | knows this attribute of every number |
-//! | `unknown SECONDS` | knows nothing of any number, for so long |
-//! | `try-later` | cannot find anything out |
+//! | `unknown SECONDS` | knows no number; the answer is valid for this time |
+//! | `try-later` | cannot answer now |
 //! | `http URL`, `dns NAME` | the note is the answer from there |
 
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! A test guest: a peer whose document sets its behaviour on numbers and callbacks that begin with 666. The second word of the
-//! document says what it does before: `after` sends an HTTP request first, and `secret` takes the id from the secret `token`.
-//! Otherwise the attempt's key is the id.
+//! document is an option: `after` sends an HTTP request first, and `secret` uses the secret `token` as the id. Otherwise the
+//! attempt's key is the id.
 
 use switchyard_sdk::peer::{Attempt, Called, Receipt, ReceiptState, RefusalClass, Request, Submitted};
 use switchyard_sdk::peer::{accepted, refused, respond};
@@ -16,7 +16,7 @@ impl Guest {
             clock::now();
         });
         match self.0.mood {
-            // Longer than an id may be.
+            // Longer than the limit of ids.
             Mood::Absurd | Mood::UnknownPeer => Some("x".repeat(256)),
             Mood::Giant => Some(test_mood::giant()),
             _ => None,

@@ -19,7 +19,7 @@ thread_local! {
 impl Guest for OldRouter {
     fn configure(document: String) -> Result<(), String> {
         if document.is_empty() {
-            return Err("the document is empty; it is to be the name of a peer".to_owned());
+            return Err("the document is empty; it must be the name of a peer".to_owned());
         }
         let row = tables::Row { key: String::new(), value: 1 };
         let table = tables::define_prefixes("everything", &[row])?;

@@ -34,7 +34,7 @@ impl Biller for Guest {
         let words: Vec<&str> = document.split_ascii_whitespace().collect();
         Ok(match words[..] {
             ["set", key, octets] => {
-                let octets = octets.parse().map_err(|_| format!("{octets:?} is no number"))?;
+                let octets = octets.parse().map_err(|_| format!("{octets:?} is not a number"))?;
                 Self::Set { key: key.to_owned(), octets }
             }
             ["read-forever", key] => Self::ReadForever { key: key.to_owned() },

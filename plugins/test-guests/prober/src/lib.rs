@@ -1,5 +1,5 @@
 //! A test guest: a resolver that makes the host calls in its document, one per line, and notes the results. It never finds
-//! a subscriber. `@` stands for the number in question.
+//! a subscriber. `@` is replaced by the number.
 //!
 //! | line | host call |
 //! |---|---|

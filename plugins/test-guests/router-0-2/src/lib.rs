@@ -1,5 +1,5 @@
 //! A test guest: a router built for contract version 0.2.0. It forwards everything to the peer in its document, with a number
-//! of the pool "shared" for the sender, and notes how often it was asked.
+//! of the pool "shared" as the sender, and notes how often it was called.
 
 mod bindings {
     wit_bindgen::generate!({ path: "../../../wit/previous/0.2", world: "router" });

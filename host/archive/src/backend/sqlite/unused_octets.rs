@@ -1,21 +1,23 @@
 //! Overwrites the unused octets of SQLite's pages.
 //!
 //! `secure_delete` overwrites a value that is deleted or changed, but not the copies that stay in the unused part of a page
-//! when the page is split or merged. They can be of values that were erased later. So all pages are read, and unused octets
-//! are overwritten with zeros, through the table `sqlite_dbpage`: as part of transactions, beside other connections.
+//! when the page is split or merged. These copies may be of values that are erased later. So all pages are read, and unused
+//! octets are overwritten with zeros, through the table `sqlite_dbpage`: in transactions, concurrently with other
+//! connections.
 //!
 //! Source: <https://www.sqlite.org/fileformat2.html> §1.6 and <https://www.sqlite.org/dbpage.html>.
 
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use std::ops::RangeInclusive;
 
-/// In larger files the first octet of an overflow page could be taken for the flag of a b-tree page.
+/// The maximum number of pages. In larger files the first octet of an overflow page could be mistaken for the flag of a
+/// b-tree page.
 pub(super) const MAX_PAGES: u32 = 0x0200_0000 - 1;
 
 /// Flags of b-tree pages, and the lengths of their headers.
 const PAGE_KINDS: [(u8, usize); 4] = [(0x02, 12), (0x05, 12), (0x0a, 8), (0x0d, 8)];
 
-/// The length of the file's header, in front of the first page's.
+/// The length of the file's header, which precedes the header of the first page.
 const FILE_HEADER: usize = 100;
 
 /// The number of pages.
@@ -23,14 +25,14 @@ pub(super) fn page_count(connection: &Connection) -> rusqlite::Result<u32> {
     connection.query_row("PRAGMA page_count", [], |row| row.get(0))
 }
 
-/// Whether values were erased since all pages were overwritten. The mark is in the file, and survives a crash.
+/// Whether values were erased since the last overwriting of all pages. The mark is in the file, and survives a crash.
 pub(super) fn is_due(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0).map(|version: i64| version == 1))
 }
 
-/// Overwrites unused octets of some pages, in one transaction. Returns the number of pages that had some.
+/// Overwrites unused octets of some pages, in one transaction. Returns the number of changed pages.
 pub(super) fn overwrite(connection: &mut Connection, pages: RangeInclusive<u32>) -> rusqlite::Result<usize> {
-    // IMMEDIATE: nobody changes a page after it was read.
+    // IMMEDIATE: no other connection changes a page after it was read.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut changed = 0;
     {

@@ -1,4 +1,4 @@
-//! What a message was decided and priced by, and its replay.
+//! The archived decisions and prices of a message, and their replay.
 
 use super::messages::{START, TestSource, archived, decided, finished};
 use super::{all, fill, ids, newest_first, open, runtime, sql};

@@ -253,7 +253,7 @@ pub fn a_rejected_row_does_not_block_others(url: &str) {
     let source = TestSource::with(0..3000);
     let pump = start(&archive, &source);
     source.wait_for(6);
-    // Others are archived meanwhile.
+    // Meanwhile, other messages are archived.
     source.put((3000..3010).map(finished));
     pump.wake();
     source.wait_for(6);
@@ -470,7 +470,7 @@ pub fn retention_deletes_old_messages(url: &str) {
 /// With a retention, the pump deletes old messages automatically.
 pub fn old_messages_are_deleted_automatically(url: &str) {
     let source = Arc::new(TestSource::default());
-    // In 1970, whatever the clock of this machine says.
+    // Accepted in 1970, long before the time of this machine's clock.
     source.put((0..1500).map(|n| {
         let (mut message, ended) = finished(n);
         message.accepted_at = Timestamp(n * 1000);

@@ -13,7 +13,7 @@ use text_keys::{RootKey, TextKeys};
 
 const COUNT: u64 = 100;
 
-/// What a reader finds of each message: text, text as submitted, whether it is erased; in replays whether it is.
+/// For each message: its text, its text as submitted, and whether its content is erased, in the history and in a replay.
 fn contents(archive: &Archive) -> Vec<(Vec<u8>, Vec<u8>, bool, bool)> {
     let mut replay = archive.replay_source(ReplayRange { body: true, ..ReplayRange::default() });
     let mut replayed = Vec::new();

@@ -112,7 +112,7 @@ fn the_configuration_takes_precedence() {
         restart(&mut fixture);
         let ids: Vec<_> = (0..6).map(|_| submit(&mut fixture, FIRST, 1, &campaign, &[])).collect();
         assert_eq!(accept_all(&mut fixture), ids[..1]);
-        // The bucket leaves the configuration: that of the plugin remains, with the same count.
+        // The bucket leaves the configuration: the plugin's definition remains, with the same count.
         fixture.pace = PaceSettings::default();
         let settings = fixture.pace.clone();
         fixture.run([Event::Pace(settings)]);
@@ -180,7 +180,7 @@ fn a_bucket_may_count_segments() {
         restart(&mut fixture);
         fixture.pass(MINUTE * 10);
         assert_eq!(accept_all(&mut fixture), []);
-        // More than the amount needs all of it.
+        // A message that costs more than the amount takes the whole amount.
         let long = submit(&mut fixture, FIRST, 9, &bucket, &[]);
         fixture.pass(MINUTE * 44);
         assert_eq!(accept_all(&mut fixture), ids[2..]);

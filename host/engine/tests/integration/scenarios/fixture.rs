@@ -50,9 +50,9 @@ pub(crate) struct EngineFixture {
     sends_dlrs: bool,
     /// Messages sent on links, in order.
     pub(crate) sent: Vec<(PeerId, Arc<Message>, u8)>,
-    /// For each of these, whether another message waits, and the ticket.
+    /// The same messages: whether another message waits, and the ticket.
     pub(crate) left: Vec<(MessageId, bool, SubmitTicket)>,
-    /// When each message left, over all starts.
+    /// The times at which messages left, across restarts.
     pub(crate) left_at: Vec<Timestamp>,
     pub(crate) answers: Vec<EngineAnswer>,
     /// Lookups of messages that are not in memory.

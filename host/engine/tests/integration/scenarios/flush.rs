@@ -27,7 +27,7 @@ fn no_message_follows_the_answer_to_a_flush_of_a_paused_link() {
     let mut out = Output::default();
     fixture.engine.apply(fixture.now, submit(NUMBERS[0]), &mut out);
     fixture.engine.advance(fixture.now, &mut out);
-    // One batch: the message that was sent is in front of the answer.
+    // One batch: the message that was sent precedes the answer.
     for event in [submit(NUMBERS[1]), Event::LinkPaused { link }, Event::Flush { link }, submit(NUMBERS[2])] {
         fixture.engine.apply(fixture.now, event, &mut out);
     }

@@ -105,7 +105,7 @@ fn without_an_answer_a_message_is_routed_after_its_time() {
         let asked = route(&mut fixture);
         assert_eq!((asked.id, result(&asked)), (first, Some(LookupResult::Failed)));
         assert!(fixture.routes.is_empty());
-        // The answer that comes at last counts for those that still wait.
+        // The late answer counts for the messages that still wait.
         answer(&mut fixture, number, LookupResult::Unknown);
         let asked = route(&mut fixture);
         assert_eq!((asked.id, result(&asked)), (second, Some(LookupResult::Unknown)));
@@ -155,7 +155,7 @@ fn a_message_that_waits_survives_a_crash_and_is_asked_again() {
         fixture.run([Event::Rerouted { id, routed, text: None }]);
         assert_eq!(only_question(&mut fixture), number);
         answer(&mut fixture, number, LookupResult::Found);
-        // A crash before the routing is written asks once more.
+        // After a crash before the routing is written, the question is asked again.
         fixture.crash();
         fixture.link_up(FIRST, 10);
         fixture.link_up(ACCOUNT, 10);
@@ -195,7 +195,7 @@ fn no_more_questions_are_pending_than_the_limit() {
         let number = fixture.lookups.remove(0);
         answer(&mut fixture, number, LookupResult::Unknown);
         assert_eq!(fixture.lookups.len(), 2);
-        // Nobody waits for the others any more: they are not asked.
+        // No message waits for the other numbers any longer: they are not asked.
         fixture.pass(TIMEOUT);
         for number in std::mem::take(&mut fixture.lookups) {
             answer(&mut fixture, number, LookupResult::Unknown);

@@ -6,7 +6,7 @@ use engine::{CONTENT_LOST_ERROR, Event, Settings};
 use model::{FinalState, Leg, Message, Outcome, PeerMessageId, SealedContent, StepKind};
 use std::sync::Arc;
 
-/// What a store without the key reads.
+/// The message as a store without the key reads it.
 fn without_content(message: &Message) -> Message {
     let mut locked = message.clone();
     locked.clear_content();
@@ -37,7 +37,7 @@ fn a_waiting_message_without_its_content_fails_and_is_never_sent() {
 
 #[test]
 fn a_message_that_may_have_been_delivered_is_not_failed_before_that_is_known() {
-    // One waits for a DLR.
+    // A message that waits for a DLR.
     let mut fixture = EngineFixture::with_dlrs(Settings::default(), true);
     let mut sent = message("8613", vec![Leg::to(FIRST)]);
     sent.dlr_request = model::DlrRequest::FINAL;
@@ -49,7 +49,7 @@ fn a_message_that_may_have_been_delivered_is_not_failed_before_that_is_known() {
     fixture.crash();
     assert!(fixture.messages.contains_key(&awaiting), "it waits for its DLR");
 
-    // One is uncertain, and its peer's policy is to send it again: it cannot be.
+    // An uncertain message, which its peer's policy would send again: without content, that is impossible.
     let mut fixture = EngineFixture::new(Settings::default());
     let uncertain = fixture.submit(message("8613", vec![Leg::to(FIRST)])).unwrap();
     fixture.link_up(FIRST, 10);

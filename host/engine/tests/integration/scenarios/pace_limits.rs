@@ -193,12 +193,12 @@ fn messages_go_on_when_their_bucket_is_taken_out_of_the_configuration() {
         fixture.run([Event::Pace(PaceSettings::default())]);
         fixture.pass(Duration::from_secs(1));
         assert_eq!(accept_all(&mut fixture), ids[1..]);
-        // It comes back with what it had.
+        // The bucket comes back with the tokens that it had.
         fixture.run([Event::Pace(pace.clone())]);
         let again = to(&mut fixture, FIRST);
         fixture.pass(Duration::from_secs(1));
         assert_eq!(accept_all(&mut fixture), []);
-        // The peer does not name it any more.
+        // The peer no longer names it.
         let mut settings = engine::PeerSettings::new(FIRST);
         settings.sends_dlrs = false;
         fixture.run([Event::Peer(settings)]);

@@ -159,7 +159,7 @@ fn a_replaced_text_is_screened_again() {
     let id = fixture.submit(screened(ScreenVerdict::Pass)).unwrap();
     fixture.run([replacement(id)]);
     assert_eq!(fixture.answers.pop(), Some(EngineAnswer::Done));
-    // It waited for a link; now it waits for the screens, over a crash, too.
+    // It waited for a link. Now it waits for the screens, also after a crash.
     fixture.crash();
     fixture.pass(Duration::from_secs(1));
     fixture.link_up(FIRST, 10);
@@ -171,7 +171,7 @@ fn a_replaced_text_is_screened_again() {
     fixture.run([Event::Rerouted { id, routed: stopped, text }]);
     assert_eq!(quarantined(&fixture), [id]);
     assert_eq!(&fixture.message_on_disk(id).text.octets[..], b"a third text");
-    // In quarantine an admin decides about whatever text it has.
+    // A text replaced in quarantine is not screened: an admin decides on it.
     fixture.run([replacement(id)]);
     assert_eq!((quarantined(&fixture), fixture.routes.len()), (vec![id], 0));
 }

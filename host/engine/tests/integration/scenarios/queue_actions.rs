@@ -101,7 +101,7 @@ fn reroute_works_in_bounded_batches_and_keeps_the_order() {
         assert_eq!((fixture.status(FIRST).queued, fixture.status(SECOND).queued), (0, MANY as u64));
         assert!(fixture.most.1 <= 2 * BATCH_LIMIT, "{} were written in one batch", fixture.most.1);
         assert_eq!(fixture.engine.queue_action(action.id).unwrap().affected, MANY as u64);
-        // Moved messages stay, whatever happens to the action.
+        // Moved messages stay with their new peer, even if the action is undone.
         undo(&mut fixture, action.id).unwrap();
         fixture.crash();
         assert_eq!((fixture.status(FIRST).queued, fixture.status(SECOND).queued), (0, MANY as u64));

@@ -1,4 +1,4 @@
-//! The receipt policy: questions, waits, further legs, late DLRs, and DLRs that are changed or not believed.
+//! The receipt policy: questions, waits, further legs, late DLRs, and DLRs that are changed or disbelieved.
 
 use crate::scenarios::fixture::{ACCOUNT, EngineFixture, FIRST, REPLY, SECOND, by, message};
 use engine::{EngineAnswer, Event, MessageState, Settings};
@@ -225,7 +225,7 @@ fn a_dlr_is_changed_or_not_believed() {
     let mut fixture = fixture();
     let id = waiting(&mut fixture);
     dlr(&mut fixture, FIRST, "n1", DlrState::Delivered);
-    // Another one comes while the policy is asked.
+    // Another DLR comes while the policy is asked.
     dlr(&mut fixture, FIRST, "n1", DlrState::Expired);
     decide(&mut fixture, Some(&decision(ReceiptVerdict::Suspect, None)));
     let suspected = fixture.engine.counts().find(|(peer, ..)| *peer == FIRST).unwrap().1.suspected;
@@ -293,7 +293,7 @@ fn records_of_calls_are_kept_with_their_message_up_to_a_limit() {
     // The record of a submission comes before its outcome, and does not replace the step of the attempt.
     fixture.run([record(Hook::Peer, b"sent")]);
     accept(&mut fixture, id, "n1");
-    // Those of receipt policies come before their decisions.
+    // Records of receipt policies come before their decisions.
     fixture.run([record(Hook::Receipt, b"asked"), record(Hook::Receipt, &[0; 9_000])]);
     decide(&mut fixture, None);
     let sealed = SealedContent { key: 7, octets: bytes::Bytes::from_static(b"secret") };

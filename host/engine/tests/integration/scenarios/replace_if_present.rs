@@ -1,4 +1,4 @@
-//! `replace_if_present`: a submission replaces one previous message, and no segment of its own text.
+//! `replace_if_present`: a submission replaces one previous message, and no segment of the same text.
 
 use crate::scenarios::fixture::{EngineFixture, FIRST, message};
 use bytes::Bytes;

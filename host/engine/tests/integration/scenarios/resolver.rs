@@ -74,7 +74,7 @@ fn any_destination_is_resolved() {
     for odd in ["", "+", "++49", "+49+", "ACME", "\u{0}", "a number that is longer than 22 octets"] {
         fixture.submit(message(odd, vec![subscriber_leg(FIRST)])).unwrap();
     }
-    // A number is empty, however many plus signs it has.
+    // A number of plus signs only is empty.
     assert_eq!(fixture.questions.len(), 6);
     fixture.answer_all(&found("7"));
     assert_eq!((fixture.sent.len(), fixture.engine.resolver_status().in_flight), (7, 0));
@@ -326,7 +326,7 @@ fn the_resolver_is_replaced_while_five_thousand_wait() {
             reply: REPLY,
         };
         fixture.run((0..MESSAGES / 2).map(accept));
-        // Another generation is bound: it gets the queries that the old one cannot answer any more.
+        // Another generation is bound: it gets the queries that the old one can no longer answer.
         fixture.run([hooks(true)]);
         fixture.answer_all(&Subscriber::TryLater { after: None });
         fixture.run((MESSAGES / 2..MESSAGES).map(accept));

@@ -319,7 +319,7 @@ fn content_is_loaded_for_the_next_lock_holder() {
     fixture.held = Some(Vec::new());
     fixture.answer(ids[0], ACCEPTED);
     assert_eq!((fixture.on_links(), fixture.loads.len()), (vec![], 1));
-    // Only messages that need it wait for the disk.
+    // Only messages whose content is not in memory wait for the disk.
     let bob = fixture.submit(to(BOB)).unwrap();
     assert_eq!(fixture.on_links(), [bob]);
     // Nor does one with cached content overtake it.

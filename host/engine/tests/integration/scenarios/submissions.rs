@@ -1,4 +1,4 @@
-//! Submissions to several destinations: one id stands for all of them in queries, cancellations and DLRs.
+//! Submissions to several destinations: one id refers to all of them in queries, cancellations and DLRs.
 
 use crate::scenarios::fixture::{ACCOUNT, EngineFixture, FIRST, REPLY, message};
 use engine::{EngineAnswer, EngineCommand, Event, QueriedState, Settings};
@@ -118,7 +118,7 @@ fn a_submission_is_enroute_until_its_last_message_has_ended() {
             enroute(ids[0]),
             "its first message has ended, its second not"
         );
-        // Not for other accounts, and not under another source.
+        // The query fails for another account, and with another source.
         let source = Some(Address::new(0, 1, b"1"));
         let other = Event::Query { origin: ACCOUNT, id: ids[0], source, reply: REPLY };
         assert_eq!(answer_to(&mut fixture, other), EngineAnswer::Refused(Refusal::UnknownMessage));

@@ -206,7 +206,7 @@ fn a_policy_sets_how_long_a_subscriber_is_blocked() {
     assert!(fixture.sent.is_empty());
     fixture.pass(Duration::from_secs(1));
     assert_eq!(fixture.on_links(), [ids[0]]);
-    // Giving up one message sends the next, with a first attempt of its own.
+    // Giving up one message sends the next one, whose attempts count from 1.
     fixture.answer(ids[0], refused(ErrorClass::Absent));
     decide(&mut fixture, Some(NextStep::Fail));
     assert_eq!(fixture.on_links(), [ids[1]]);
@@ -225,7 +225,7 @@ fn a_waiting_holder_that_leaves_releases_the_lock() {
         fixture.run([Event::Cancel { origin, id, source: None, destination: None, reply }]);
     };
     let expire: Leave = |fixture, id| {
-        // It is refused until its validity ends; those behind it have another validity.
+        // It is refused until its validity ends; the messages behind it have another validity.
         while !fixture.finished.contains_key(&id) {
             fixture.pass(Duration::from_secs(60));
             if fixture.on_links() == [id] {

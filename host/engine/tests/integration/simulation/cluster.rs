@@ -1,7 +1,7 @@
 //! Two nodes over one log: a leader, and a follower that applies its records and takes over.
 //!
-//! The world has one engine at a time, that of the leader. A leader that only pauses keeps its engine and what it has
-//! gathered, and goes on later with stale knowledge: its appends must be fenced.
+//! The world has one engine at a time: the leader's. A leader that only pauses keeps its engine and its batch, and resumes
+//! later with stale knowledge: its appends must be fenced.
 
 use crate::simulation::Random;
 use crate::simulation::disk::Disk;
@@ -23,7 +23,7 @@ struct Follower {
     applied: Seq,
 }
 
-/// A leader that stands still, and does not know that another one has taken over.
+/// A paused leader, which does not know that the other node has taken over.
 struct StaleLeader {
     journal: ReplicatedJournal,
     writer: Writer,
@@ -53,7 +53,7 @@ impl Cluster {
         if self.journal.node() == NODES[0] { NODES[1] } else { NODES[0] }
     }
 
-    /// Chooses what befalls the next append: lost requests, lost answers, a claim of the other node between them.
+    /// Chooses the faults of the next append: lost requests, lost answers, and a claim of the other node between them.
     pub(crate) fn plan_faults(&self, random: &mut Random) {
         let faults: Vec<RequestFault> = (0..random.below(6))
             .map(|_| if random.chance(50) { RequestFault::RequestLost } else { RequestFault::AnswerLost })
@@ -69,7 +69,7 @@ impl Cluster {
         self.log.recover();
     }
 
-    /// Appends a batch of the leader. Returns what a reader of the log gets.
+    /// Appends a batch of the leader. Returns the batch as a reader of the log gets it.
     ///
     /// # Errors
     /// The leader is fenced, or it is unknown whether the batch is in the log.
@@ -80,7 +80,7 @@ impl Cluster {
         Ok(codec::decode_batch(&octets).unwrap())
     }
 
-    /// The follower applies some records, or all that there are. Behind the ring, it copies the tables of the leader.
+    /// The follower applies up to `most` records. If the ring no longer has its next record, it copies the leader's tables.
     pub(crate) fn follow(&mut self, most: usize, leader: &Disk) {
         let node = self.other();
         if self.follower.catch_up(&mut self.log.journal(node), most).is_err() {
@@ -89,8 +89,8 @@ impl Cluster {
         }
     }
 
-    /// The leader's process ends or stands still, and a node goes on: the other one, or the same one again. `disk` has the
-    /// leader's tables, and then those of the node that goes on. `paused` is the leader that stands still.
+    /// The leader's process ends or pauses, and a node takes over: the other one, or the same one after a restart. `disk`
+    /// holds the leader's tables, and afterwards the tables of the new leader. `paused` is the paused leader.
     pub(crate) fn take_over(
         &mut self,
         disk: &mut Disk,
@@ -102,7 +102,7 @@ impl Cluster {
         let must_change = paused.is_some();
         let mut follower = std::mem::take(&mut self.follower);
         let mut next = self.log.journal(self.other());
-        // A follower behind the ring has nothing to go on with while the leader's tables are out of reach.
+        // A follower whose next record left the ring cannot continue while the leader's tables are out of reach.
         let can_follow = follower.catch_up(&mut next, usize::MAX).is_ok();
         if can_follow && (must_change || random.chance(70)) {
             let writer = next.claim(next.node()).unwrap();
@@ -113,7 +113,7 @@ impl Cluster {
             if let Some((engine, out)) = paused {
                 self.stale.push(StaleLeader { journal: old_journal, writer: old_writer, engine, out });
             }
-            // What the old leader had in its tables is a prefix of what the new one has.
+            // The old leader's tables are an earlier state of the new leader's tables.
             let old = std::mem::replace(disk, std::mem::take(&mut follower.disk));
             self.follower = Follower { disk: old, applied: leader_at };
         } else {
@@ -131,7 +131,7 @@ impl Cluster {
         }
     }
 
-    /// A leader that stood still goes on: nothing of what it has gathered may get into the log.
+    /// A paused leader resumes: no part of its batch may get into the log.
     pub(crate) fn wake_stale(&mut self, random: &mut Random) {
         if self.stale.is_empty() {
             return;
@@ -157,10 +157,10 @@ impl Cluster {
 }
 
 impl Follower {
-    /// Applies at most so many records.
+    /// Applies at most `most` records.
     ///
     /// # Errors
-    /// The ring has forgotten the next one.
+    /// The ring no longer has the next record.
     fn catch_up(&mut self, journal: &mut ReplicatedJournal, most: usize) -> Result<(), JournalError> {
         for record in journal.read(self.applied.next(), usize::MAX, Duration::ZERO)?.into_iter().take(most) {
             if let Entry::Payload(payload) = &record.entry {

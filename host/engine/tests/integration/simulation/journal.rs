@@ -24,7 +24,7 @@ impl SimulatedJournal {
         journal
     }
 
-    /// One of the next operations of the disk fails: the process ends there, or sees the error and ends.
+    /// Plans a fault of the disk `after` some operations: with `ends` the process ends there, otherwise it gets the error.
     pub(crate) fn plan_fault(&self, after: u64, ends: bool) {
         self.disk.plan(after, if ends { DiskFault::Stop } else { DiskFault::Fail });
     }
@@ -34,7 +34,7 @@ impl SimulatedJournal {
         self.disk.forget_plan();
     }
 
-    /// Appends a batch. Returns what a reader of the journal gets.
+    /// Appends a batch. Returns the batch as a reader of the journal gets it.
     ///
     /// # Errors
     /// It is unknown whether the batch is durable.

@@ -10,7 +10,7 @@ use model::{
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Those that the biller names. The last is never opened.
+/// The accounts that the biller names. The last one is never opened.
 const ACCOUNTS: [&str; 3] = ["rich", "poor", "nobody"];
 /// The tenants above the account, from itself up. All other submitters belong to the second one.
 const TENANTS: [&str; 2] = ["shop", "reseller"];
@@ -26,7 +26,7 @@ fn tenants_of(submitter: PeerId) -> &'static [&'static str] {
     if submitter == ACCOUNT { &TENANTS } else { &TENANTS[1..] }
 }
 
-/// Who is charged for a submitter's messages.
+/// Sets the tenants that are charged for a submitter's messages, and the account's highest price.
 pub(crate) fn charge_branch(submitter: PeerId, is_shop_charged: bool, branch: &mut BranchLimits) {
     let charged = tenants_of(submitter).iter().filter(|tenant| is_shop_charged || **tenant != TENANTS[0]);
     branch.charged = charged.map(|tenant| Arc::from(*tenant)).collect();

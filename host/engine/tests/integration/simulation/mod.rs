@@ -8,10 +8,10 @@
 //! * no message is stuck;
 //! * a peer has a message if the record says so, and has it once, unless an uncertain message was sent again;
 //! * a submission repeated under its key gets the same answer each time, and is accepted once;
-//! * a submit attempt has a ticket of its own, unless it repeats an uncertain one;
+//! * each submit attempt has a different ticket, unless it repeats an uncertain attempt;
 //! * at every commit each ledger account has its funds, minus the price of its finished messages, and never less than
-//!   its limit; each priced message is captured or released once, a balance operation counts once however often it is
-//!   sent, and the biller is notified of every settlement that it wants;
+//!   its limit; each priced message is captured or released once, a balance operation counts once even if it is sent several
+//!   times, and the biller is notified of every settlement that it wants;
 //! * at most one query per number is pending, and no message takes a leg that requires a subscriber without one;
 //!   messages that wait for the same answer leave in order;
 //! * a decision is requested once per attempt, and a message with a pending decision is deferred after a crash;
@@ -21,15 +21,15 @@
 //! * no message is sent that a screen stopped, unless an admin has released it from quarantine; a replaced text is
 //!   screened again;
 //! * at most one lookup of a number is pending, and no message is sent that waits for one;
-//! * no message leaves that a queue action holds or reroutes; what is undone in time continues, and an action reports
-//!   how many messages it has cancelled;
-//! * a submitter gets one final DLR for a message, however many legs a receipt policy has it sent to, and no leg gets it
-//!   twice except in doubt;
+//! * no message leaves that a queue action holds or reroutes; messages of an action undone in time continue, and an action
+//!   reports how many messages it has cancelled;
+//! * a submitter gets one final DLR for a message, even if a receipt policy sends it on several legs, and a message is sent
+//!   twice on a leg only if an attempt was uncertain;
 //! * every trace is a possible one;
 //! * no answered DLR is lost: peers repeat unanswered ones after a crash;
 //! * no message is sent outside its send windows; each attempt takes a token of each day's bucket of the configuration and of
 //!   its decision, in the batch that has the attempt, and no day has more than its amount;
-//! * two nodes over one log never both append to one place of it, and the tables of the follower are those of the leader.
+//! * two nodes over one log never both append to one place of it, and the follower's tables equal the leader's.
 //!
 //! A failure prints its seed and plan: `SEED=n cargo test -p engine simulation::` runs that seed only, and
 //! `SEEDS=n` the first n of every plan instead of as many as fit into an ordinary test run.
@@ -93,7 +93,7 @@ pub(crate) struct Plan {
     pub(crate) queue_actions: bool,
     /// Screens put messages into quarantine, and drop some.
     pub(crate) screens: bool,
-    /// A receipt policy sends messages to their next leg, changes DLRs, and does not believe some.
+    /// A receipt policy sends messages to their next leg, changes DLRs, and disbelieves some.
     pub(crate) receipts: bool,
     /// Some numbers are looked up before messages to them are routed.
     pub(crate) lookups: bool,
@@ -111,7 +111,7 @@ fn run(plan: Plan, seeds: u64) {
     }
 }
 
-/// The seeds of a plan: the default ones, or those of the environment.
+/// The seeds of a plan: the first `usual` ones, or the ones given by the environment.
 fn seeds_of(usual: u64) -> std::ops::Range<u64> {
     let number = |name| {
         let value = std::env::var(name).ok()?;
@@ -444,7 +444,7 @@ fn a_receipt_policy_with_a_crash_at_every_commit() {
     }
 }
 
-/// Two nodes over one log: the leader crashes, stands still, or loses requests and answers.
+/// Two nodes over one log: the leader crashes, pauses, or loses requests and answers.
 const CLUSTER: Plan = Plan { cluster: true, crashes: true, ..CALM };
 
 #[test]

@@ -56,7 +56,7 @@ pub(crate) fn settings() -> PaceSettings {
     }
 }
 
-/// The quotas that messages of a submitter count for: all of one tenant's, and the account has one of its own.
+/// The quotas that messages of a submitter count for: the tenant's quota, and for the account also the account's.
 fn quotas_of(submitter: PeerId) -> &'static [(&'static str, u64)] {
     if submitter == ACCOUNT { &QUOTAS } else { &QUOTAS[1..] }
 }
@@ -69,7 +69,7 @@ pub(crate) fn branch_of(submitter: PeerId) -> BranchLimits {
     }
 }
 
-/// The limits of what is sent to a peer.
+/// The limits of messages sent to a peer.
 pub(crate) fn of_peer(peer: PeerId) -> PaceNames {
     let buckets = if peer == BRANDED { vec!["brand".into()] } else { Vec::new() };
     PaceNames { buckets, windows: Vec::new() }
@@ -104,7 +104,7 @@ pub(crate) fn changes(random: &mut Random) -> Option<Box<MessageChanges>> {
         changes.use_pace_bucket(per_day(CAMPAIGNS[random.below(CAMPAIGNS.len())], AMOUNT));
     }
     if random.chance(15) {
-        // The configuration counts.
+        // The configuration's definition takes precedence.
         changes.use_pace_bucket(if random.chance(50) {
             per_day("shared", 1_000)
         } else {
@@ -124,7 +124,7 @@ pub(crate) fn changes(random: &mut Random) -> Option<Box<MessageChanges>> {
     (!changes.is_empty()).then(|| Box::new(changes))
 }
 
-/// The tokens of days, by the committed attempts.
+/// The tokens taken per day, computed from the committed attempts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Witness {
     messages: HashMap<MessageId, Arc<Message>>,
@@ -162,7 +162,7 @@ impl Witness {
                 assert_eq!(day.taken, before + more, "tokens of {}", day.bucket);
                 more
             } else {
-                // Those of the former day may be in the same batch.
+                // Attempts of the previous day may be in the same batch.
                 assert!(day.taken <= more, "a new day of {} begins with {}", day.bucket, day.taken);
                 day.taken
             };

@@ -77,7 +77,7 @@ impl Plugins {
         self.answered_decisions.extend(self.decisions.drain(..).map(|(id, attempt)| (id, attempt.number)));
     }
 
-    /// Legs of which some require their subscriber, some under another number.
+    /// Lets some legs require their subscriber, and gives some legs another number.
     pub(crate) fn touch(random: &mut Random, leg: &mut Leg) {
         leg.resolve = random.chance(60);
         if random.chance(20) {
@@ -92,7 +92,7 @@ impl Plugins {
         assert!(self.questions.len() <= IN_FLIGHT, "{:?} at a time", self.questions);
     }
 
-    /// A crash from here on leaves the built-in schedule.
+    /// Notes the request: if the engine crashes from now on, the built-in schedule applies.
     pub(crate) fn note_decision_request(&mut self, message: &Message, attempt: Attempt, disk: &Disk) {
         let id = message.id;
         assert!(

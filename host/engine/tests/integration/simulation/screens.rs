@@ -9,7 +9,7 @@ use model::{
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// What must hold of stopped messages.
+/// Checks that messages stopped by a screen are not sent.
 #[derive(Default)]
 pub(crate) struct Witness {
     /// Messages that an admin has released.

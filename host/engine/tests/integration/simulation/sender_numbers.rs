@@ -1,4 +1,4 @@
-//! Two number pools for senders: one that nobody else uses, and one that others use at random; and the invariants of
+//! Two number pools for senders: one that only the engine uses, and one that others use at random; and the invariants of
 //! both at every commit.
 
 use crate::simulation::Random;
@@ -11,7 +11,7 @@ use model::{
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-/// Nobody else leases, releases or removes its numbers, and no lease has an end.
+/// The pool that only the engine uses: others do not lease, release or remove its numbers, and its leases never end.
 const OURS: &str = "ours";
 const WILD: &str = "wild";
 const NUMBERS: usize = 4;

@@ -57,10 +57,10 @@ pub(crate) struct World {
     plan: Plan,
     seed: u64,
     engine: Engine,
-    /// What the tables have: all batches of the journal.
+    /// The tables, with all batches of the journal.
     disk: Disk,
     journal: SimulatedJournal,
-    /// In its place, if the plan has a cluster.
+    /// Used instead of `journal` if the plan has a cluster.
     cluster: Option<Cluster>,
     out: Output,
     mono: u64,
@@ -79,7 +79,7 @@ pub(crate) struct World {
     /// DLRs that peers still have to send: peer, id, message.
     dlrs: Vec<(PeerId, PeerMessageId, Arc<Message>)>,
     next_peer_id: u64,
-    /// How often peers took each message.
+    /// The number of times that peers took each message.
     taken: HashMap<MessageId, u32>,
     /// The same for each leg.
     taken_on_leg: HashMap<(MessageId, u8), u32>,

@@ -1,4 +1,4 @@
-//! The types of routers of earlier contract versions that are not those of the current version.
+//! The types of routers of earlier contract versions that differ from the current version.
 
 use crate::bindings::guest::exports::switchyard::hooks::routing as wit;
 use crate::bindings::guest::switchyard::hooks::types::AddressParam;

@@ -1,5 +1,5 @@
-// Package runtime has what the generated bindings need of memory: what the host writes, and what it reads, must neither be
-// moved nor collected meanwhile.
+// Package runtime manages memory for the generated bindings. Memory that the host reads or writes must neither be moved nor
+// collected meanwhile.
 package runtime
 
 import (
@@ -10,12 +10,12 @@ import (
 // The memory that the host has written arguments or results to, until they are Go values.
 var received runtime.Pinner
 
-// Unpin gives the memory that the host has written to to the garbage collector.
+// Unpin releases the memory that the host has written to, for the garbage collector.
 func Unpin() {
 	received.Unpin()
 }
 
-// Allocate returns memory that stays where it is until the pinner is unpinned. Alignments are at most eight octets.
+// Allocate returns memory that is not moved until the pinner is unpinned. Alignments are at most eight octets.
 func Allocate(pinner *runtime.Pinner, size, align uintptr) unsafe.Pointer {
 	if size == 0 {
 		return unsafe.Pointer(align)

@@ -1,7 +1,7 @@
-//! What a Go module imports of WASI preview 1, without a system behind it: the clock stands, random numbers are zeros, what
-//! is printed is dropped, there are no files, arguments and variables, and an exit is a trap.
+//! The functions of WASI preview 1 that a Go module imports, without a real system: the clock does not advance, random
+//! numbers are zeros, output is dropped, there are no files, arguments and variables, and an exit is a trap.
 //!
-//! A decision must depend on the question alone, and the host refuses WASI to components that do not ask for it.
+//! A decision must depend on the question alone, and the host refuses WASI to components that do not request it.
 
 use wasm_encoder::{
     BlockType, CodeSection, EntityType, ExportKind, ExportSection, Function, FunctionSection, ImportSection,
@@ -12,11 +12,11 @@ use wasmparser::{CompositeInnerType, Parser, Payload, TypeRef};
 /// The name under which WASI preview 1 is imported.
 pub(super) const MODULE: &str = "wasi_snapshot_preview1";
 
-/// The error number for functions that there are not (`nosys`).
+/// The error number for functions that do not exist (`nosys`).
 const NOT_SUPPORTED: i32 = 52;
-/// The error number for file descriptors that there are not (`badf`), which ends a search for open folders.
+/// The error number for file descriptors that do not exist (`badf`), which ends a search for open folders.
 const BAD_DESCRIPTOR: i32 = 8;
-/// The time that all clocks tell, in nanoseconds: Go refuses to start at zero.
+/// The time of all clocks, in nanoseconds: Go refuses to start at zero.
 const TIME: i64 = 1;
 
 const OCTETS_4: MemArg = MemArg { offset: 0, align: 2, memory_index: 0 };
@@ -46,7 +46,7 @@ pub(super) fn module_for(module: &[u8]) -> Result<Vec<u8>, wasmparser::BinaryRea
 
 type Signature = (String, Vec<ValType>, Vec<ValType>);
 
-/// The functions that a module imports of WASI.
+/// The functions that a module imports from WASI.
 fn imports(module: &[u8]) -> Result<Vec<Signature>, wasmparser::BinaryReaderError> {
     let (mut types, mut found) = (Vec::new(), Vec::new());
     for payload in Parser::new(0).parse_all(module) {
@@ -118,7 +118,7 @@ fn body(name: &str, parameters: u32, results: &[ValType]) -> Function {
     body
 }
 
-/// `fd_write(descriptor, vectors, count, written)`: says that all octets have been written.
+/// `fd_write(descriptor, vectors, count, written)`: reports that all octets have been written.
 fn accept_all(code: &mut InstructionSink<'_>, parameters: u32) {
     let (vectors, count, written) = (1, 2, 3);
     let (index, total) = (parameters, parameters + 1);

@@ -20,7 +20,7 @@ fn flawed_example(folder: &Path, language: &str, source: &str, before: &str, fla
     std::fs::write(folder.join("cases.toml"), cases).unwrap();
 }
 
-/// What `plugin test` tells about the fault.
+/// The output of `plugin test` about the fault.
 fn told(language: &str, source: &str, before: &str, flaw: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     flawed_example(folder.path(), language, source, before, flaw);

@@ -1,5 +1,4 @@
-//! Guests that import WASI get an empty world; their clock, random numbers and output are handled like those of all
-//! plugins.
+//! Guests that import WASI get an empty world; their clock, random numbers and output are handled as for all plugins.
 
 use crate::support::{self, passes_cases, plugin_command, root, run};
 use arc_swap::ArcSwap;
