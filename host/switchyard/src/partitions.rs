@@ -1,6 +1,6 @@
 //! The partitions of the cluster, as a leader of one sees them.
 
-use crate::config::AccountsElsewhere;
+use crate::config::OtherPartitions;
 use arc_swap::ArcSwap;
 use axum::body::{Body, Bytes};
 use axum::http::{Request, Response};
@@ -11,26 +11,22 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Which accounts other partitions have, and the way to their leaders.
+/// What other partitions have, and the way to their leaders.
 #[derive(Debug)]
 pub(crate) struct PartitionMap {
     cluster: Arc<Cluster>,
     client: Arc<LeaderClient>,
-    elsewhere: ArcSwap<AccountsElsewhere>,
+    elsewhere: ArcSwap<OtherPartitions>,
 }
 
 impl PartitionMap {
-    pub(crate) fn new(
-        cluster: Arc<Cluster>,
-        client: LeaderClient,
-        elsewhere: &AccountsElsewhere,
-    ) -> Arc<Self> {
+    pub(crate) fn new(cluster: Arc<Cluster>, client: LeaderClient, elsewhere: &OtherPartitions) -> Arc<Self> {
         let elsewhere = ArcSwap::from_pointee(elsewhere.clone());
         Arc::new(Self { cluster, client: Arc::new(client), elsewhere })
     }
 
-    /// Changes which accounts other partitions have.
-    pub(crate) fn set(&self, elsewhere: &AccountsElsewhere) {
+    /// Changes what other partitions have.
+    pub(crate) fn set(&self, elsewhere: &OtherPartitions) {
         if **self.elsewhere.load() != *elsewhere {
             self.elsewhere.store(Arc::new(elsewhere.clone()));
         }
@@ -54,7 +50,8 @@ impl PassOn for PartitionMap {
             LoginInterface::Business => elsewhere.names.get(std::str::from_utf8(name).ok()?).copied(),
             LoginInterface::Cmpp => elsewhere.cmpp.get(name).copied(),
             LoginInterface::Smgp => elsewhere.smgp.get(name).copied(),
-            LoginInterface::Sgip | LoginInterface::Redis | LoginInterface::Admin => None,
+            LoginInterface::Sgip => elsewhere.sgip.get(name).copied(),
+            LoginInterface::Redis | LoginInterface::Admin => None,
         }
     }
 

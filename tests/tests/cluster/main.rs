@@ -4,6 +4,7 @@ mod addresses;
 mod backup;
 mod nodes;
 mod partitions;
+mod passed_on;
 mod pulled_plugins;
 mod shared_state;
 mod sinks;

@@ -2,17 +2,20 @@
 
 use super::{Account, Config};
 use configuration::Section;
+use links::GatewayKind;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The accounts of other partitions than this process's.
+/// What other partitions than this process's have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct AccountsElsewhere {
+pub(crate) struct OtherPartitions {
     /// Partitions by system_id.
     pub(crate) system_ids: HashMap<Vec<u8>, u8>,
-    /// Partitions by the login names of SPs.
+    /// Partitions by the login names of SPs. A name that a gateway has, too, is not among those of SGIP: the login is judged here,
+    /// where the listener knows whether it takes login types of the other direction.
+    pub(crate) sgip: HashMap<Vec<u8>, u8>,
     pub(crate) cmpp: HashMap<Vec<u8>, u8>,
     pub(crate) smgp: HashMap<Vec<u8>, u8>,
-    /// Partitions by name.
+    /// Partitions of accounts by name.
     pub(crate) names: BTreeMap<String, u8>,
     /// Tenants by the name of the account.
     pub(crate) tenants: BTreeMap<String, String>,
@@ -91,11 +94,20 @@ impl Config {
         let (here, elsewhere): (Vec<_>, Vec<_>) =
             self.accounts.drain(..).partition(|account| account.partition == partition);
         self.accounts = here;
-        self.elsewhere = AccountsElsewhere::default();
+        self.elsewhere = OtherPartitions::default();
+        let is_gateway = |name: &[u8]| {
+            self.gateways.iter().any(|gateway| match &gateway.links {
+                GatewayKind::Sgip(options) => options.inbound_login_name == name,
+                GatewayKind::Cmpp(_) | GatewayKind::Smgp(_) => false,
+            })
+        };
         for account in elsewhere {
             let Account { links, partition, tenant, .. } = account;
             let name = links.name;
             self.elsewhere.system_ids.insert(links.system_id.to_vec(), partition);
+            let sgip_name = links.sgip.map(|sp| sp.inbound_login_name.to_vec());
+            let sgip_name = sgip_name.filter(|name| !name.is_empty() && !is_gateway(name));
+            self.elsewhere.sgip.extend(sgip_name.map(|name| (name, partition)));
             let sp_names = [(&mut self.elsewhere.cmpp, links.cmpp), (&mut self.elsewhere.smgp, links.smgp)];
             for (names, sp) in sp_names {
                 names.extend(sp.map(|sp| (sp.inbound_login_name.to_vec(), partition)));
@@ -185,5 +197,17 @@ mod tests {
         let tables = "[[pool]]\nname = \"support\"\npartition = 1\n";
         assert_eq!(parsed(0, tables).unwrap().pools_configured.len(), 0);
         assert_eq!(parsed(1, tables).unwrap().pools_configured.len(), 1);
+    }
+
+    #[test]
+    fn an_sp_is_found_by_the_login_name_that_no_gateway_has() {
+        let sgip =
+            |name: &str| format!("[account.sgip]\nnode = 3010000001\ninbound-login-name = \"{name}\"\n");
+        let gateway = "[[gateway]]\nname = \"unicom\"\naddress = \"127.0.0.1:1\"\nnode = 3010012345\ninbound-login-name = \"both\"\n";
+        let sps = [("one", "901"), ("two", "both")];
+        let accounts = sps.map(|(name, login)| [account(name, 1, ""), sgip(login)].concat()).concat();
+        let here = parsed(0, &[&accounts, gateway].concat()).unwrap().elsewhere.sgip;
+        assert_eq!(here.into_iter().collect::<Vec<_>>(), [(b"901".to_vec(), 1)]);
+        assert!(parsed(1, &accounts).unwrap().elsewhere.sgip.is_empty());
     }
 }
