@@ -196,8 +196,8 @@ impl Links {
     /// If no listener is open for its protocol, or the listener is at a limit.
     pub fn take_passed(&self, socket: Socket, connection: PassedConnection) -> Result<(), &'static str> {
         let listeners = self.listeners.lock();
-        let serves =
-            |listener: &&Listener<ListenerKind>| listener.options().protocol() == connection.protocol;
+        let protocol = connection.interface.link_protocol();
+        let serves = |listener: &&Listener<ListenerKind>| Some(listener.options().protocol()) == protocol;
         let named = listeners.get(&connection.listener).filter(serves);
         let listener = named.or_else(|| listeners.values().find(serves));
         let listener = listener.ok_or("no listener for its protocol is open")?;

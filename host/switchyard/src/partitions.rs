@@ -51,8 +51,18 @@ impl PassOn for PartitionMap {
             LoginInterface::Cmpp => elsewhere.cmpp.get(name).copied(),
             LoginInterface::Smgp => elsewhere.smgp.get(name).copied(),
             LoginInterface::Sgip => elsewhere.sgip.get(name).copied(),
-            LoginInterface::Redis | LoginInterface::Admin => None,
+            LoginInterface::Redis => elsewhere.redis.get(name).copied(),
+            LoginInterface::Admin => None,
         }
+    }
+
+    fn pool_elsewhere(&self, pool: &str) -> Option<u8> {
+        self.elsewhere.load().pools.get(pool).copied()
+    }
+
+    fn leader(&self, partition: u8) -> Option<String> {
+        let leader = self.cluster.leader_of(partition)?;
+        Some(format!("{} ({})", leader.node, leader.address))
     }
 
     fn connect(&self, partition: u8, connection: PassedConnection) -> Passing<Socket> {

@@ -1,15 +1,15 @@
-//! SGIP clients whose account is in the other partition.
+//! SGIP and Redis clients whose account is in the other partition.
 
 use crate::nodes::Bed;
 use anyhow::{Context, Result, ensure};
 use api::ClusterView;
-use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
+use behaviour_tests::test_daemon::{HASH, PASSWORD, TestDaemon, TestDaemonConfig, free_port};
 use behaviour_tests::{TIMEOUT, until};
 use bytes::Bytes;
 use model::{MessageId, Timestamp};
 use sgip::{Bind, HEADER_LENGTH, Header, LoginType, Pdu, ResultCode, Sequence, Submit};
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Waits until a node knows the leaders of both partitions.
@@ -116,4 +116,141 @@ fn an_sgip_bind_is_passed_on_to_the_partition_of_its_account() -> Result<()> {
     assert_eq!(sent(&zero, "firm")?, [0, 0]);
     drop(sp);
     until("the link ends with the connection", || Ok(!accounts(&one)?.contains("corp")))
+}
+
+/// A client of the Redis protocol.
+struct Redis {
+    socket: BufReader<TcpStream>,
+}
+
+impl Redis {
+    fn connect(address: SocketAddr) -> Result<Self> {
+        let socket = TcpStream::connect(address)?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
+        Ok(Self { socket: BufReader::new(socket) })
+    }
+
+    fn send(&mut self, commands: &[&str]) -> Result<()> {
+        let lines: String = commands.iter().map(|command| format!("{command}\r\n")).collect();
+        Ok(self.socket.get_mut().write_all(lines.as_bytes())?)
+    }
+
+    /// The next line.
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.socket.read_line(&mut line)?;
+        Ok(line.trim_end().to_owned())
+    }
+
+    fn lines(&mut self, count: usize) -> Result<Vec<String>> {
+        (0..count).map(|_| self.line()).collect()
+    }
+
+    fn ask(&mut self, command: &str) -> Result<String> {
+        self.send(&[command])?;
+        self.line()
+    }
+}
+
+/// A node with a Redis listener: the pools of `dialler` are in partition 1, those of `sales` in partition 0, and `both` has some in
+/// each.
+fn redis_node(bed: &Bed, name: &str, partition: u8) -> Result<(TestDaemonConfig, SocketAddr)> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+    let mut config = bed.partition_node_with(name, partition, &["redis"])?;
+    let limits = "unauthenticated-connections = 2\nlogin-timeout = \"120s\"\n";
+    config.tables(&format!("[redis]\nlisten = [\"{address}\"]\n{limits}"));
+    for (account, pools) in [("dialler", "support*"), ("sales", "sales"), ("both", "*")] {
+        config.tables(&format!(
+            "[[redis.account]]\nname = \"{account}\"\npassword-hash = \"{HASH}\"\npools = [\"{pools}\"]\npermissions = [\"read\", \"lease\", \"manage\"]\n"
+        ));
+    }
+    for (pool, partition) in [("support", 1), ("support-night", 1), ("sales", 0)] {
+        config.tables(&format!("[[pool]]\nname = \"{pool}\"\npartition = {partition}\n"));
+    }
+    Ok((config, address))
+}
+
+#[test]
+fn a_redis_client_is_passed_on_with_what_it_has_pipelined() -> Result<()> {
+    let bed = Bed::new()?;
+    let (zero, entrance) = redis_node(&bed, "a", 0)?;
+    let zero = zero.start()?;
+    let auth = format!("AUTH dialler {PASSWORD}");
+    let mut early = Redis::connect(entrance)?;
+    let answer = early.ask(&auth)?;
+    ensure!(answer.starts_with("-TRYAGAIN") && answer.contains("partition 1"), "{answer}");
+    let (one, at_one) = redis_node(&bed, "b", 1)?;
+    let one = one.start()?;
+    know_each_other([&zero, &one])?;
+    // The same connection can try again.
+    assert_eq!(early.ask(&auth)?, "+OK");
+
+    // What follows the login in the same write is the leader's, and the answers are in order.
+    let mut client = Redis::connect(entrance)?;
+    client.send(&[
+        "PING",
+        &auth,
+        "POOL.ADD support 100 101",
+        "POOL.REG support 100 101",
+        "POOL.CALL support",
+        "POOL.HANGUP support 100",
+        "CLIENT GETNAME",
+        "POOL.LIST",
+    ])?;
+    let expected = [
+        "-NOAUTH Authentication required.",
+        "+OK",
+        ":2",
+        ":2",
+        "$3",
+        "100",
+        ":1",
+        "$-1",
+        "*2",
+        "$7",
+        "support",
+        "$13",
+        "support-night",
+    ];
+    assert_eq!(client.lines(expected.len())?, expected);
+    let view = one.get("/v1/pools/support")?;
+    assert_eq!(view["numbers"]["idle+up"].as_u64(), Some(2), "{view:#}");
+    assert_eq!(zero.request("GET", "/v1/pools/support", &[])?.0, 404);
+    // Cluster clients find the address to which they have connected.
+    let mut hello = Redis::connect(entrance)?;
+    hello.send(&[&format!("HELLO 3 AUTH dialler {PASSWORD} SETNAME desk"), "CLIENT GETNAME"])?;
+    assert_eq!(hello.line()?, "%7");
+    while hello.line()? != "desk" {}
+    hello.send(&["CLUSTER NODES"])?;
+    hello.line()?;
+    let nodes = hello.line()?;
+    ensure!(nodes.contains(&entrance.to_string()), "{nodes}");
+
+    // A wrong password is refused by the leader; the client is not logged in, and can try again.
+    let mut wrong = Redis::connect(entrance)?;
+    wrong.send(&["AUTH dialler wrong", "POOL.LIST", &auth, "POOL.SHOW support 100"])?;
+    let answers = wrong.lines(3)?;
+    ensure!(answers[0].starts_with("-WRONGPASS") && answers[1].starts_with("-NOAUTH"), "{answers:?}");
+    assert_eq!(answers[2], "+OK");
+
+    // A pool of another partition is named as such, with its leader.
+    let mut both = Redis::connect(entrance)?;
+    assert_eq!(both.ask(&format!("AUTH both {PASSWORD}"))?, "+OK");
+    let answer = both.ask("POOL.CALL support")?;
+    let url = format!("http://{}", one.config().http());
+    ensure!(
+        answer.starts_with("-ERR the pool support is in partition 1") && answer.contains(&url),
+        "{answer}"
+    );
+    both.send(&["POOL.ADD sales 7", "POOL.REG sales 7"])?;
+    assert_eq!(both.lines(2)?, [":1", ":1"]);
+    // From the other side.
+    let mut sales = Redis::connect(at_one)?;
+    sales.send(&[&format!("AUTH sales {PASSWORD}"), "POOL.CALL sales"])?;
+    assert_eq!(sales.lines(3)?, ["+OK", "$1", "7"]);
+    // Clients that do not log in displace each other, and none that was passed on.
+    let _idle: Vec<_> = (0..5).map(|_| Redis::connect(entrance)).collect::<Result<_>>()?;
+    assert_eq!(client.ask("PING")?, "+PONG");
+    assert_eq!(early.ask("PING")?, "+PONG");
+    Ok(())
 }

@@ -1,8 +1,10 @@
 //! Partitions of a cluster: which accounts are here, and which elsewhere.
 
+use super::daemon::PoolKeys;
 use super::{Account, Config};
 use configuration::Section;
 use links::GatewayKind;
+use ports::matches_wildcard;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What other partitions than this process's have.
@@ -15,6 +17,10 @@ pub(crate) struct OtherPartitions {
     pub(crate) sgip: HashMap<Vec<u8>, u8>,
     pub(crate) cmpp: HashMap<Vec<u8>, u8>,
     pub(crate) smgp: HashMap<Vec<u8>, u8>,
+    /// Partitions of Redis accounts whose configured pools are all in one.
+    pub(crate) redis: HashMap<Vec<u8>, u8>,
+    /// Partitions of pools by name.
+    pub(crate) pools: HashMap<String, u8>,
     /// Partitions of accounts by name.
     pub(crate) names: BTreeMap<String, u8>,
     /// Tenants by the name of the account.
@@ -117,6 +123,21 @@ impl Config {
                 self.elsewhere.tenants.insert(name, tenant);
             }
         }
+        let pools = self.pool.iter().filter(|pool| pool.partition != partition);
+        self.elsewhere.pools = pools.map(|pool| (pool.name.clone(), pool.partition)).collect();
+        let redis_accounts = self.redis.iter().flat_map(|redis| &redis.options.accounts);
+        self.elsewhere.redis = redis_accounts
+            .filter_map(|account| {
+                let can_see = |pool: &&PoolKeys| {
+                    let mut patterns = account.pools.iter();
+                    patterns.any(|pattern| matches_wildcard(pattern.as_bytes(), pool.name.as_bytes()))
+                };
+                let mut partitions = self.pool.iter().filter(can_see).map(|pool| pool.partition);
+                let first = partitions.next()?;
+                let is_elsewhere = first != partition && partitions.all(|other| other == first);
+                is_elsewhere.then(|| (account.name.clone().into_bytes(), first))
+            })
+            .collect();
     }
 }
 
@@ -197,6 +218,36 @@ mod tests {
         let tables = "[[pool]]\nname = \"support\"\npartition = 1\n";
         assert_eq!(parsed(0, tables).unwrap().pools_configured.len(), 0);
         assert_eq!(parsed(1, tables).unwrap().pools_configured.len(), 1);
+        assert_eq!(parsed(0, tables).unwrap().elsewhere.pools.get("support"), Some(&1));
+        assert!(parsed(1, tables).unwrap().elsewhere.pools.is_empty());
+    }
+
+    #[test]
+    fn a_redis_account_is_where_all_its_configured_pools_are() {
+        let pool =
+            |name: &str, partition: u8| format!("[[pool]]\nname = \"{name}\"\npartition = {partition}\n");
+        let redis_account = |name: &str, pools: &str| {
+            format!("[[redis.account]]\nname = \"{name}\"\npools = {pools}\npermissions = [\"read\"]\n{HASH}")
+        };
+        let tables = [
+            "[redis]\nlisten = [\"127.0.0.1:0\"]\n",
+            &redis_account("dialler", "[\"support-*\"]"),
+            &redis_account("sales", "[\"sales\", \"unknown\"]"),
+            &redis_account("none", "[\"unknown\"]"),
+            &redis_account("all", "[\"*\"]"),
+            &[pool("support-1", 1), pool("support-2", 1), pool("sales", 0)].concat(),
+        ]
+        .concat();
+        let elsewhere = |partition: u8| {
+            let redis = parsed(partition, &tables).unwrap().elsewhere.redis;
+            let mut redis: Vec<_> =
+                redis.into_iter().map(|(name, at)| (String::from_utf8(name).unwrap(), at)).collect();
+            redis.sort();
+            redis
+        };
+        assert_eq!(elsewhere(0), [("dialler".to_owned(), 1)]);
+        assert_eq!(elsewhere(1), [("sales".to_owned(), 0)]);
+        assert_eq!(elsewhere(2), [("dialler".to_owned(), 1), ("sales".to_owned(), 0)]);
     }
 
     #[test]
