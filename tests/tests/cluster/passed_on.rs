@@ -1,12 +1,13 @@
-//! SGIP and Redis clients whose account is in the other partition.
+//! SGIP and Redis clients, and callers of front ends, whose account is in the other partition.
 
 use crate::nodes::Bed;
 use anyhow::{Context, Result, ensure};
 use api::ClusterView;
 use behaviour_tests::test_daemon::{HASH, PASSWORD, TestDaemon, TestDaemonConfig, free_port};
-use behaviour_tests::{TIMEOUT, until};
+use behaviour_tests::{Fixture, TIMEOUT, bind, shipped, until};
 use bytes::Bytes;
 use model::{MessageId, Timestamp};
+use serde_json::json;
 use sgip::{Bind, HEADER_LENGTH, Header, LoginType, Pdu, ResultCode, Sequence, Submit};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -252,5 +253,58 @@ fn a_redis_client_is_passed_on_with_what_it_has_pipelined() -> Result<()> {
     let _idle: Vec<_> = (0..5).map(|_| Redis::connect(entrance)).collect::<Result<_>>()?;
     assert_eq!(client.ask("PING")?, "+PONG");
     assert_eq!(early.ask("PING")?, "+PONG");
+    Ok(())
+}
+
+/// Calls a front end; returns status and body.
+fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let mut answer = agent.get(format!("http://{address}{path}")).call()?;
+    Ok((answer.status().as_u16(), answer.body_mut().read_to_string()?))
+}
+
+fn bind_front_end(fixture: &Fixture, node: &TestDaemon) -> Result<()> {
+    let component = fixture.component("jasmin_front_end")?;
+    let policy = shipped("jasmin-front-end")?;
+    bind(node, "front-end", "jasmin-front-end", &component, &policy, &json!({})).map(drop)
+}
+
+#[test]
+fn a_request_of_a_front_end_is_passed_on_when_its_account_is_known() -> Result<()> {
+    const PATH: &str = "[[business.front-end]]\npath = \"/send\"\nplugin = \"jasmin-front-end\"\n";
+    let bed = Bed::new()?;
+    let node = |name: &str, partition: u8| -> Result<TestDaemonConfig> {
+        let mut config = bed.partition_node(name, partition)?;
+        config.business_account("local", "", "").tables(PATH);
+        Ok(config)
+    };
+    let zero = node("a", 0)?.start()?;
+    bind_front_end(&bed.fixture, &zero)?;
+    let entrance = zero.config().business();
+    let send = |account: &str, password: &str| {
+        get(
+            entrance,
+            &format!("/send?username={account}&password={password}&to=8613012345678&from=10655&content=hi"),
+        )
+    };
+    let (status, answer) = send("shop", PASSWORD)?;
+    ensure!(status == 503 && answer.contains("does not answer"), "{status} {answer}");
+    let one = node("b", 1)?.start()?;
+    know_each_other([&zero, &one])?;
+    let partition_of = |(status, answer): (u16, String)| -> Result<u8> {
+        let id = answer.strip_prefix("Success \"").and_then(|rest| rest.strip_suffix('"'));
+        let id = id.with_context(|| format!("{status} {answer}"))?;
+        Ok(id.parse::<MessageId>()?.partition())
+    };
+    until("the plugin of the other partition", || Ok(send("shop", PASSWORD)?.0 == 200))?;
+    assert_eq!(partition_of(send("shop", PASSWORD)?)?, 1);
+    assert_eq!(partition_of(send("local", PASSWORD)?)?, 0);
+    let (status, answer) = send("shop", "wrong")?;
+    ensure!(status == 403 && answer.contains("Authentication failure"), "{status} {answer}");
+    // Each was accepted once, where its account is.
+    let count = |node: &TestDaemon| -> Result<Option<usize>> {
+        Ok(node.get("/v1/messages?account=shop")?["messages"].as_array().map(Vec::len))
+    };
+    assert_eq!((count(&zero)?, count(&one)?), (Some(0), Some(2)));
     Ok(())
 }
