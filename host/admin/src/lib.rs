@@ -3,6 +3,7 @@
 //! Each operation calls one of the [`ApiServices`]. This crate handles HTTP, tokens, errors and documents; it knows nothing of queues.
 #![forbid(unsafe_code)]
 
+mod all_partitions;
 mod appliance_image;
 mod attention;
 mod authenticator;

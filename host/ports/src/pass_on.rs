@@ -50,6 +50,9 @@ pub trait PassOn: fmt::Debug + Send + Sync + 'static {
     /// The partition of this process.
     fn partition(&self) -> u8;
 
+    /// The other partitions that have nodes or accounts, in order.
+    fn other_partitions(&self) -> Vec<u8>;
+
     /// The partition of the account that logs in with this name, if it is another one than this process's.
     fn elsewhere(&self, interface: LoginInterface, name: &[u8]) -> Option<u8>;
 

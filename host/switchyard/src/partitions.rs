@@ -7,6 +7,7 @@ use axum::http::{Request, Response};
 use cluster::{Cluster, Exchange};
 use ports::{LoginInterface, PassOn, PassedApi, PassedConnection, Passing, Socket};
 use replication::LeaderClient;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -41,6 +42,13 @@ fn exchange_of(cluster: &Cluster, partition: u8) -> io::Result<Exchange> {
 impl PassOn for PartitionMap {
     fn partition(&self) -> u8 {
         self.cluster.partition()
+    }
+
+    fn other_partitions(&self) -> Vec<u8> {
+        let elsewhere = self.elsewhere.load();
+        let with_nodes = self.cluster.known_partitions();
+        let all: BTreeSet<u8> = with_nodes.into_iter().chain(elsewhere.names.values().copied()).collect();
+        all.into_iter().filter(|partition| *partition != self.cluster.partition()).collect()
     }
 
     fn elsewhere(&self, interface: LoginInterface, name: &[u8]) -> Option<u8> {

@@ -1,6 +1,7 @@
 //! Two appliances and three members of etcd: one dies, the other goes on, and nothing that was answered is lost.
 
 mod addresses;
+mod all_partitions;
 mod backup;
 mod nodes;
 mod partitions;

@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Waits until a node knows the leaders of both partitions.
-fn know_each_other(nodes: [&TestDaemon; 2]) -> Result<()> {
+pub(crate) fn know_each_other(nodes: [&TestDaemon; 2]) -> Result<()> {
     for node in nodes {
         node.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
             cluster.partitions.len() == 2 && cluster.partitions.iter().all(|one| one.leader.is_some())

@@ -37,6 +37,10 @@ impl PassOn for Neighbours {
         0
     }
 
+    fn other_partitions(&self) -> Vec<u8> {
+        vec![1]
+    }
+
     fn elsewhere(&self, interface: LoginInterface, name: &[u8]) -> Option<u8> {
         (interface == LoginInterface::Redis && name == b"far").then_some(1)
     }
