@@ -4,6 +4,7 @@
 //! queues.
 #![forbid(unsafe_code)]
 
+mod all_partitions;
 mod appliance_image;
 mod attention;
 mod authenticator;

@@ -1,5 +1,6 @@
 //! The API of messages: search, and actions on one message.
 
+use crate::all_partitions::PartitionHeader;
 use crate::authz::Scope;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{PathParams, QueryParams, page_limit};
@@ -102,7 +103,7 @@ struct MessagesQuery {
 #[utoipa::path(
     get,
     path = "/v1/messages",
-    params(MessagesQuery),
+    params(PartitionHeader, MessagesQuery),
     responses((status = 200, description = "A page of messages.", body = api::MessagePageView)),
 )]
 async fn list_messages(

@@ -1,5 +1,6 @@
 //! The API of the appliance's state: status, queues, links, business systems, core networks, metrics.
 
+use crate::all_partitions::PartitionHeader;
 use crate::authz::Scope;
 use crate::problem::Problem;
 use crate::request::{QueryParams, page_limit};
@@ -59,19 +60,19 @@ pub(crate) fn routes<S: Provides<dyn Overview>>() -> OpenApiRouter<S> {
 }
 
 /// Shows the appliance as a whole: version, disk, recovery, totals.
-#[utoipa::path(get, path = "/v1/status", responses((status = 200, description = "The current status.", body = api::StatusView)))]
+#[utoipa::path(get, path = "/v1/status", params(PartitionHeader), responses((status = 200, description = "The current status.", body = api::StatusAnswer)))]
 async fn status(backend: Service<dyn Overview>) -> Result<Json<api::StatusView>, Problem> {
     call_json(backend, Overview::status).await
 }
 
 /// Lists the queues of all peers and accounts, with the reason why each is blocked.
-#[utoipa::path(get, path = "/v1/queues", responses((status = 200, description = "All queues.", body = Vec<api::QueueView>)))]
+#[utoipa::path(get, path = "/v1/queues", params(PartitionHeader), responses((status = 200, description = "All queues.", body = api::QueuesAnswer)))]
 async fn queues(backend: Service<dyn Overview>) -> Result<Json<Vec<api::QueueView>>, Problem> {
     call_json(backend, Overview::queues).await
 }
 
 /// Lists all links, with the reason why each is blocked.
-#[utoipa::path(get, path = "/v1/links", responses((status = 200, description = "All links.", body = Vec<api::LinkView>)))]
+#[utoipa::path(get, path = "/v1/links", params(PartitionHeader), responses((status = 200, description = "All links.", body = api::LinksAnswer)))]
 async fn links(
     backend: Service<dyn Overview>,
     Scope(scope): Scope,

@@ -1,13 +1,14 @@
 //! Requests about a message of another partition of the cluster, or for another partition: its leader answers them.
 
+use crate::all_partitions::{self, MergedList};
 use crate::authz;
 use crate::cluster::ClusterLeader;
 use crate::passed_caller::{CALLER, header_of};
 use crate::problem::{Problem, ProblemKind};
 use access::Caller;
-use axum::body::to_bytes;
+use axum::body::{Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use model::MessageId;
@@ -15,10 +16,21 @@ use ports::{PassedApi, WasPassedOn};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// The partition that a request is for, if it is not the one of this leader.
-const PARTITION: HeaderName = HeaderName::from_static("partition");
+/// The partition that a request is for, if it is not the one of this leader; `all` for lists of all partitions.
+pub(crate) const PARTITION: HeaderName = HeaderName::from_static("partition");
 /// Octets of a passed-on request's body.
 const BODY_LIMIT: usize = 16 << 20;
+
+/// Who answers a request.
+#[derive(Debug, PartialEq, Eq)]
+enum Answerer {
+    /// This leader.
+    Here,
+    /// The leader of this partition.
+    Partition(u8),
+    /// The leaders of all partitions.
+    All,
+}
 
 /// The message that a path is about.
 fn message_of(path: &str) -> Option<MessageId> {
@@ -26,48 +38,85 @@ fn message_of(path: &str) -> Option<MessageId> {
     rest.split('/').next()?.parse().ok()
 }
 
-/// The partition that a request is for: the one that it names, or that of its message.
-fn partition_of(request: &Request) -> Result<Option<u8>, Problem> {
+/// Who answers a request: the leader of the partition that it names, or of that of its message.
+fn answerer_of(request: &Request) -> Result<Answerer, Problem> {
     let Some(named) = request.headers().get(PARTITION) else {
-        return Ok(message_of(request.uri().path()).map(MessageId::partition));
+        let partition = message_of(request.uri().path()).map(MessageId::partition);
+        let partition = partition.filter(|partition| *partition <= MessageId::LAST_PARTITION);
+        return Ok(partition.map_or(Answerer::Here, Answerer::Partition));
     };
+    if named == "all" {
+        return Ok(Answerer::All);
+    }
     let number = named.to_str().ok().and_then(|text| text.parse().ok());
     match number.filter(|number| *number <= MessageId::LAST_PARTITION) {
-        Some(number) => Ok(Some(number)),
+        Some(number) => Ok(Answerer::Partition(number)),
         None => {
-            let what = format!("the header Partition must be 0 to {}", MessageId::LAST_PARTITION);
+            let what = format!("the header Partition must be 0 to {}, or `all`", MessageId::LAST_PARTITION);
             Err(Problem::new(ProblemKind::BadRequest, what))
         }
+    }
+}
+
+/// What another leader must know of a request beside its body.
+pub(crate) struct PassedHead {
+    remote: SocketAddr,
+    headers: HeaderMap,
+}
+
+impl PassedHead {
+    /// The head of a request, with its caller, whom this node has authenticated.
+    pub(crate) fn of(request: &Request) -> Result<Self, Problem> {
+        let caller = request.extensions().get::<Caller>().and_then(header_of);
+        let caller =
+            caller.ok_or_else(|| Problem::new(ProblemKind::Internal, "the caller cannot be passed on"))?;
+        let mut headers = request.headers().clone();
+        headers.remove(header::AUTHORIZATION);
+        headers.remove(header::COOKIE);
+        headers.insert(CALLER, caller);
+        let remote = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let remote = remote.map_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into(), |ConnectInfo(remote)| *remote);
+        Ok(Self { remote, headers })
+    }
+
+    /// A request for this path and query, without a body.
+    pub(crate) fn get(&self, uri: Uri) -> (SocketAddr, axum::http::Request<Bytes>) {
+        let mut request = axum::http::Request::new(Bytes::new());
+        *request.uri_mut() = uri;
+        *request.headers_mut() = self.headers.clone();
+        (self.remote, request)
     }
 }
 
 /// Passes a request that another partition must answer on to its leader.
 pub(crate) async fn pass_on(
     State(cluster): State<Arc<dyn ClusterLeader>>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
-    let Some(pass_on) = cluster.pass_on() else { return next.run(request).await };
-    let partition = match partition_of(&request) {
-        Ok(Some(partition)) if partition <= MessageId::LAST_PARTITION => partition,
-        Ok(_) => return next.run(request).await,
+    let was_passed_on = request.extensions().get::<WasPassedOn>().is_some();
+    let answerer = if was_passed_on { Ok(Answerer::Here) } else { answerer_of(&request) };
+    let pass_on = cluster.pass_on();
+    let (partition, pass_on) = match (answerer, pass_on) {
+        (Ok(Answerer::All), pass_on) => {
+            return match MergedList::of(&request) {
+                Ok(list) => all_partitions::answer(pass_on, list, request, next).await,
+                Err(problem) => problem.into_response(),
+            };
+        }
+        (Ok(Answerer::Partition(partition)), Some(pass_on)) if partition != pass_on.partition() => {
+            (partition, pass_on)
+        }
+        (Err(problem), Some(_)) => return problem.into_response(),
+        _ => return next.run(request).await,
+    };
+    let PassedHead { remote, headers } = match PassedHead::of(&request) {
+        Ok(head) => head,
         Err(problem) => return problem.into_response(),
     };
-    if partition == pass_on.partition() || request.extensions().get::<WasPassedOn>().is_some() {
-        return next.run(request).await;
-    }
-    let caller = request.extensions().get::<Caller>().and_then(header_of);
-    let Some(caller) = caller else {
-        return Problem::new(ProblemKind::Internal, "the caller cannot be passed on").into_response();
-    };
-    let headers = request.headers_mut();
-    headers.remove(header::AUTHORIZATION);
-    headers.remove(header::COOKIE);
-    headers.insert(CALLER, caller);
-    let remote = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(remote)| *remote);
-    let remote = remote.unwrap_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into());
     let extensions = request.extensions().clone();
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
+    head.headers = headers;
     let Ok(body) = to_bytes(body, BODY_LIMIT).await else {
         return Problem::new(ProblemKind::BadRequest, "the body is too long, or was cut off").into_response();
     };
@@ -99,14 +148,16 @@ mod tests {
                 Some(partition) => request.header(PARTITION, partition),
                 None => request,
             };
-            partition_of(&request.body(axum::body::Body::empty()).unwrap()).ok()
+            answerer_of(&request.body(axum::body::Body::empty()).unwrap()).ok()
         };
         let message = format!("/v1/messages/{}", MessageId::first_of(3));
-        assert_eq!(request(&message, None), Some(Some(3)));
-        assert_eq!(request(&message, Some("1")), Some(Some(1)));
-        assert_eq!(request("/v1/queues", Some("1")), Some(Some(1)));
-        assert_eq!(request("/v1/queues", None), Some(None));
-        for wrong in ["", "x", "128", "-1"] {
+        assert_eq!(request(&message, None), Some(Answerer::Partition(3)));
+        assert_eq!(request(&message, Some("1")), Some(Answerer::Partition(1)));
+        assert_eq!(request("/v1/messages/9007199254740993", None), Some(Answerer::Here));
+        assert_eq!(request("/v1/queues", Some("1")), Some(Answerer::Partition(1)));
+        assert_eq!(request("/v1/queues", Some("all")), Some(Answerer::All));
+        assert_eq!(request("/v1/queues", None), Some(Answerer::Here));
+        for wrong in ["", "x", "128", "-1", "ALL"] {
             assert_eq!(request("/v1/queues", Some(wrong)), None, "{wrong}");
         }
     }

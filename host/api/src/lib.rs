@@ -21,6 +21,7 @@ pub mod openapi;
 mod operation;
 mod overview;
 mod pace_buckets;
+mod partitions;
 mod peer_test;
 mod plugin_peers;
 mod plugin_sources;
@@ -86,6 +87,10 @@ pub use operation::{
 };
 pub use overview::{BlockCause, LinkView, LinksSummaryView, QueueView, StatusTotals, StatusView};
 pub use pace_buckets::PaceBucketView;
+pub use partitions::{
+    AllLinksView, AllQueuesView, AllStatusesView, LinksAnswer, MissingPartitionView, PartitionRow,
+    QueuesAnswer, StatusAnswer,
+};
 pub use peer_test::{PeerTestView, TestStepView};
 pub use plugin_peers::{PeerCallbacksView, PluginPeerView};
 pub use plugin_sources::{

@@ -1,4 +1,4 @@
-use super::MessageStateView;
+use super::{MessageStateView, MissingPartitionView};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -43,6 +43,9 @@ pub struct MessagePageView {
     /// The reason why messages may be missing; null if none is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
+    /// With `Partition: all`: the partitions whose leader did not answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingPartitionView>,
 }
 
 /// A message in a list.
@@ -68,6 +71,10 @@ pub struct MessageRowView {
     pub destination: String,
     /// Length of the text, in octets.
     pub length: usize,
+    /// With `Partition: all`: the partition of the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub partition: Option<u8>,
 }
 
 /// A test message.

@@ -3,22 +3,24 @@
 
 use crate::accounts::{Account, log_in};
 use crate::calls::{Shared, submission_key};
+use crate::http_json::ask_leader;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{OneOrMany, SubmitItem};
 use crate::submission;
 use axum::Json;
 use axum::body::{Body, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{self, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use hooks::{
     FrontEndOutcome, FrontEndReading, FrontEndRefusal, FrontEndRequest, FrontEndResult, FrontEndSubmission,
     FrontEndSubmit, Hooks, PluginResponse, RefusalReason,
 };
 use model::{Message, MessageChanges, PluginVersion, Refusal, RejectReason, Timestamp, Verdict};
-use ports::ConnectionPermit;
+use ports::{ConnectionPermit, LoginInterface, WasPassedOn};
 use serde_json::json;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -43,10 +45,12 @@ pub(crate) async fn serve(
     match (found, &shared.plugins) {
         (Some(plugin), Some(hooks)) => {
             let permit = request.extensions().get::<Arc<ConnectionPermit>>().cloned();
+            let was_passed_on = request.extensions().get::<WasPassedOn>().is_some();
             match read_request(plugin.into(), request).await {
-                Ok(request) => {
-                    let caller = Caller { remote: remote.ip().to_canonical(), permit };
-                    answer(&shared, hooks, &caller, &request).await
+                Ok((request, received)) => {
+                    let caller = Caller { remote, permit };
+                    let received = Some(received).filter(|_| !was_passed_on);
+                    answer(&shared, hooks, &caller, &request, received).await
                 }
                 Err(problem) => problem.into_response(),
             }
@@ -58,12 +62,15 @@ pub(crate) async fn serve(
 
 /// The sender of a request.
 struct Caller {
-    remote: IpAddr,
+    remote: SocketAddr,
     permit: Option<Arc<ConnectionPermit>>,
 }
 
-/// Reads a request as a whole.
-async fn read_request(plugin: Arc<str>, request: Request) -> Result<FrontEndRequest, Problem> {
+/// Reads a request as a whole. Returns it for the plugin, and as it was received.
+async fn read_request(
+    plugin: Arc<str>,
+    request: Request,
+) -> Result<(FrontEndRequest, http::Request<Bytes>), Problem> {
     let (parts, body) = request.into_parts();
     if !matches!(parts.method, Method::GET | Method::POST) {
         return Err(Problem::new(ProblemKind::Method, "a front end is called with GET or POST"));
@@ -82,14 +89,15 @@ async fn read_request(plugin: Arc<str>, request: Request) -> Result<FrontEndRequ
             Problem::new(ProblemKind::Malformed, "the body of the request breaks off")
         }
     })?;
-    Ok(FrontEndRequest {
+    let request = FrontEndRequest {
         plugin,
         method: parts.method.as_str().to_owned(),
         path: parts.uri.path().to_owned(),
         query: parts.uri.query().unwrap_or_default().to_owned(),
         headers: headers(&parts.headers),
-        body: body.into(),
-    })
+        body: body.to_vec(),
+    };
+    Ok((request, http::Request::from_parts(parts, body)))
 }
 
 fn headers(headers: &HeaderMap) -> Vec<(String, String)> {
@@ -99,7 +107,14 @@ fn headers(headers: &HeaderMap) -> Vec<(String, String)> {
     headers.iter().map(one).collect()
 }
 
-async fn answer(shared: &Shared, hooks: &Hooks, caller: &Caller, request: &FrontEndRequest) -> Response {
+/// Answers a request. `received` is the request of a client that may belong to another partition of the cluster.
+async fn answer(
+    shared: &Shared,
+    hooks: &Hooks,
+    caller: &Caller,
+    request: &FrontEndRequest,
+    received: Option<http::Request<Bytes>>,
+) -> Response {
     let (reading, call) = match hooks.read_request(request, Timestamp::now()) {
         Ok(read) => read,
         Err(why) => {
@@ -112,7 +127,27 @@ async fn answer(shared: &Shared, hooks: &Hooks, caller: &Caller, request: &Front
         FrontEndReading::Respond(response) => return http_response(response),
         FrontEndReading::Submit(submit) => submit,
     };
-    let outcome = match shared.submit_translated(caller, submit, call.by()).await {
+    let elsewhere = received.zip(shared.registry.pass_on()).and_then(|(received, pass_on)| {
+        let partition = pass_on.elsewhere(LoginInterface::Business, submit.account.as_bytes())?;
+        Some((received, pass_on, partition))
+    });
+    let submitted = match elsewhere {
+        // The plugin there reads the request again: reading has no effect that lasts.
+        Some((received, pass_on, partition)) => {
+            match ask_leader(&**pass_on, partition, caller.remote, received).await {
+                Ok(response) => {
+                    // The words for a wrong password are the plugin's, so only success proves the password.
+                    if let Some(permit) = caller.permit.as_ref().filter(|_| response.status().is_success()) {
+                        permit.identify();
+                    }
+                    return response;
+                }
+                Err(silent) => Err(Problem::new(ProblemKind::Unavailable, silent.to_string())),
+            }
+        }
+        None => shared.submit_translated(caller, submit, call.by()).await,
+    };
+    let outcome = match submitted {
         Ok(results) => FrontEndOutcome::Results(results),
         Err(problem) => FrontEndOutcome::Refused(refusal_of(&problem)),
     };
@@ -134,8 +169,8 @@ impl Shared {
         by: &PluginVersion,
     ) -> Result<Vec<FrontEndResult>, Problem> {
         let login = (submit.account.as_str(), submit.password.as_bytes());
-        let account =
-            log_in(&self.accounts, &self.verifier, self.registry.accounts(), login, caller.remote).await?;
+        let remote = caller.remote.ip().to_canonical();
+        let account = log_in(&self.accounts, &self.verifier, self.registry.accounts(), login, remote).await?;
         if let Some(permit) = &caller.permit {
             permit.identify();
         }

@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{head, post};
 use axum::{Extension, Json, Router};
 use bytes::Bytes;
-use ports::{ConnectionPermit, LoginInterface, PassedApi, WasPassedOn};
+use ports::{ConnectionPermit, LoginInterface, PassOn, PassedApi, WasPassedOn};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::error::Error as _;
@@ -102,20 +102,32 @@ async fn pass_on(shared: &Shared, remote: SocketAddr, request: Request) -> Resul
     let too_large = || Problem::new(ProblemKind::TooLarge, format!("at most {limit} octets are allowed"));
     let body = axum::body::to_bytes(body, limit).await.map_err(|_| too_large())?;
     let request = Request::from_parts(head, body);
-    match pass_on.request(partition, PassedApi::Business, remote, request).await {
-        Ok(response) => {
-            if let Some(place) = place.filter(|_| response.status() != StatusCode::UNAUTHORIZED) {
-                place.identify();
-            }
-            Ok(PassedOn::Answered(response))
-        }
-        Err(error) => {
-            tracing::warn!(partition, %error, "request not passed on to the leader of its partition");
-            let detail = "the partition of this account does not answer at the moment; repeat the call with the same \
-                          Idempotency-Key";
-            Err(Problem::new(ProblemKind::Unavailable, detail))
-        }
+    let response = ask_leader(&**pass_on, partition, remote, request).await.map_err(|silent| {
+        let detail = format!("{silent}; repeat the call with the same Idempotency-Key");
+        Problem::new(ProblemKind::Unavailable, detail)
+    })?;
+    if let Some(place) = place.filter(|_| response.status() != StatusCode::UNAUTHORIZED) {
+        place.identify();
     }
+    Ok(PassedOn::Answered(response))
+}
+
+/// The leader of a partition has not answered a request; it is not known whether it has accepted anything.
+#[derive(Debug, thiserror::Error)]
+#[error("the partition of this account does not answer at the moment")]
+pub(crate) struct LeaderSilent;
+
+/// Passes a request of an account of another partition on to its leader, once.
+pub(crate) async fn ask_leader(
+    pass_on: &dyn PassOn,
+    partition: u8,
+    remote: SocketAddr,
+    request: axum::http::Request<Bytes>,
+) -> Result<Response, LeaderSilent> {
+    pass_on.request(partition, PassedApi::Business, remote, request).await.map_err(|error| {
+        tracing::warn!(partition, %error, "request not passed on to the leader of its partition");
+        LeaderSilent
+    })
 }
 
 /// Rejects compressed bodies, which would be misread.

@@ -5,7 +5,7 @@ mod render;
 use crate::format::{timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::paged_list::fetch_pages;
+use crate::paged_list::{fetch_pages, remark_missing};
 use api::{
     AcceptedMessage, ContentErasureView, ConversionsRequest, ConversionsResult, MessagePageView, Problem,
     TestMessageRequest, TraceView,
@@ -204,6 +204,7 @@ impl Task {
                 let mut found: MessagePageView = fetch_pages(api, "/v1/messages", &query, limit)?;
                 let incomplete = found.incomplete.take();
                 render::messages(output, &found)?;
+                remark_missing(output, &found.missing);
                 if let Some(incomplete) = incomplete {
                     output.remark(&incomplete);
                 }

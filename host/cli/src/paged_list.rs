@@ -1,9 +1,10 @@
 //! Lists that the API returns in pages.
 
-use crate::output::Failure;
+use crate::output::{Failure, Output};
 use api::{
     ConfigVersionPageView, ConfigVersionSummaryView, FinishedMessageView, HistoryPageView, MessagePageView,
-    MessageRowView, QuarantinePageView, QuarantinedView, UncertainPageView, UncertainView,
+    MessageRowView, MissingPartitionView, QuarantinePageView, QuarantinedView, UncertainPageView,
+    UncertainView,
 };
 use client::{ApiClient, encode_segment};
 use serde::de::DeserializeOwned;
@@ -84,6 +85,13 @@ impl Page for QuarantinePageView {
 
     fn next(&self) -> Option<String> {
         self.next.clone()
+    }
+}
+
+/// Says on standard error which partitions of the cluster are missing in an answer.
+pub(crate) fn remark_missing(output: &Output, missing: &[MissingPartitionView]) {
+    for MissingPartitionView { partition, reason } in missing {
+        output.remark(&format!("partition {partition} is missing: {reason}"));
     }
 }
 

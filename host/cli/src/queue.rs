@@ -5,9 +5,9 @@ mod render;
 use crate::format::plural;
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::paged_list::fetch_pages;
+use crate::paged_list::{fetch_pages, remark_missing};
 use api::{
-    PaceBucketView, QueueActionKindView as Kind, QueueActionPreview, QueueActionRequest,
+    AllQueuesView, PaceBucketView, QueueActionKindView as Kind, QueueActionPreview, QueueActionRequest,
     QueueActionScopeView, QueueActionView, QueueView, SettleUncertainRequest, UncertainRemedy,
 };
 use clap::{Args, Subcommand};
@@ -21,6 +21,7 @@ const AFTER: &str = concat!(
     "
 Examples:
   switchyard queue list
+  switchyard queue list --partition all
   switchyard queue suspend --peer upstream --why 'maintenance at the peer'
   switchyard queue resume --peer upstream
   switchyard queue reroute --peer upstream --to spare
@@ -184,6 +185,12 @@ impl Task {
             undo_within: None,
         };
         match self {
+            Self::List if api.asks_all_partitions() => {
+                let all: AllQueuesView = api.read("/v1/queues")?;
+                render::print_all_queues(output, &all)?;
+                remark_missing(output, &all.missing);
+                Ok(())
+            }
             Self::List => render::print_queues(output, &api.read::<Vec<QueueView>>("/v1/queues")?),
             Self::PaceBuckets => {
                 render::print_pace_buckets(output, &api.read::<Vec<PaceBucketView>>("/v1/pace-buckets")?)
@@ -308,9 +315,9 @@ mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures::queue;
     use api::{
-        MessageStateView, PaceBucketView, QueueActionPreview, QueueActionScopeView,
-        QueueActionStateView as State, QueueActionView, QueueView, SettleUncertainResult, UncertainPageView,
-        UncertainView,
+        AllQueuesView, MessageStateView, MissingPartitionView, PaceBucketView, PartitionRow,
+        QueueActionPreview, QueueActionScopeView, QueueActionStateView as State, QueueActionView, QueueView,
+        SettleUncertainResult, UncertainPageView, UncertainView,
     };
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
@@ -362,6 +369,21 @@ mod tests {
         assert!(done.error.contains("3 messages") && done.error.contains("--yes"), "{}", done.error);
         let requests: Vec<String> = api.requests().into_iter().map(|request| request.line).collect();
         assert_eq!(requests, ["POST /v1/queue-actions/preview"]);
+    }
+
+    #[test]
+    fn the_queues_of_all_partitions_name_theirs_and_a_missing_one_is_named() {
+        let one = |partition| PartitionRow { partition, row: QueueView { queued: 7, ..queue("upstream") } };
+        let missing = MissingPartitionView { partition: 2, reason: "no node leads it".to_owned() };
+        let all = AllQueuesView { queues: vec![one(0), one(1)], missing: vec![missing] };
+        let api = FakeApi::default().with("GET /v1/queues", 200, &all);
+        let url = api.start();
+        let done = run(&url, &["queue", "list", "--partition", "all"]);
+        assert_eq!(done.code, 0, "{}", done.error);
+        let lines: Vec<&str> = done.out.lines().collect();
+        assert!(lines[0].starts_with("PARTITION  PEER") && lines.len() == 3, "{}", done.out);
+        assert!(lines[1].starts_with("0          upstream") && lines[2].starts_with("1          upstream"));
+        assert_eq!(done.error, "switchyard: partition 2 is missing: no node leads it\n");
     }
 
     #[test]

@@ -236,11 +236,12 @@ mod tests {
             source: "10655".to_owned(),
             destination: "+49151****678".to_owned(),
             length: 11,
+            partition: None,
         }
     }
 
     fn page(messages: Vec<MessageRowView>) -> MessagePageView {
-        MessagePageView { messages, next: None, incomplete: None }
+        MessagePageView { messages, ..MessagePageView::default() }
     }
 
     #[test]

@@ -38,9 +38,10 @@ pub struct ConnectionArgs {
     /// File with the token, such as `token` in the appliance's data folder. Default: SWITCHYARD_TOKEN_FILE.
     #[arg(long, global = true)]
     token_file: Option<PathBuf>,
-    /// The partition of the cluster for the request. Default: the partition of the node that gets the request.
-    #[arg(long, global = true, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=127))]
-    partition: Option<u8>,
+    /// The partition of the cluster for the request, or `all` for lists of messages and queues. Default: the partition of the node that
+    /// gets the request.
+    #[arg(long, global = true, value_name = "NUMBER|all", value_parser = PartitionChoice::parse)]
+    partition: Option<PartitionChoice>,
     #[command(flatten)]
     trust: TlsArgs,
 }
@@ -54,8 +55,33 @@ pub struct ApiClient {
     tls: Option<TlsConfig>,
     url: String,
     authorization: Option<String>,
-    partition: Option<u8>,
+    partition: Option<PartitionChoice>,
     read_only: bool,
+}
+
+/// The partitions that a request is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PartitionChoice {
+    One(u8),
+    All,
+}
+
+impl PartitionChoice {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text == "all" {
+            return Ok(Self::All);
+        }
+        let number = text.parse().ok().filter(|number| *number <= 127);
+        number.map(Self::One).ok_or_else(|| "must be 0 to 127, or `all`".to_owned())
+    }
+
+    /// The value of the header `Partition`.
+    fn header(self) -> String {
+        match self {
+            Self::One(number) => number.to_string(),
+            Self::All => "all".to_owned(),
+        }
+    }
 }
 
 impl ConnectionArgs {
@@ -417,6 +443,12 @@ impl ApiClient {
         }
     }
 
+    /// Whether its requests are about all partitions of the cluster.
+    #[must_use]
+    pub fn asks_all_partitions(&self) -> bool {
+        self.partition == Some(PartitionChoice::All)
+    }
+
     fn unreachable(&self, path: &str, why: &dyn std::fmt::Display) -> ClientError {
         ClientError::Unreachable { url: format!("{}{path}", self.url), why: why.to_string() }
     }
@@ -438,7 +470,7 @@ impl ApiClient {
             None => request,
         };
         let request = match self.partition {
-            Some(partition) => request.header("partition", u16::from(partition)),
+            Some(partition) => request.header("partition", partition.header()),
             None => request,
         };
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
@@ -480,7 +512,14 @@ impl ApiClient {
 
 #[cfg(test)]
 mod tests {
-    use super::encode_segment;
+    use super::{PartitionChoice, encode_segment};
+
+    #[test]
+    fn a_partition_is_a_number_or_all() {
+        let header = |text: &str| PartitionChoice::parse(text).map(PartitionChoice::header).ok();
+        assert_eq!([header("0"), header("127"), header("all")].map(Option::unwrap), ["0", "127", "all"]);
+        assert!([header("128"), header("-1"), header(""), header("All")].iter().all(Option::is_none));
+    }
 
     #[test]
     fn names_encode_to_one_path_segment() {

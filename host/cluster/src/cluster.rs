@@ -245,6 +245,12 @@ impl Cluster {
         self.partition_leaders().into_iter().find(|leader| leader.partition == partition)
     }
 
+    /// The numbers of all partitions that have nodes, including this node's.
+    #[must_use]
+    pub fn known_partitions(&self) -> Vec<u8> {
+        self.partitions(Instant::now()).iter().map(|view| view.partition).collect()
+    }
+
     /// All partitions that have nodes, including this node's.
     fn partitions(&self, now: Instant) -> Vec<PartitionView> {
         let view = |partition: u8, nodes: &NodeTable| PartitionView {

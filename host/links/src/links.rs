@@ -197,8 +197,8 @@ impl Links {
     /// No listener of its protocol is open, or the listener has reached a limit.
     pub fn take_passed(&self, socket: Socket, connection: PassedConnection) -> Result<(), &'static str> {
         let listeners = self.listeners.lock();
-        let serves =
-            |listener: &&Listener<ListenerKind>| listener.options().protocol() == connection.protocol;
+        let protocol = connection.interface.link_protocol();
+        let serves = |listener: &&Listener<ListenerKind>| Some(listener.options().protocol()) == protocol;
         let named = listeners.get(&connection.listener).filter(serves);
         let listener = named.or_else(|| listeners.values().find(serves));
         let listener = listener.ok_or("no listener for its protocol is open")?;

@@ -10,8 +10,10 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod client_socket;
 mod connection;
 mod counts;
+mod leader_connection;
 mod redis_options;
 mod redis_server;
 mod replies;

@@ -1,17 +1,21 @@
 //! The Redis server: listens, and holds the state shared by all connections.
 
-use crate::connection::Connection;
+use crate::connection::{ClientOrigin, Connection};
 use crate::counts::RedisServerState;
 use crate::redis_options::RedisOptions;
 use crate::server_state::{RedisSettings, Shared};
 use parking_lot::Mutex;
-use ports::{Acceptor, ConnectionPermit, EventSink, LinkRegistry, clock};
+use ports::{
+    Acceptor, ConnectionLimitReached, ConnectionPermit, EventSink, LinkRegistry, PassedConnection, Socket,
+    clock,
+};
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 
 /// The server cannot be created.
@@ -38,6 +42,8 @@ pub struct RedisServer {
     shutdown_signal: watch::Sender<Option<Instant>>,
     /// Each connection holds a sender; no value is sent.
     liveness: Mutex<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>>,
+    /// The runtime of all connections, once it listens.
+    runtime: OnceLock<Handle>,
 }
 
 impl RedisServer {
@@ -52,7 +58,8 @@ impl RedisServer {
     ) -> Result<Self, RedisServerError> {
         let shared = Shared::new(options, core, registry).map_err(RedisServerError::Random)?;
         let liveness = Mutex::new(Some(mpsc::channel(1)));
-        Ok(Self { shared: Arc::new(shared), shutdown_signal: watch::channel(None).0, liveness })
+        let shutdown_signal = watch::channel(None).0;
+        Ok(Self { shared: Arc::new(shared), shutdown_signal, liveness, runtime: OnceLock::new() })
     }
 
     /// Changes the options for connections that come from now on. A login of an open connection is checked against the
@@ -73,6 +80,7 @@ impl RedisServer {
         let address = socket.local_addr().map_err(listen_error)?;
         // `INFO` reports the first port only.
         let _ = self.shared.port.compare_exchange(0, address.port(), Relaxed, Relaxed);
+        let _ = self.runtime.set(Handle::current());
         if let Some((liveness, _)) = &*self.liveness.lock() {
             let acceptor = Acceptor::new("redis", Arc::new(socket), self.shared.connection_limiter.clone())
                 .refuse_with(b"-ERR max number of clients reached\r\n");
@@ -84,6 +92,23 @@ impl RedisServer {
             ));
         }
         Ok(address)
+    }
+
+    /// Serves a connection that came to another node of the cluster, as if it had come here. It is not passed on again.
+    ///
+    /// # Errors
+    /// If it does not listen, or at a limit of connections, which counts it for the client's address.
+    pub fn take_passed(&self, socket: Socket, connection: &PassedConnection) -> Result<(), &'static str> {
+        let runtime = self.runtime.get().ok_or("the Redis listener is not open")?;
+        let liveness = self.liveness.lock().as_ref().map(|(liveness, _)| liveness.clone());
+        let liveness = liveness.ok_or("the appliance is shutting down")?;
+        let (shared, remote) = (self.shared.clone(), connection.remote);
+        let permit = shared.connection_limiter.admit(remote.ip()).map_err(ConnectionLimitReached::reason)?;
+        let local = connection.local.unwrap_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into());
+        let origin = ClientOrigin { remote, local, was_passed_on: true };
+        let shutdown_signal = self.shutdown_signal.subscribe();
+        runtime.spawn(serve_connection(shared, socket, origin, permit, shutdown_signal, liveness));
+        Ok(())
     }
 
     /// A snapshot of the state.
@@ -115,10 +140,14 @@ async fn accept(
             accepted = acceptor.accept() => accepted,
             _ = stop.wait_for(Option::is_some) => return,
         };
+        // Without a local address, the connection is already broken.
+        let Ok(local) = stream.local_addr() else { continue };
+        let origin = ClientOrigin { remote, local, was_passed_on: false };
+        let (shared, socket) = (shared.clone(), Socket::Plain(stream));
         tokio::spawn(serve_connection(
-            shared.clone(),
-            stream,
-            remote,
+            shared,
+            socket,
+            origin,
             permit,
             shutdown_signal.clone(),
             liveness.clone(),
@@ -128,8 +157,8 @@ async fn accept(
 
 async fn serve_connection(
     shared: Arc<Shared>,
-    stream: TcpStream,
-    remote: SocketAddr,
+    socket: Socket,
+    origin: ClientOrigin,
     permit: ConnectionPermit,
     shutdown_signal: watch::Receiver<Option<Instant>>,
     liveness: mpsc::Sender<()>,
@@ -140,11 +169,9 @@ async fn serve_connection(
         permit.identify();
     }
     let permit = Arc::new(permit);
-    // Without a local address, the connection is already broken.
-    let Ok(local) = stream.local_addr() else { return };
-    let connection = Connection::new(shared, settings, (remote, local), permit.clone());
+    let connection = Connection::new(shared, settings, origin, permit.clone());
     tokio::select! {
-        () = connection.run(stream, shutdown_signal) => {}
+        () = connection.run(socket, shutdown_signal) => {}
         () = permit.displaced() => {}
     }
     drop(liveness);

@@ -295,6 +295,11 @@ impl RequestHandler {
         self.pending.is_empty() && self.session.is_idle()
     }
 
+    /// Whether the engine has requests of this client.
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     fn can_list(&self, pool: &PoolName) -> bool {
         self.authorization.as_ref().is_some_and(|authorization| authorization.can_list(pool))
     }
@@ -317,6 +322,9 @@ impl RequestHandler {
         };
         if let Some(denied) = self.check_permission(&request, action) {
             let reply = self.permission_error(denied, command);
+            return self.session.answer(ticket, &reply);
+        }
+        if let Some(reply) = self.elsewhere(&request) {
             return self.session.answer(ticket, &reply);
         }
         match request {
@@ -361,15 +369,21 @@ impl RequestHandler {
     fn check_permission(&mut self, request: &RespRequest, action: PoolAction) -> Option<PermissionDenied> {
         // The session refuses requests before the login.
         let Some(authorization) = &mut self.authorization else { return Some(PermissionDenied::Command) };
-        match request {
-            RespRequest::Operation { pool, .. }
-            | RespRequest::Operations { pool, .. }
-            | RespRequest::Create { pool, .. }
-            | RespRequest::Remove { pool, .. }
-            | RespRequest::Read { pool, .. } => authorization.check(pool, action).err(),
-            // These list only pools that the account may see.
-            RespRequest::Pools | RespRequest::KeysInSlot(_) | RespRequest::Info(_) => None,
-        }
+        // Requests about no pool list only those that the account may see.
+        pool_of(request).and_then(|pool| authorization.check(pool, action).err())
+    }
+
+    /// The error of a request for a pool of another partition. `MOVED` would be wrong: a slot does not decide where a pool is.
+    fn elsewhere(&self, request: &RespRequest) -> Option<RespReply> {
+        let pass_on = self.shared.registry.pass_on()?;
+        let pool = pool_of(request)?;
+        let partition = pass_on.pool_elsewhere(pool.as_str())?;
+        let leader = pass_on.leader(partition);
+        let leader = leader
+            .map_or("which has no leader at the moment".to_owned(), |leader| format!("led by {leader}"));
+        Some(RespReply::error(format!(
+            "ERR the pool {pool} is in partition {partition} of the cluster, {leader}: use an account whose pools are all in that partition, or connect to the Redis listener there"
+        )))
     }
 
     /// The error text matches Redis.
@@ -517,6 +531,18 @@ impl PendingQuery {
             | Self::KeysInSlot(ticket, _)
             | Self::Info(ticket, _) => *ticket,
         }
+    }
+}
+
+/// The pool that a request is about.
+fn pool_of(request: &RespRequest) -> Option<&PoolName> {
+    match request {
+        RespRequest::Operation { pool, .. }
+        | RespRequest::Operations { pool, .. }
+        | RespRequest::Create { pool, .. }
+        | RespRequest::Remove { pool, .. }
+        | RespRequest::Read { pool, .. } => Some(pool),
+        RespRequest::Pools | RespRequest::KeysInSlot(_) | RespRequest::Info(_) => None,
     }
 }
 

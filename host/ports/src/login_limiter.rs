@@ -1,4 +1,4 @@
-use crate::{AddressGroup, RateLimiter};
+use crate::{AddressGroup, Protocol, RateLimiter};
 use model::PeerId;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -39,7 +39,9 @@ impl LoginInterface {
         }
     }
 
-    pub(crate) fn name(self) -> &'static str {
+    /// The interface's name in logs, and between nodes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::Smpp => "smpp",
             Self::Sgip => "sgip",
@@ -48,6 +50,18 @@ impl LoginInterface {
             Self::Business => "business",
             Self::Redis => "redis",
             Self::Admin => "admin",
+        }
+    }
+
+    /// The protocol of its links; `None` if it has no links.
+    #[must_use]
+    pub fn link_protocol(self) -> Option<Protocol> {
+        match self {
+            Self::Smpp => Some(Protocol::Smpp),
+            Self::Sgip => Some(Protocol::Sgip),
+            Self::Cmpp => Some(Protocol::Cmpp),
+            Self::Smgp => Some(Protocol::Smgp),
+            Self::Business | Self::Redis | Self::Admin => None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What comes to one partition of a cluster and belongs to another is passed on to its leader.
 
-use crate::{LoginInterface, Protocol, Socket};
+use crate::{LoginInterface, Socket};
 use axum::body::{Body, Bytes};
 use axum::http::{Request, Response};
 use std::fmt;
@@ -20,12 +20,14 @@ pub type Passing<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
 /// A connection that one node passes on to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedConnection {
-    /// Its protocol.
-    pub protocol: Protocol,
+    /// The interface to which it came.
+    pub interface: LoginInterface,
     /// The name of the listener to which it came.
     pub listener: String,
     /// The address of the client.
     pub remote: SocketAddr,
+    /// The address to which the client has connected, for protocols that tell it to the client.
+    pub local: Option<SocketAddr>,
     /// Whether the client uses TLS.
     pub tls: bool,
 }
@@ -48,8 +50,17 @@ pub trait PassOn: fmt::Debug + Send + Sync + 'static {
     /// The partition of this process.
     fn partition(&self) -> u8;
 
+    /// The other partitions that have nodes or accounts, in order.
+    fn other_partitions(&self) -> Vec<u8>;
+
     /// The partition of the account that logs in with this name, if it is another one than this process's.
     fn elsewhere(&self, interface: LoginInterface, name: &[u8]) -> Option<u8>;
+
+    /// The partition that has this number pool by the configuration, if it is another one than this process's.
+    fn pool_elsewhere(&self, pool: &str) -> Option<u8>;
+
+    /// The node that leads a partition, and its URL, for messages to people; `None` if there is none at the moment.
+    fn leader(&self, partition: u8) -> Option<String>;
 
     /// Opens a connection to the leader of a partition, for this one of a client.
     fn connect(&self, partition: u8, connection: PassedConnection) -> Passing<Socket>;
@@ -75,12 +86,16 @@ pub enum FirstRequest {
     Other,
 }
 
-/// Moves octets between two connections until both directions have ended, or one has and the other goes on for ten seconds.
-pub(crate) async fn splice(client: Socket, leader: Socket) {
+/// Moves octets between two connections until both directions have ended, or one has and the other goes on for ten seconds. When
+/// `closing` is ready, nothing more is read from the client, and the leader's last answers follow.
+pub async fn splice(client: Socket, leader: Socket, closing: impl Future<Output = ()>) {
     let (mut from_client, mut to_client) = split(client);
     let (mut from_leader, mut to_leader) = split(leader);
     let forth = async {
-        let _ = copy(&mut from_client, &mut to_leader).await;
+        tokio::select! {
+            _ = copy(&mut from_client, &mut to_leader) => {}
+            () = closing => {}
+        }
         let _ = to_leader.shutdown().await;
     };
     let back = async {
@@ -97,6 +112,7 @@ pub(crate) async fn splice(client: Socket, leader: Socket) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::{pending, ready};
     use tokio::io::AsyncReadExt as _;
     use tokio::net::{TcpListener, TcpStream};
 
@@ -109,7 +125,7 @@ mod tests {
     #[tokio::test]
     async fn a_spliced_connection_carries_everything_both_ways_and_ends_with_either_side() {
         let ((mut client, there), (mut leader, here)) = (pair().await, pair().await);
-        let spliced = tokio::spawn(splice(there, here));
+        let spliced = tokio::spawn(splice(there, here, pending()));
         let many = vec![7; 1 << 20];
         let sent = many.clone();
         let sending = tokio::spawn(async move {
@@ -125,6 +141,20 @@ mod tests {
         leader.write_all(b"answer").await.unwrap();
         drop(leader);
         assert_eq!(sending.await.unwrap(), b"answer");
+        spliced.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_spliced_connection_that_is_closed_still_carries_the_last_answers() {
+        let ((mut client, there), (mut leader, here)) = (pair().await, pair().await);
+        let spliced = tokio::spawn(splice(there, here, ready(())));
+        let mut requests = Vec::new();
+        leader.read_to_end(&mut requests).await.unwrap();
+        leader.write_all(b"answer").await.unwrap();
+        drop(leader);
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).await.unwrap();
+        assert_eq!(answer, b"answer");
         spliced.await.unwrap();
     }
 }

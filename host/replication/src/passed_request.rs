@@ -3,7 +3,7 @@
 use axum::extract::{ConnectInfo, Request};
 use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{HeaderMap, HeaderName};
-use ports::{PassedApi, PassedConnection, Protocol, WasPassedOn};
+use ports::{LoginInterface, PassedApi, PassedConnection, WasPassedOn};
 use std::net::SocketAddr;
 
 /// The protocol of the upgrade of `GET /connection`.
@@ -12,10 +12,18 @@ pub(crate) const PROTOCOL: HeaderName = HeaderName::from_static("passed-protocol
 pub(crate) const LISTENER: HeaderName = HeaderName::from_static("passed-listener");
 /// The address and port of the client.
 pub(crate) const REMOTE: HeaderName = HeaderName::from_static("passed-remote");
+/// The address and port to which the client has connected, if the leader needs it.
+pub(crate) const LOCAL: HeaderName = HeaderName::from_static("passed-local");
 pub(crate) const TLS: HeaderName = HeaderName::from_static("passed-tls");
 
-/// The protocols whose connections are passed on.
-const PROTOCOLS: [Protocol; 4] = [Protocol::Smpp, Protocol::Sgip, Protocol::Cmpp, Protocol::Smgp];
+/// The interfaces whose connections are passed on.
+const INTERFACES: [LoginInterface; 5] = [
+    LoginInterface::Smpp,
+    LoginInterface::Sgip,
+    LoginInterface::Cmpp,
+    LoginInterface::Smgp,
+    LoginInterface::Redis,
+];
 
 /// The path below which the requests of an API are.
 pub(crate) const fn prefix(api: PassedApi) -> &'static str {
@@ -30,21 +38,23 @@ pub(crate) fn connection_of(headers: &HeaderMap) -> Option<PassedConnection> {
     let text = |name: HeaderName| headers.get(name)?.to_str().ok();
     let protocol = text(PROTOCOL)?;
     Some(PassedConnection {
-        protocol: PROTOCOLS.into_iter().find(|known| known.name() == protocol)?,
+        interface: INTERFACES.into_iter().find(|known| known.name() == protocol)?,
         listener: text(LISTENER)?.to_owned(),
         remote: text(REMOTE)?.parse().ok()?,
+        local: text(LOCAL).and_then(|address| address.parse().ok()),
         tls: text(TLS)? == "true",
     })
 }
 
 /// The headers of a connection.
-pub(crate) fn headers_of(connection: &PassedConnection) -> [(HeaderName, String); 4] {
-    [
-        (PROTOCOL, connection.protocol.name().to_owned()),
+pub(crate) fn headers_of(connection: &PassedConnection) -> impl Iterator<Item = (HeaderName, String)> {
+    let always = [
+        (PROTOCOL, connection.interface.name().to_owned()),
         (LISTENER, connection.listener.clone()),
         (REMOTE, connection.remote.to_string()),
         (TLS, connection.tls.to_string()),
-    ]
+    ];
+    always.into_iter().chain(connection.local.map(|local| (LOCAL, local.to_string())))
 }
 
 /// Makes a passed-on request the one that the client sent: with its path, and its address as that of the connection.
@@ -68,17 +78,16 @@ mod tests {
 
     #[test]
     fn a_connection_is_what_its_headers_say() {
-        for protocol in PROTOCOLS {
+        for interface in INTERFACES {
             let connection = PassedConnection {
-                protocol,
+                interface,
                 listener: "smpp".to_owned(),
                 remote: "[2001:db8::1]:5000".parse().unwrap(),
+                local: (interface == LoginInterface::Redis).then(|| "192.0.2.1:6379".parse().unwrap()),
                 tls: true,
             };
-            let headers: HeaderMap = headers_of(&connection)
-                .into_iter()
-                .map(|(name, value)| (name, value.parse().unwrap()))
-                .collect();
+            let headers: HeaderMap =
+                headers_of(&connection).map(|(name, value)| (name, value.parse().unwrap())).collect();
             assert_eq!(connection_of(&headers), Some(connection));
         }
         assert_eq!(connection_of(&HeaderMap::new()), None);

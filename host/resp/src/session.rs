@@ -41,6 +41,8 @@ pub struct Session {
     queued_octets: usize,
     output: BytesMut,
     state: State,
+    /// The request of the pending login, as it was received.
+    login_request: Bytes,
     /// Whether the client has logged in, or there are no accounts.
     authenticated: bool,
     resp3: bool,
@@ -87,6 +89,7 @@ impl Session {
             queued_octets: 0,
             output: BytesMut::new(),
             state: State::Open,
+            login_request: Bytes::new(),
             resp3: false,
             client_name: Bytes::new(),
             pool_names: PoolNameCache::default(),
@@ -150,14 +153,40 @@ impl Session {
 
     /// Answers an `Event::Authenticate`.
     pub fn finish_login(&mut self, ticket: ReplyTicket, accepted: bool) {
+        let wrong = "WRONGPASS invalid username-password pair or user is disabled.";
+        self.end_login(ticket, if accepted { Ok(()) } else { Err(wrong) });
+    }
+
+    /// Refuses the login of an `Event::Authenticate` with this error.
+    pub fn refuse_login(&mut self, ticket: ReplyTicket, error: &str) {
+        self.end_login(ticket, Err(error));
+    }
+
+    /// The request of a login that is pending, as it was received.
+    #[must_use]
+    pub fn login_request(&self) -> &[u8] {
+        &self.login_request
+    }
+
+    /// Ends the session, whose client is another's from now on. Returns what was received and not processed: while a login is
+    /// pending, all that came after it.
+    #[must_use]
+    pub fn hand_over(&mut self) -> BytesMut {
+        self.start_closing();
+        std::mem::take(&mut self.input)
+    }
+
+    fn end_login(&mut self, ticket: ReplyTicket, result: Result<(), &str>) {
         let Some(slot) = self.slot(ticket) else { return };
         let ReplySlot::Authenticating { hello } = slot else { return };
         let hello = hello.take();
-        let reply = if accepted {
-            self.authenticated = true;
-            hello.map_or_else(RespReply::ok, |hello| self.hello_reply(hello))
-        } else {
-            RespReply::error("WRONGPASS invalid username-password pair or user is disabled.")
+        self.login_request = Bytes::new();
+        let reply = match result {
+            Ok(()) => {
+                self.authenticated = true;
+                hello.map_or_else(RespReply::ok, |hello| self.hello_reply(hello))
+            }
+            Err(error) => RespReply::error(error.to_owned()),
         };
         let octets = encode_reply(&reply, self.resp3, ReplyFormat::Plain);
         let length = octets.len();
@@ -268,6 +297,7 @@ impl Session {
                 let words: SmallVec<[&[u8]; 8]> = words.iter().map(Vec::as_slice).collect();
                 if !words.is_empty() {
                     self.execute_command(&words);
+                    self.keep_login(octets, length);
                 }
                 Ok(length)
             }
@@ -282,8 +312,16 @@ impl Session {
                 };
                 let words: Option<SmallVec<[&[u8]; 8]>> = frames.iter().map(word).collect();
                 self.execute_command(&words.ok_or(ProtocolError::Length)?);
+                self.keep_login(octets, length);
                 Ok(length)
             }
+        }
+    }
+
+    /// Keeps the request of so many octets, if it has begun a login.
+    fn keep_login(&mut self, octets: &[u8], length: usize) {
+        if self.state == State::Authenticating {
+            self.login_request = Bytes::copy_from_slice(octets.get(..length).unwrap_or_default());
         }
     }
 

@@ -11,7 +11,8 @@ use crate::service_manager;
 use anyhow::{Context as _, Result};
 use axum::Router;
 use ports::{
-    ConnectionCounts, HttpLimits, HttpListener, HttpListenerLimits, LoginLimiter, ServerCertificate,
+    ConnectionCounts, HttpLimits, HttpListener, HttpListenerLimits, LoginInterface, LoginLimiter,
+    ServerCertificate,
 };
 use replication::PassedTo;
 use std::net::SocketAddr;
@@ -68,10 +69,15 @@ async fn open_front_end(
 }
 
 /// From now on, accepts requests and links that other nodes pass on to this leader.
-pub(crate) fn take_passed(node: &LeadingNode, FrontEnds { links, business, .. }: &FrontEnds, admin: Router) {
-    let links = links.clone();
+pub(crate) fn take_passed(node: &LeadingNode, front_ends: &FrontEnds, admin: Router) {
+    let FrontEnds { links, business, redis, .. } = front_ends;
+    let (links, redis) = (links.clone(), redis.clone());
     node.take_passed(PassedTo {
-        connection: Arc::new(move |socket, connection| links.take_passed(socket, connection)),
+        connection: Arc::new(move |socket, connection| match (connection.interface, &redis) {
+            (LoginInterface::Redis, Some(redis)) => redis.take_passed(socket, &connection),
+            (LoginInterface::Redis, None) => Err("the Redis listener is not open"),
+            _ => links.take_passed(socket, connection),
+        }),
         business: business.router(),
         admin,
     });

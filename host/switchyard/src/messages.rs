@@ -205,6 +205,7 @@ impl MessageService {
             source: numbers.address(&message.source),
             destination: numbers.address(&message.destination),
             length: message.text.octets.len(),
+            partition: None,
         }
     }
 
@@ -346,6 +347,7 @@ fn archived_row(record: &Record, numbers: NumberDisplay) -> api::MessageRowView 
         source: numbers.text(&record.source),
         destination: numbers.text(&record.destination),
         length: record.body.as_ref().map_or(0, Vec::len),
+        partition: None,
     }
 }
 
@@ -393,6 +395,7 @@ impl admin::Messages for MessageService {
                  archive yet are found by IMSI"
                     .to_owned()
             }),
+            missing: Vec::new(),
         })
     }
 

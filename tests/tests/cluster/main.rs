@@ -2,9 +2,11 @@
 //! lost.
 
 mod addresses;
+mod all_partitions;
 mod backup;
 mod nodes;
 mod partitions;
+mod passed_on;
 mod pulled_plugins;
 mod shared_state;
 mod sinks;

@@ -52,6 +52,16 @@ impl Bed {
 
     /// A node of a partition, with listeners of its own. The accounts `zenith` and `shop` are in partition 1, `acme` is in partition 0.
     pub(crate) fn partition_node(&self, name: &str, partition: u8) -> Result<TestDaemonConfig> {
+        self.partition_node_with(name, partition, &[])
+    }
+
+    /// The same, with more sections of its own.
+    pub(crate) fn partition_node_with(
+        &self,
+        name: &str,
+        partition: u8,
+        own: &[&str],
+    ) -> Result<TestDaemonConfig> {
         let folder = self.fixture.folder().join(format!("{name}-{partition}"));
         let mut config = TestDaemonConfig::new(self.fixture.binary(), &folder)?;
         config.archive("none").account("acme", "window = 1000");
@@ -59,7 +69,8 @@ impl Bed {
         config.business_account("shop", "partition = 1", "");
         let peer = "links = 1\nwindow = 500\ndlrs = false\nuncertain = \"send-again\"";
         config.peer("upstream", self.sink.address(), peer);
-        let keys = format!("partition = {partition}\nown-sections = [\"listener\", \"business\"]");
+        let own = [&["listener", "business"], own].concat();
+        let keys = format!("partition = {partition}\nown-sections = {own:?}");
         config.cluster(name, &self.servers, &keys).native("upstream");
         Ok(config)
     }

@@ -224,6 +224,7 @@ mod tests {
             source: source.to_owned(),
             destination: destination.to_owned(),
             length: 1,
+            partition: None,
         }
     }
 

@@ -159,12 +159,13 @@ mod tests {
             source: "10655".to_owned(),
             destination: "86130****5678".to_owned(),
             length: 12,
+            partition: None,
         }
     }
 
     fn page(messages: impl IntoIterator<Item = MessageRowView>, next: Option<&str>) -> MessagePageView {
         let messages = messages.into_iter().collect();
-        MessagePageView { messages, next: next.map(str::to_owned), incomplete: None }
+        MessagePageView { messages, next: next.map(str::to_owned), ..MessagePageView::default() }
     }
 
     #[test]

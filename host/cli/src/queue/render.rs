@@ -3,44 +3,60 @@
 use crate::format::{blocked_by, count, duration_text, list, number, plural, timestamp, value_text};
 use crate::output::{Failure, Output};
 use api::{
-    PaceBucketView, QueueActionPreview, QueueActionRequest, QueueActionScopeView, QueueActionView, QueueView,
-    SettleUncertainResult, UncertainPageView, UncertainView,
+    AllQueuesView, PaceBucketView, PartitionRow, QueueActionPreview, QueueActionRequest,
+    QueueActionScopeView, QueueActionView, QueueView, SettleUncertainResult, UncertainPageView,
+    UncertainView,
 };
 use client::terminal::visible;
+
+/// The columns of a queue.
+const QUEUE_HEAD: [&str; 10] = [
+    "PEER",
+    "QUEUED",
+    "SUSPENDED",
+    "PACED",
+    "DEFERRED",
+    "IN FLIGHT",
+    "UNCERTAIN",
+    "OLDEST",
+    "LINKS",
+    "BLOCKED BY",
+];
+
+fn queue_row(output: &Output, queue: &QueueView) -> Vec<String> {
+    let age = queue.oldest.map(|oldest| output.now().saturating_sub(oldest));
+    vec![
+        value_text(&queue.peer),
+        count(&queue.queued),
+        count(&queue.suspended),
+        count(&queue.paced),
+        count(&queue.deferred),
+        count(&queue.in_flight),
+        count(&queue.uncertain),
+        duration_text(&age),
+        count(&queue.links),
+        blocked_by(&queue.blocked_by),
+    ]
+}
 
 pub(super) fn print_queues(output: &Output, queues: &[QueueView]) -> Result<(), Failure> {
     if output.json {
         return output.document(&queues);
     }
-    let row = |queue: &QueueView| {
-        let age = queue.oldest.map(|oldest| output.now().saturating_sub(oldest));
-        vec![
-            value_text(&queue.peer),
-            count(&queue.queued),
-            count(&queue.suspended),
-            count(&queue.paced),
-            count(&queue.deferred),
-            count(&queue.in_flight),
-            count(&queue.uncertain),
-            duration_text(&age),
-            count(&queue.links),
-            blocked_by(&queue.blocked_by),
-        ]
+    let rows: Vec<Vec<String>> = queues.iter().map(|queue| queue_row(output, queue)).collect();
+    output.table(&QUEUE_HEAD, &rows)
+}
+
+/// Prints the queues of all partitions.
+pub(super) fn print_all_queues(output: &Output, all: &AllQueuesView) -> Result<(), Failure> {
+    if output.json {
+        return output.document(&all);
+    }
+    let row = |queue: &PartitionRow<QueueView>| {
+        [vec![queue.partition.to_string()], queue_row(output, &queue.row)].concat()
     };
-    let rows: Vec<Vec<String>> = queues.iter().map(row).collect();
-    let head = [
-        "PEER",
-        "QUEUED",
-        "SUSPENDED",
-        "PACED",
-        "DEFERRED",
-        "IN FLIGHT",
-        "UNCERTAIN",
-        "OLDEST",
-        "LINKS",
-        "BLOCKED BY",
-    ];
-    output.table(&head, &rows)
+    let rows: Vec<Vec<String>> = all.queues.iter().map(row).collect();
+    output.table(&[&["PARTITION"][..], &QUEUE_HEAD].concat(), &rows)
 }
 
 pub(super) fn print_pace_buckets(output: &Output, buckets: &[PaceBucketView]) -> Result<(), Failure> {

@@ -6,14 +6,17 @@ use super::options::{GatewayOptions, SgipListenerOptions, SgipNodeOptions, SpOpt
 use super::outgoing::{Outgoing, OutgoingTarget};
 use crate::pending_answers::PendingAnswers;
 use crate::shared::Shared;
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use model::{PeerId, Timestamp};
 use ports::link::{
     BoundLink, DialTarget, DialedPeer, IncomingPeer, Link, LinkBlocker, LinkProtocol, LinkStep, LoginRefusal,
     PeerError, dial,
 };
-use ports::{LinkCommand, Protocol, clock};
-use sgip::{Bind, LoginType, ResultCode, Sequence, Session, SgipCloseReason, SgipOptions};
+use ports::{FirstRequest, LinkCommand, LoginInterface, Protocol, clock};
+use sgip::{
+    Bind, HEADER_LENGTH, Header, LoginType, Pdu, ResultCode, Sequence, Session, SgipCloseReason, SgipCommand,
+    SgipOptions,
+};
 use smpp::BindMode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -128,6 +131,11 @@ fn dial_node(
         }
     })
 }
+
+/// Octets of a Bind before its login name: the header and the login type (SGIP 1.2 §4.2.3.1).
+const BEFORE_LOGIN_NAME: usize = HEADER_LENGTH + 1;
+/// Octets of the field of the login name.
+const LOGIN_NAME: usize = 16;
 
 impl LinkProtocol for SgipLink {
     const PROTOCOL: Protocol = Protocol::Sgip;
@@ -286,6 +294,31 @@ impl LinkProtocol for SgipLink {
         }
     }
 
+    fn first_request(octets: &[u8]) -> FirstRequest {
+        let Some(header) = Header::peek(octets) else { return FirstRequest::Incomplete };
+        let is_bind = header.command == SgipCommand::Bind.id();
+        let can_hold_name = header.length as usize >= BEFORE_LOGIN_NAME + LOGIN_NAME;
+        if !is_bind || !can_hold_name {
+            return FirstRequest::Other;
+        }
+        let Some(field) = octets.get(BEFORE_LOGIN_NAME..BEFORE_LOGIN_NAME + LOGIN_NAME) else {
+            return FirstRequest::Incomplete;
+        };
+        let name = field.split(|octet| *octet == 0).next().unwrap_or_default();
+        FirstRequest::Login(LoginInterface::Sgip, Bytes::copy_from_slice(name))
+    }
+
+    fn is_accepted(octets: &[u8]) -> Option<bool> {
+        let header = Header::peek(octets)?;
+        let result = ResultCode(*octets.get(HEADER_LENGTH)?);
+        Some(header.command == SgipCommand::Bind.answer_id() && result.is_ok())
+    }
+
+    fn refuse_for_now(first_request: &[u8]) -> Vec<u8> {
+        let Some(Header { sequence, .. }) = Header::peek(first_request) else { return Vec::new() };
+        Pdu::answer(SgipCommand::Bind, ResultCode::BUSY).to_bytes(sequence).to_vec()
+    }
+
     /// Only the side that connected unbinds; the other side just closes, which counts as an unbind.
     fn unbind(&mut self, now: Instant) -> bool {
         if !matches!(self.side, ConnectionSide::Sends(_)) {
@@ -324,5 +357,56 @@ fn close_reason_text(reason: SgipCloseReason) -> String {
         SgipCloseReason::Idle => "idle timeout".to_owned(),
         SgipCloseReason::Unbound => "we unbound".to_owned(),
         SgipCloseReason::PeerUnbound => "the peer unbound".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bind(name: &'static [u8], login_type: LoginType) -> Bytes {
+        let password = Bytes::from_static(b"secret");
+        let bind = Bind { login_type, name: Bytes::from_static(name), password, reserve: [0; 8] };
+        Pdu::Bind(bind).to_bytes(Sequence::new(3_010_000_007, Timestamp(0), 9))
+    }
+
+    #[test]
+    fn the_name_of_a_bind_is_read_as_soon_as_it_is_there() {
+        for (name, login_type) in
+            [(&b"901234"[..], LoginType::SP), (b"a-name-of-16-oct", LoginType::GATEWAY), (b"", LoginType::SP)]
+        {
+            let octets = bind(name, login_type);
+            for cut in 0..BEFORE_LOGIN_NAME + LOGIN_NAME {
+                assert_eq!(SgipLink::first_request(&octets[..cut]), FirstRequest::Incomplete, "{cut}");
+            }
+            let login = FirstRequest::Login(LoginInterface::Sgip, Bytes::from_static(name));
+            for cut in BEFORE_LOGIN_NAME + LOGIN_NAME..=octets.len() {
+                assert_eq!(SgipLink::first_request(&octets[..cut]), login, "{cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_bind_is_served_here() {
+        let sequence = Sequence::new(1, Timestamp(0), 1);
+        assert_eq!(SgipLink::first_request(&Pdu::Unbind.to_bytes(sequence)), FirstRequest::Other);
+        assert_eq!(SgipLink::first_request(&[0xFF; 100]), FirstRequest::Other);
+        let mut short = bind(b"901234", LoginType::SP).to_vec();
+        short[3] = 21;
+        assert_eq!(SgipLink::first_request(&short), FirstRequest::Other);
+    }
+
+    #[test]
+    fn a_bind_whose_partition_has_no_leader_is_refused_for_now() {
+        let octets = bind(b"901234", LoginType::SP);
+        let refusal = SgipLink::refuse_for_now(&octets);
+        let header = Header::peek(&refusal).unwrap();
+        assert_eq!(header.sequence, Header::peek(&octets).unwrap().sequence);
+        let answer = Pdu::decode(header.command, &refusal[HEADER_LENGTH..]).unwrap();
+        assert_eq!(answer, Pdu::answer(SgipCommand::Bind, ResultCode::BUSY));
+        assert_eq!(SgipLink::is_accepted(&refusal[..HEADER_LENGTH]), None);
+        assert_eq!(SgipLink::is_accepted(&refusal), Some(false));
+        let accepted = Pdu::answer(SgipCommand::Bind, ResultCode::OK).to_bytes(header.sequence);
+        assert_eq!(SgipLink::is_accepted(&accepted), Some(true));
     }
 }

@@ -16,7 +16,7 @@ fn open() -> Fixture {
     Fixture::open(RedisOptions::default())
 }
 
-fn account(name: &str, pools: &[&str], permissions: RedisPermissions) -> RedisAccountOptions {
+pub(crate) fn account(name: &str, pools: &[&str], permissions: RedisPermissions) -> RedisAccountOptions {
     RedisAccountOptions {
         name: name.to_owned(),
         password_hash: HASH.to_owned(),

@@ -11,6 +11,7 @@ use crate::{
 use bytes::BytesMut;
 use model::PeerId;
 use std::fmt;
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -283,11 +284,11 @@ impl<P: LinkProtocol, F: Fn(IncomingPeer) -> P + Send + Sync> Server<F> {
         input: &mut BytesMut,
     ) -> Option<Socket> {
         let until = tokio::time::Instant::now() + self.handshake_timeout;
-        let partition = loop {
+        let (interface, partition) = loop {
             match P::first_request(input) {
                 FirstRequest::Other => return Some(socket),
                 FirstRequest::Login(interface, name) => match pass_on.elsewhere(interface, &name) {
-                    Some(partition) => break partition,
+                    Some(partition) => break (interface, partition),
                     None => return Some(socket),
                 },
                 FirstRequest::Incomplete => {}
@@ -304,9 +305,10 @@ impl<P: LinkProtocol, F: Fn(IncomingPeer) -> P + Send + Sync> Server<F> {
             }
         };
         let passed = PassedConnection {
-            protocol: P::PROTOCOL,
+            interface,
             listener: self.name.to_string(),
             remote,
+            local: None,
             tls: self.tls.is_some(),
         };
         let passing = async {
@@ -334,7 +336,7 @@ impl<P: LinkProtocol, F: Fn(IncomingPeer) -> P + Send + Sync> Server<F> {
                 }
                 if socket.write_all(&answer).await.is_ok() && socket.flush().await.is_ok() {
                     tokio::select! {
-                        () = splice(socket, leader) => {}
+                        () = splice(socket, leader, pending()) => {}
                         _ = closing.wait_for(Option::is_some) => {}
                     }
                 }

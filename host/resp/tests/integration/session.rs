@@ -234,6 +234,25 @@ fn unauthenticated_requests_are_refused() {
 }
 
 #[test]
+fn a_login_is_handed_over_as_it_was_received_with_what_follows() {
+    let mut client = Client::new(false, true);
+    let login = command(&["HELLO", "3", "AUTH", "ann", "right"]);
+    client.session.receive(&[command(&["PING"]), login.clone(), command(&["PING"])].concat());
+    let Some(Event::Authenticate { ticket, .. }) = client.session.poll_event() else { panic!("no password") };
+    assert_eq!(client.session.login_request(), login);
+    client.session.refuse_login(ticket, "TRYAGAIN later");
+    let refused = "-NOAUTH Authentication required.\r\n";
+    assert_eq!(client.read(), format!("{refused}-TRYAGAIN later\r\n{refused}"));
+    assert_eq!(client.session.login_request(), b"");
+    client.session.receive(b"AUTH ann right\r\nPING\r\nPI");
+    let Some(Event::Authenticate { .. }) = client.session.poll_event() else { panic!("no password") };
+    assert_eq!(client.session.login_request(), b"AUTH ann right\r\n");
+    assert_eq!(client.session.hand_over().as_ref(), b"PING\r\nPI");
+    client.session.receive(b"NG\r\n");
+    assert_eq!(client.read(), "");
+}
+
+#[test]
 fn resp3_clients_get_resp3_types() {
     let mut client = Client::mapped();
     client.session.receive(&command(&["HELLO", "3"]));

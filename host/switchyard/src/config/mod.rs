@@ -29,7 +29,7 @@ pub(crate) use self::daemon::{ConfiguredPool, ManagementMode};
 pub(crate) use self::http::HttpTlsMode;
 use self::http::{BusinessListener, CallbackListener, HttpKeys};
 use self::pace::{PaceBucketKeys, SendWindowKeys};
-pub(crate) use self::partitions::AccountsElsewhere;
+pub(crate) use self::partitions::OtherPartitions;
 use self::peers::{Account, Gateway, Network, RedisListener, SHELL, ShellSettings, UNASSIGNED_PEER};
 pub(crate) use self::peers::{Peer, PluginPeer, SHELL as SHELL_PEER};
 pub(crate) use self::plugin_sources::{PluginSource, SourceError};
@@ -246,7 +246,7 @@ pub(crate) struct Config {
     pub(crate) first_bindings: Vec<FirstBinding>,
     /// The accounts of other partitions. All other fields have accounts of this partition only.
     #[key(skip)]
-    pub(crate) elsewhere: AccountsElsewhere,
+    pub(crate) elsewhere: OtherPartitions,
 }
 
 /// The declarations of all keys.

@@ -1,17 +1,26 @@
 //! Partitions of a cluster: the accounts of this partition, and those of others.
 
+use super::daemon::PoolKeys;
 use super::{Account, Config};
 use configuration::Section;
+use links::GatewayKind;
+use ports::matches_wildcard;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The accounts of other partitions.
+/// The logins, accounts and pools of other partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct AccountsElsewhere {
+pub(crate) struct OtherPartitions {
     /// Partition by system_id.
     pub(crate) system_ids: HashMap<Vec<u8>, u8>,
-    /// Partition by the login name of an SP.
+    /// Partition by the login name of an SP. A login name of SGIP that a gateway has, too, is not included: this node decides about
+    /// the login, since its listener knows whether it permits logins of the other direction.
+    pub(crate) sgip: HashMap<Vec<u8>, u8>,
     pub(crate) cmpp: HashMap<Vec<u8>, u8>,
     pub(crate) smgp: HashMap<Vec<u8>, u8>,
+    /// Partition by Redis account, if all configured pools of the account are in one partition.
+    pub(crate) redis: HashMap<Vec<u8>, u8>,
+    /// Partition by pool name.
+    pub(crate) pools: HashMap<String, u8>,
     /// Partition by account name.
     pub(crate) names: BTreeMap<String, u8>,
     /// Tenant by account name.
@@ -92,11 +101,20 @@ impl Config {
         let (here, elsewhere): (Vec<_>, Vec<_>) =
             self.accounts.drain(..).partition(|account| account.partition == partition);
         self.accounts = here;
-        self.elsewhere = AccountsElsewhere::default();
+        self.elsewhere = OtherPartitions::default();
+        let is_gateway = |name: &[u8]| {
+            self.gateways.iter().any(|gateway| match &gateway.links {
+                GatewayKind::Sgip(options) => options.inbound_login_name == name,
+                GatewayKind::Cmpp(_) | GatewayKind::Smgp(_) => false,
+            })
+        };
         for account in elsewhere {
             let Account { links, partition, tenant, .. } = account;
             let name = links.name;
             self.elsewhere.system_ids.insert(links.system_id.to_vec(), partition);
+            let sgip_name = links.sgip.map(|sp| sp.inbound_login_name.to_vec());
+            let sgip_name = sgip_name.filter(|name| !name.is_empty() && !is_gateway(name));
+            self.elsewhere.sgip.extend(sgip_name.map(|name| (name, partition)));
             let sp_names = [(&mut self.elsewhere.cmpp, links.cmpp), (&mut self.elsewhere.smgp, links.smgp)];
             for (names, sp) in sp_names {
                 names.extend(sp.map(|sp| (sp.inbound_login_name.to_vec(), partition)));
@@ -106,6 +124,21 @@ impl Config {
                 self.elsewhere.tenants.insert(name, tenant);
             }
         }
+        let pools = self.pool.iter().filter(|pool| pool.partition != partition);
+        self.elsewhere.pools = pools.map(|pool| (pool.name.clone(), pool.partition)).collect();
+        let redis_accounts = self.redis.iter().flat_map(|redis| &redis.options.accounts);
+        self.elsewhere.redis = redis_accounts
+            .filter_map(|account| {
+                let can_see = |pool: &&PoolKeys| {
+                    let mut patterns = account.pools.iter();
+                    patterns.any(|pattern| matches_wildcard(pattern.as_bytes(), pool.name.as_bytes()))
+                };
+                let mut partitions = self.pool.iter().filter(can_see).map(|pool| pool.partition);
+                let first = partitions.next()?;
+                let is_elsewhere = first != partition && partitions.all(|other| other == first);
+                is_elsewhere.then(|| (account.name.clone().into_bytes(), first))
+            })
+            .collect();
     }
 }
 
@@ -186,5 +219,47 @@ mod tests {
         let tables = "[[pool]]\nname = \"support\"\npartition = 1\n";
         assert_eq!(parsed(0, tables).unwrap().pools_configured.len(), 0);
         assert_eq!(parsed(1, tables).unwrap().pools_configured.len(), 1);
+        assert_eq!(parsed(0, tables).unwrap().elsewhere.pools.get("support"), Some(&1));
+        assert!(parsed(1, tables).unwrap().elsewhere.pools.is_empty());
+    }
+
+    #[test]
+    fn a_redis_account_is_where_all_its_configured_pools_are() {
+        let pool =
+            |name: &str, partition: u8| format!("[[pool]]\nname = \"{name}\"\npartition = {partition}\n");
+        let redis_account = |name: &str, pools: &str| {
+            format!("[[redis.account]]\nname = \"{name}\"\npools = {pools}\npermissions = [\"read\"]\n{HASH}")
+        };
+        let tables = [
+            "[redis]\nlisten = [\"127.0.0.1:0\"]\n",
+            &redis_account("dialler", "[\"support-*\"]"),
+            &redis_account("sales", "[\"sales\", \"unknown\"]"),
+            &redis_account("none", "[\"unknown\"]"),
+            &redis_account("all", "[\"*\"]"),
+            &[pool("support-1", 1), pool("support-2", 1), pool("sales", 0)].concat(),
+        ]
+        .concat();
+        let elsewhere = |partition: u8| {
+            let redis = parsed(partition, &tables).unwrap().elsewhere.redis;
+            let mut redis: Vec<_> =
+                redis.into_iter().map(|(name, at)| (String::from_utf8(name).unwrap(), at)).collect();
+            redis.sort();
+            redis
+        };
+        assert_eq!(elsewhere(0), [("dialler".to_owned(), 1)]);
+        assert_eq!(elsewhere(1), [("sales".to_owned(), 0)]);
+        assert_eq!(elsewhere(2), [("dialler".to_owned(), 1), ("sales".to_owned(), 0)]);
+    }
+
+    #[test]
+    fn an_sp_is_found_by_the_login_name_that_no_gateway_has() {
+        let sgip =
+            |name: &str| format!("[account.sgip]\nnode = 3010000001\ninbound-login-name = \"{name}\"\n");
+        let gateway = "[[gateway]]\nname = \"unicom\"\naddress = \"127.0.0.1:1\"\nnode = 3010012345\ninbound-login-name = \"both\"\n";
+        let sps = [("one", "901"), ("two", "both")];
+        let accounts = sps.map(|(name, login)| [account(name, 1, ""), sgip(login)].concat()).concat();
+        let here = parsed(0, &[&accounts, gateway].concat()).unwrap().elsewhere.sgip;
+        assert_eq!(here.into_iter().collect::<Vec<_>>(), [(b"901".to_vec(), 1)]);
+        assert!(parsed(1, &accounts).unwrap().elsewhere.sgip.is_empty());
     }
 }

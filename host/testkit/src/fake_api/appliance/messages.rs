@@ -153,11 +153,12 @@ pub(super) fn messages() -> MessagePageView {
         source: if index == 4 { "<b>ACME" } else { "ACME" }.to_owned(),
         destination: format!("+49151****{:03}", index * 17 % 1000),
         length: 61 + index,
+        partition: None,
     };
     MessagePageView {
         messages: (0..50).map(message).collect(),
         next: Some("c50".to_owned()),
-        incomplete: None,
+        ..MessagePageView::default()
     }
 }
 
