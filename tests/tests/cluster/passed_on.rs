@@ -219,9 +219,9 @@ fn a_redis_client_is_passed_on_with_what_it_has_pipelined() -> Result<()> {
     assert_eq!(zero.request("GET", "/v1/pools/support", &[])?.0, 404);
     // Cluster clients find the address to which they have connected.
     let mut hello = Redis::connect(entrance)?;
-    hello.send(&[&format!("HELLO 3 AUTH dialler {PASSWORD} SETNAME desk"), "CLIENT GETNAME"])?;
+    hello.send(&[&format!("HELLO 3 AUTH dialler {PASSWORD} SETNAME crm"), "CLIENT GETNAME"])?;
     assert_eq!(hello.line()?, "%7");
-    while hello.line()? != "desk" {}
+    while hello.line()? != "crm" {}
     hello.send(&["CLUSTER NODES"])?;
     hello.line()?;
     let nodes = hello.line()?;

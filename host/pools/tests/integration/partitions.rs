@@ -119,9 +119,9 @@ fn what_follows_a_login_is_the_leaders_in_its_order() {
     wait_until(|| here.server.state().open == 0 && there.server.state().open == 0);
     // HELLO logs in, too.
     let mut client = here.client();
-    client.send(&[&format!("HELLO 3 AUTH far {PASSWORD} SETNAME desk"), "CLIENT GETNAME"]);
+    client.send(&[&format!("HELLO 3 AUTH far {PASSWORD} SETNAME crm"), "CLIENT GETNAME"]);
     assert!(client.answer().starts_with("[server switchyard version "));
-    assert_eq!(client.answer(), "desk");
+    assert_eq!(client.answer(), "crm");
     assert_eq!(neighbours.connections.load(Relaxed), 2);
 }
 
