@@ -1,4 +1,4 @@
-//! Checks of the codec, by their numbers in the protocol sheet.
+//! Conformance checks of the codec, by number.
 
 use crate::vectors::{decode, named};
 use bytes::{Bytes, BytesMut};

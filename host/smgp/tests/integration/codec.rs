@@ -1,4 +1,4 @@
-//! Checks of the codec and of the login, by their numbers in the protocol sheet.
+//! Conformance checks of the codec and of the login, by number.
 
 use crate::vectors::{decode, named};
 use bytes::{Bytes, BytesMut};

@@ -98,7 +98,7 @@ pub enum SpCloseReason {
     RequestBeforeLogin,
     /// A PDU could not be decoded.
     Malformed(&'static str),
-    /// A PDU stayed incomplete.
+    /// A PDU was not complete within `partial_timeout`.
     Partial,
     /// The peer answers no link test.
     Dead,
