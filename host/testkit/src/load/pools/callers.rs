@@ -49,7 +49,7 @@ pub struct CallerReport {
     pub unknown: u64,
     /// Errors and unexpected answers.
     pub wrong: u64,
-    /// The first of these.
+    /// The first error or unexpected answer.
     pub first_error: Option<String>,
     /// Latency from sending a batch to each of its answers.
     pub times: Histogram,
