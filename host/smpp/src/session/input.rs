@@ -300,7 +300,7 @@ impl Session {
             }
             _ => (Bytes::new(), None),
         };
-        // The older of the two versions decides what the link carries.
+        // The session uses the older of the two versions.
         let theirs = shown.unwrap_or(InterfaceVersion::V34);
         let version = if ours.takes_tlvs() { theirs } else { ours };
         self.state = SessionState::Bound { mode, version };

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub struct CallerOptions {
     /// Address of the Redis listener.
     pub address: SocketAddr,
-    /// The pool's key, such as `{pool}`.
+    /// The pool's key, for example `{pool}`.
     pub pool: String,
     /// The SHA-1 of the script.
     pub script: String,
