@@ -300,7 +300,7 @@ impl Session {
             }
             _ => (Bytes::new(), None),
         };
-        // The session uses the older of the two versions.
+        // If we bound with a version without TLVs, the session has our version, otherwise the peer's.
         let theirs = shown.unwrap_or(InterfaceVersion::V34);
         let version = if ours.takes_tlvs() { theirs } else { ours };
         self.state = SessionState::Bound { mode, version };
