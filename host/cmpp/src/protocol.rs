@@ -1,4 +1,4 @@
-//! The protocol for sessions: the roles of the PDUs, and their meanings.
+//! CMPP as a protocol of sessions: the role and the meaning of each PDU.
 
 use crate::pdu::command;
 use crate::{
@@ -12,7 +12,7 @@ use sp_session::{
 };
 use std::ops::RangeInclusive;
 
-/// The protocol CMPP.
+/// CMPP, for [`sp_session::Session`].
 #[derive(Debug, PartialEq)]
 pub struct Cmpp;
 

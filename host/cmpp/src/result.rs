@@ -7,7 +7,7 @@ use model::ErrorClass;
 pub fn class(result: u32) -> ErrorClass {
     match result {
         8 | 77 | 87 | 250 => ErrorClass::Throttled,
-        // The first answer counts, and the session has it already.
+        // A repeated sequence id: the session has the first answer already, and that one counts.
         3 => ErrorClass::Permanent,
         51..=55 | 70 | 73..=75 | 84..=86 | 88 | 100..=199 => ErrorClass::Temporary,
         _ => ErrorClass::Permanent,

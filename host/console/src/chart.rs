@@ -13,7 +13,7 @@ pub(crate) struct Line<'a> {
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 120.0;
 
-/// The next round number: the scale shall not change at every update.
+/// The next round number, so that the scale does not change at every update.
 fn scale_top(most: f64) -> f64 {
     if most <= 0.0 || !most.is_finite() {
         return 1.0;

@@ -90,8 +90,8 @@ pub(crate) fn csv_file(file: &str, heads: &[&str], rows: &[Vec<String>]) -> Resp
     }
 }
 
-/// A long table as a file, part by part. `read` reads the part at a position. The first part is read already, so that an error has its
-/// status; after a later one the connection breaks, so that the file is not taken for a complete one.
+/// A long table as a file, part by part. `read` reads the part at a position. The caller has read the first part, so an error there
+/// becomes an error response. An error in a later part breaks the connection, so that a truncated file is not taken for a complete one.
 pub(crate) fn csv_stream<F, R>(file: &str, heads: &[&str], first: ExportPart, read: R) -> Response
 where
     F: Future<Output = Result<ExportPart, ApiError>> + Send,

@@ -40,7 +40,7 @@ impl<'a> ListFilter<'a> {
         self.query.text("state")
     }
 
-    /// Whether it leaves anything out.
+    /// Whether the filter excludes any entries.
     pub(crate) fn is_narrow(&self) -> bool {
         !self.text.is_empty() || !self.state().is_empty()
     }

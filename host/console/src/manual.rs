@@ -14,7 +14,7 @@ macro_rules! manual_pages {
     };
 }
 
-/// The pages, sorted. Records of decisions are not among them.
+/// The pages, sorted, without the decision records.
 const PAGES: &[ManualPage] = manual_pages![
     "README",
     "glossary",
@@ -102,7 +102,7 @@ pub(crate) fn title(text: &'static str) -> &'static str {
     text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or("Help")
 }
 
-/// The path in the console for a link of a page. None: the link leads out of the manual.
+/// The path in the console for a link of a page; `None` if the link leads out of the manual.
 fn console_path(page: &str, target: &str) -> Option<String> {
     let (path, anchor) = match target.find('#') {
         Some(start) => target.split_at(start),
@@ -147,7 +147,7 @@ pub(crate) fn contents() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
     sections
 }
 
-/// The anchor of a heading, by GitHub's rule: the links in the manual are made for that.
+/// The anchor of a heading by GitHub's rule, which the links in the manual follow.
 pub(crate) fn slug(heading: &str) -> String {
     let lower = heading.to_lowercase();
     let kept = lower.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
@@ -238,7 +238,7 @@ pub(crate) fn render((page, text): &ManualPage) -> Markup {
             in_removed_link = false;
             None
         }
-        // Pictures are of the console: the reader is in it.
+        // The pictures show the console, which the reader is using.
         Event::Start(Tag::Image { .. }) => {
             in_image = true;
             None

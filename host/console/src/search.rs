@@ -76,12 +76,12 @@ fn rank(query: &str, text: &str) -> Option<u8> {
     }
 }
 
-/// A result for a name that fits.
+/// The result for a name; `None` if the name does not match.
 fn named(query: &str, name: &str, path: String, note: Markup) -> Option<SearchResult> {
     Some(SearchResult { rank: rank(query, name)?, label: name.to_owned(), path, note })
 }
 
-/// The digits of a number as people write them; `None` if it is no number.
+/// The digits of a number as people write it; `None` if the text is not a number.
 fn digits(query: &str) -> Option<String> {
     let rest = query.strip_prefix('+').unwrap_or(query);
     let is_separator = |c: char| matches!(c, ' ' | '-' | '/' | '(' | ')' | '.');

@@ -184,7 +184,6 @@ impl ProxyConnection {
         // Data that the MSC sent during the identity request; the loop reads only new data.
         self.proxy.from_msc(&mut self.from_msc);
         loop {
-            // Write pending output first.
             self.write_to_hlr();
             write(&self.msc, &mut self.to_msc, || self.proxy.to_msc())?;
             if !self.forward_events(&out) {
@@ -300,7 +299,7 @@ impl ProxyConnection {
                 }
                 Event::ShortMessage(message) => inputs.push(LinkInput::Message(message)),
                 Event::LocationUpdated(imsi) => inputs.push(LinkInput::LocationUpdate(imsi)),
-                // The last MSC is kept: it is tried first.
+                // The last MSC stays recorded: messages for the subscriber are sent to it first.
                 Event::Detached(_) => {}
                 Event::Number { imsi, msisdn } => {
                     let msisdn = AddressBytes::from_slice(msisdn.as_bytes());

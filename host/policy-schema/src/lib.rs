@@ -19,7 +19,7 @@ const PREAMBLE: [u8; 8] = [0, b'a', b's', b'm', 13, 0, 1, 0];
 /// A schema that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicySchemaError {
-    /// The octets are no component, or a section is truncated.
+    /// The octets are not a component, or a section is truncated.
     #[error("the file is not a complete WebAssembly component; build it again")]
     Component,
     /// The component has a schema already.
@@ -41,7 +41,7 @@ pub enum PolicySchemaError {
 /// The component with this schema, which is written without white space.
 ///
 /// # Errors
-/// The schema is not a JSON object or too long; or the octets are no component, or have a schema already.
+/// If the schema is not a JSON object or is too long, or if the octets are not a component or have a schema already.
 pub fn embed(component: &[u8], schema: &str) -> Result<Vec<u8>, PolicySchemaError> {
     let schema = parse(schema.as_bytes())?.to_string();
     if section(component)?.is_some() {
@@ -61,7 +61,7 @@ pub fn embed(component: &[u8], schema: &str) -> Result<Vec<u8>, PolicySchemaErro
 /// The schema of a component; `None` if it has none.
 ///
 /// # Errors
-/// The octets are no component, or the section has no JSON object of at most [`MAX_SCHEMA_OCTETS`].
+/// If the octets are not a component, or the section is not a JSON object of at most [`MAX_SCHEMA_OCTETS`].
 pub fn read(component: &[u8]) -> Result<Option<Value>, PolicySchemaError> {
     section(component)?.map(parse).transpose()
 }

@@ -27,7 +27,8 @@ fn same_verdict(message: &ArchivedMessage, decision: &CandidateDecision) -> bool
     }
 }
 
-/// If only the trace of a message is left, type and plan of its rewritten addresses are unknown.
+/// The way in which rewritten addresses are compared. If only the trace of a message is left, their types and plans are
+/// unknown.
 pub(crate) fn address_comparison(message: &ArchivedMessage) -> AddressComparison {
     if message.missing.is_some() { AddressComparison::Values } else { AddressComparison::Whole }
 }

@@ -13,7 +13,7 @@
 //! |---|---|---|
 //! | `add`, `del`, `reg`, `unreg`, `hangup` | `Done`: "ok", also "ok, same" | `1` |
 //! | the same | `Refused`: "fail" or "error" | `0` |
-//! | `call`, with and without a number | `Given` | the number, a bulk string |
+//! | `call`, with and without a number | `Acquired` | the number, a bulk string |
 //! | the same | `Refused` | nil |
 //! | any of them | the pool limit of the appliance is reached | an error |
 //! | anything else | (not executed) | an error with a description |

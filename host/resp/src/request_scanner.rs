@@ -33,7 +33,7 @@ pub(crate) enum CompleteRequest {
 }
 
 impl RequestScanner {
-    /// Returns `None` while the request is incomplete.
+    /// Continues to scan the request at the start of the buffer. Returns `None` while it is incomplete.
     pub(crate) fn scan(
         &mut self,
         buffer: &[u8],

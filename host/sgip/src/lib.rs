@@ -1,11 +1,11 @@
 //! SGIP 1.2 and 1.3 without I/O: bytes in, events out.
 //!
-//! SGIP uses one TCP connection for each direction: the side with commands connects, binds, sends commands and reads
-//! answers, all on that connection; commands never travel towards the side that connected. [`Session`] is one such
-//! connection, seen from either end. It holds no socket and no clock.
+//! SGIP uses one TCP connection for each direction. The side that has commands to send connects, binds, sends its
+//! commands and reads the answers; the other side sends only answers. [`Session`] is one such connection, seen from
+//! either end. It holds no socket and no clock.
 //!
 //! Below it are the codec ([`Pdu`], [`Header`], [`Sequence`], [`ResultCode`]), the text formats ([`text`]), the
-//! fields that SMPP has no place for ([`SgipFields`]), and the message ids of Reports ([`peer_message_id`]).
+//! fields that SMPP does not have ([`SgipFields`]), and the message ids of Reports ([`peer_message_id`]).
 //!
 //! * **Decoding is confined and lenient**: no length is trusted before its octets have arrived; text fields may be
 //!   full, hold anything, and have garbage after their first NUL; `Reserve` octets are preserved.

@@ -1,5 +1,5 @@
-//! The fields of SGIP messages that SMPP has no place for. They travel with the message, beside its TLVs and in their form,
-//! so that they survive between an SP's Submit, our own interfaces and a gateway's Submit.
+//! The fields of SGIP messages that SMPP does not have. They are stored with the message in the form of TLVs, but apart
+//! from its SMPP TLVs, so that they are preserved from an SP's Submit to a gateway's Submit.
 
 use crate::{Sequence, Submit};
 use bytes::{BufMut, Bytes, BytesMut};

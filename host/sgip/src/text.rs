@@ -39,7 +39,7 @@ pub fn encode_as(text: &str, coding: Coding) -> Option<Bytes> {
         Coding::UCS2 => Some(utf16(text)),
         Coding::GBK => {
             let (octets, _, unmappable) = encoding_rs::GBK.encode(text);
-            // The octet 0x80 for the euro exists in one vendor's tables only; others take it for damage.
+            // The encoder writes a euro sign as 0x80, which only one vendor's tables contain; others treat it as an error.
             (!unmappable && !text.contains('€')).then(|| Bytes::copy_from_slice(&octets))
         }
         _ => None,
@@ -98,12 +98,12 @@ impl SegmentReference {
     }
 }
 
-/// How long texts in ASCII may be, in octets. The octets of other codings are those of the radio interface.
+/// Maximum lengths of texts in ASCII, in octets. Texts in other codings have at most [`MAX_OCTETS`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AsciiLimits {
-    /// A single message.
+    /// Octets of a single message.
     pub single: usize,
-    /// A segment, its UDH included.
+    /// Octets of a segment, including its UDH.
     pub segment: usize,
 }
 
@@ -120,7 +120,7 @@ pub fn split(coding: Coding, octets: &Bytes, reference: SegmentReference) -> Opt
     split_within(coding, octets, reference, AsciiLimits::default())
 }
 
-/// As [`split`], with limits of the peer's for ASCII.
+/// As [`split`], with the peer's own limits for ASCII.
 #[must_use]
 pub fn split_within(
     coding: Coding,
@@ -151,7 +151,7 @@ pub fn split_within(
     Some(parts.collect())
 }
 
-/// The most octets, up to `max_octets`, that end with a whole character; at least one.
+/// The largest length up to `max_octets` that splits no character; at least 1.
 fn char_boundary(coding: Coding, octets: &[u8], max_octets: usize) -> usize {
     if octets.len() <= max_octets {
         return octets.len();
@@ -187,7 +187,7 @@ fn char_length(octets: &[u8]) -> usize {
     }
 }
 
-/// Whether `TP_udhi` says that there is a UDH: right-aligned as specified, or as in SMPP's esm_class.
+/// Whether `TP_udhi` announces a UDH: 1 as specified, or 0x40 as in SMPP's esm_class.
 #[must_use]
 pub fn has_header(tp_udhi: u8) -> bool {
     tp_udhi & 0x41 != 0

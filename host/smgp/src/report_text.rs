@@ -21,7 +21,7 @@ pub struct ReportText {
     pub text: Bytes,
 }
 
-/// The labels, each with a space before it but the first, and the octets of their values.
+/// The labels, each except the first with a leading space, and the lengths of their values in octets.
 const LABELS: [(&str, usize); 8] = [
     ("id:", 10),
     (" sub:", 3),

@@ -24,7 +24,7 @@ pub struct SmgpTlvs(pub Vec<(u16, Bytes)>);
 const STATUS_STRUCTURE: u32 = 10;
 
 impl SmgpTlvs {
-    /// The value of a tag; of a repeated one, the last.
+    /// The value of a tag; the last one if the tag is repeated.
     #[must_use]
     pub fn get(&self, tag: u16) -> Option<&Bytes> {
         self.0.iter().rev().find(|(other, _)| *other == tag).map(|(_, value)| value)
@@ -48,7 +48,7 @@ impl SmgpTlvs {
         self.0.push((tag, Bytes::copy_from_slice(&[value])));
     }
 
-    /// Adds a text, with NULs at its right up to `width`; nothing if it is empty.
+    /// Adds a text, padded with NULs to `width` octets. An empty text is not added.
     pub fn put_text(&mut self, tag: u16, text: &[u8], width: usize) {
         if !text.is_empty() {
             let mut value = text.to_vec();

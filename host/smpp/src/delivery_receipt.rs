@@ -115,7 +115,7 @@ pub fn parse_text(text: &[u8]) -> DeliveryReceipt {
 }
 
 /// Reads the DLR of a deliver_sm or data_sm. TLVs take precedence over the text. The second value is true if text and
-/// TLV contain different states. The text is read as ASCII. If `data_coding` is UCS2 and the octets contain no receipt,
+/// TLVs contain different states. The text is read as ASCII. If `data_coding` is UCS2 and the octets contain no receipt,
 /// it is read as UCS2: some SMSCs set the data coding of the original message.
 #[must_use]
 pub fn read(
@@ -177,7 +177,7 @@ pub fn state_word(state: DlrState) -> &'static str {
 
 /// Writes a DLR as the text, esm_class and TLVs of `sm`. `id` is the message id that the submitter knows; `text` is
 /// the beginning of the message. 20 characters of it are written, with `?` for characters outside ASCII, because
-/// readers of receipts take data coding 0 for ASCII. No TLVs are written if the peer takes none.
+/// readers of receipts take data coding 0 for ASCII. TLVs are written only if `with_tlvs` is set.
 pub fn write(sm: &mut Sm, receipt: &DlrContent, id: &str, text: &str, with_tlvs: bool) {
     let shown: String =
         text.chars().take(20).map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).collect();

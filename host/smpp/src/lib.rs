@@ -9,7 +9,7 @@
 //! field formats: [`time`]s, delivery receipts ([`delivery_receipt`]), the GSM alphabet ([`text`]), concatenated
 //! messages ([`mod@segmentation`]), message ids in their various forms ([`message_id`]).
 //!
-//! # What it promises
+//! # Guarantees
 //!
 //! * **Decoding is confined.** A PDU is first cut out by its length. An error inside it can neither affect the next
 //!   PDU nor hide the sequence number that the error response needs. Every decodable header of a request gets a

@@ -1,4 +1,4 @@
-//! The forms of an SMSC's message ids, which may differ between response and receipt (sheet §2.9).
+//! The forms of an SMSC's message ids, which may differ between response and receipt.
 
 use model::PeerMessageId;
 
@@ -59,7 +59,7 @@ impl MessageIdForm {
     }
 }
 
-/// The number as decimal digits; the octets themselves if they are no number of 128 bits.
+/// The number as decimal digits; the octets unchanged if they are not a number of at most 128 bits.
 fn convert_radix(raw: &[u8], radix: u32) -> PeerMessageId {
     let number = std::str::from_utf8(raw).ok().and_then(|text| u128::from_str_radix(text.trim(), radix).ok());
     match number {

@@ -1,4 +1,4 @@
-//! Concatenated messages: segments with a UDH or with SAR TLVs (sheet §2.12).
+//! Concatenated messages: segments with a UDH (3GPP TS 23.040 §9.2.3.24.1) or with SAR TLVs (34 §5.3.2.22 to §5.3.2.24).
 
 use crate::text::{SmppAlphabet, alphabet};
 use crate::{Tlvs, tag};
@@ -33,8 +33,8 @@ pub fn header_length(text: &[u8]) -> Option<usize> {
     (length <= text.len()).then_some(length)
 }
 
-/// The segment information of a PDU; `None` for a single message. A UDH takes precedence over TLVs; invalid numbers
-/// count as none.
+/// The segment information of a PDU; `None` for a single message, and if the numbers are invalid. A UDH takes
+/// precedence over TLVs.
 #[must_use]
 pub fn segment_info(udhi: bool, text: &[u8], tlvs: &Tlvs) -> Option<SegmentInfo> {
     if udhi {
@@ -99,7 +99,7 @@ pub fn octets_per_segment(data_coding: u8) -> usize {
     octets_beside_header(data_coding, 6)
 }
 
-/// Octets of text in a segment with a UDH of `header` octets: 140 octets on the air are 160 septets.
+/// Octets of text in a segment with a UDH of `header` octets. A short message has 140 octets, or 160 septets.
 fn octets_beside_header(data_coding: u8, header: usize) -> usize {
     let octets = 140_usize.saturating_sub(header);
     match alphabet(data_coding) {

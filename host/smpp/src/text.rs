@@ -32,7 +32,7 @@ pub fn decode_gsm(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     let mut rest = octets;
     loop {
-        // Most texts are one such run, which costs much less together than character by character.
+        // Most texts are a single run of such octets. Copying a run is much faster than converting each character.
         let (same, others) = rest.split_at(same_as_ascii(rest));
         text.push_str(std::str::from_utf8(same).unwrap_or_default());
         rest = match others {
@@ -53,9 +53,9 @@ pub fn decode_gsm(octets: &[u8]) -> String {
     }
 }
 
-/// The number of first octets that mean the same in ASCII.
+/// The number of leading octets with the same meaning in ASCII.
 fn same_as_ascii(octets: &[u8]) -> usize {
-    // Without a jump for each octet, so that the compiler uses vector instructions.
+    // Without branches, so that the compiler uses vector instructions.
     let is_same = |octet: &u8| {
         matches!(octet, b' '..=b'#' | b'%'..=b'?' | b'A'..=b'Z' | b'a'..=b'z')
             | matches!(octet, b'\n' | b'\r')

@@ -54,7 +54,7 @@ fn absolute(digits: &[u8]) -> Result<i64, TimeError> {
 /// as far as they go.
 ///
 /// # Errors
-/// If it is neither empty nor a time. A relative time of zero is no error.
+/// If it is neither empty nor a time. A relative time of zero is not an error.
 pub fn parse(field: &[u8], now: Timestamp) -> Result<Option<Timestamp>, TimeError> {
     if field.is_empty() {
         return Ok(None);

@@ -53,8 +53,7 @@ pub fn state_of(word: &[u8]) -> DlrState {
     known.or_else(prefixed).map_or(DlrState::Undeliverable, |(_, state)| *state)
 }
 
-/// Whether a state ends the waiting for a report. "Accepted" does not: gateways may leave it out, and another report
-/// follows it.
+/// Whether no further report follows a report with this state. "Accepted" is not final: another report follows it.
 #[must_use]
 pub fn is_final(state: DlrState) -> bool {
     state.is_final() && state != DlrState::Accepted

@@ -67,7 +67,7 @@ pub struct Delivery {
     pub received: Bytes,
 }
 
-/// The gateway's report on a submission: a Deliver with a mark.
+/// The gateway's status report on a submission: a Deliver that is marked as a report.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SpStatusReport {
     /// The gateway's id of this PDU.

@@ -19,7 +19,7 @@ pub enum PduRole {
     LinkTestAnswer,
     /// Either side ends the session.
     Logout,
-    /// The other side agrees.
+    /// The answer to a logout.
     LogoutAnswer,
     /// A request that the owner answers.
     Request,
@@ -36,11 +36,11 @@ pub struct OfferedLogin {
     pub authenticator: [u8; 16],
     /// The time that the proof contains, `MMDDHHMMSS`.
     pub timestamp: u32,
-    /// The version that it offers: major in the high four bits, minor in the low ones.
+    /// The offered version: major in the high four bits, minor in the low ones.
     pub version: u8,
-    /// Whether it submits.
+    /// Whether the SP submits messages.
     pub submits: bool,
-    /// Whether it takes Delivers.
+    /// Whether the SP receives Delivers.
     pub receives: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct OwnLogin<'a> {
     pub timestamp: u32,
     /// The version that we offer.
     pub version: u8,
-    /// Whether the name is not padded for the proof.
+    /// Whether the proof is computed with the unpadded name; see [`ClientAuthenticator::unpadded`].
     pub unpadded: bool,
 }
 
@@ -86,7 +86,7 @@ pub enum Meaning {
     Other,
 }
 
-/// The statuses that the roles of both protocols need.
+/// The values of the statuses that both protocols have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Statuses {
     /// The structure of the request is wrong.
@@ -101,7 +101,7 @@ pub struct Statuses {
     pub length: u32,
     /// The source address is not the SP's.
     pub source: u32,
-    /// A destination is no number.
+    /// A destination is not a number.
     pub destination: u32,
     /// A time cannot be read.
     pub time: u32,

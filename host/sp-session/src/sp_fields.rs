@@ -34,10 +34,10 @@ pub struct SpFields {
     pub more: Bytes,
 }
 
-/// A field as a place to read and write.
+/// Access to a field, for reading and writing.
 type Place = fn(&mut SpFields) -> &mut Bytes;
 
-/// The places, in the order of their tags.
+/// The fields, in the order of their tags.
 const PLACES: [Place; 11] = [
     |fields| &mut fields.submission,
     |fields| &mut fields.service,

@@ -136,7 +136,7 @@ impl<'a> PduReader<'a> {
         Ok(u64::from_be_bytes(self.array(field)?))
     }
 
-    /// Reads a text: up to the first NUL, without the spaces at its end. What follows the NUL is ignored.
+    /// Reads a text: up to the first NUL, without the spaces at its end. Octets after the NUL are ignored.
     ///
     /// # Errors
     /// If the body ends before the field does.
@@ -145,7 +145,7 @@ impl<'a> PduReader<'a> {
         Ok(Bytes::copy_from_slice(text_of(octets)))
     }
 
-    /// Reads the last text of a body, which some peers leave out or cut.
+    /// Reads the last text of a body, which some peers omit or truncate.
     pub fn last_text(&mut self, width: usize) -> Bytes {
         let octets = self.rest.get(..width).unwrap_or(self.rest);
         self.rest = &self.rest[octets.len()..];
@@ -225,7 +225,7 @@ impl<'a> PduWriter<'a> {
     /// Ends the PDU by writing its length.
     ///
     /// # Errors
-    /// If a field did not fit; `out` then holds what it held before.
+    /// If a field did not fit; `out` is then unchanged.
     pub fn finish(self) -> Result<(), FieldError> {
         if let Some(error) = self.error {
             self.out.truncate(self.start);

@@ -305,7 +305,7 @@ impl ClusterNode {
                     tracing::warn!(
                         %error,
                         record = applied.0,
-                        "etcd does not have what the copy of the log lacks, it begins anew; sinks that are further behind lose events \
+                        "etcd lacks records that the copy of the log needs, a new copy is started; sinks that are further behind lose events \
                          if this node leads"
                     );
                     // The folder can have one copy at a time.

@@ -524,7 +524,7 @@ mod tests {
         // A required query parameter.
         assert!(media_type("GET", "/v1/configuration/diff?from=1&to=2", 200).is_ok());
         assert!(media_type("GET", "/v1/configuration/diff?from=1", 200).is_err());
-        // Without a body, and with one that is no JSON.
+        // Without a body, and with one that is not JSON.
         check_answer("DELETE", "/v1/users/ann", 204, None).unwrap();
         assert!(check_answer("DELETE", "/v1/users/ann", 204, Some(&json!({}))).is_err());
         assert!(check_answer("GET", "/v1/status", 200, None).is_err());

@@ -28,7 +28,7 @@ impl Program {
 
     /// Like [`Program::start`], without waiting.
     pub fn launch(name: &str, folder: &Path, command: &mut Command) -> Result<Self> {
-        // A program by its path is one that is not from Debian.
+        // A program that is given by its path is not from a Debian package.
         let is_path = Path::new(command.get_program()).exists();
         if !is_path && !["/usr/bin", "/usr/sbin"].iter().any(|there| Path::new(there).join(name).exists()) {
             bail!("{name} is not installed; run: cargo xtask setup");
@@ -50,7 +50,7 @@ impl Program {
         self.wait_within(listens, crate::osmocom::TIMEOUT)
     }
 
-    /// Like [`Program::wait_for`], for a program that takes its time.
+    /// Like [`Program::wait_for`], with another timeout.
     pub fn wait_within(&mut self, listens: &[SocketAddr], timeout: Duration) -> Result<()> {
         let (pause, deadline) = (StopFlag::default(), Instant::now() + timeout);
         for address in listens {

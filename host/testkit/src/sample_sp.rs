@@ -38,7 +38,7 @@ struct Shared {
     /// Messages of subscribers that wait for a connection.
     deliveries: Mutex<VecDeque<Delivery>>,
     is_new: Notify,
-    /// The ids of all PDUs of ours.
+    /// Number of ids that the gateway has assigned.
     counter: Mutex<u32>,
 }
 

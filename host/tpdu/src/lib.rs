@@ -2,7 +2,7 @@
 //! The crate does no I/O and reads no clock; only a [`Joiner`] has state.
 //!
 //! * [`FromMs`] is a TPDU from a handset, [`ToMs`] one from a service centre. Every type can be encoded and decoded, so
-//!   that tests and simulators can use the crate for the other end. A report in an RP-ERROR begins with a cause; since
+//!   that tests and simulators can use the crate as handset or service centre. A report in an RP-ERROR begins with a cause; since
 //!   its octets do not show this, the caller sets `failed`.
 //! * [`UserData`] is packed user data. [`UserData::unpack`] returns the form that SMPP uses: the user data header, then
 //!   the text; in the default alphabet one septet per octet, with the high bit clear.

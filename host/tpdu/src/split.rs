@@ -41,7 +41,7 @@ pub fn split(
     (1..=total).zip(pieces).map(part).collect()
 }
 
-/// A segment holds at least a surrogate pair.
+/// Minimum space for text in a segment, in units: a surrogate pair has four octets.
 const LEAST_ROOM: usize = 4;
 
 /// Units of text that fit in a segment with this many octets of elements.

@@ -1,6 +1,6 @@
 //! The source tree: its paths, how programs are run in it, and how its parts are built.
 //!
-//! Few dependencies: this crate is part of `cargo xtask`, whose own build takes seconds.
+//! The crate has few dependencies, because it is part of `cargo xtask`, whose own build takes only seconds.
 #![allow(clippy::print_stdout, reason = "command line tools speak on standard output")]
 
 pub mod packages;

@@ -151,7 +151,7 @@ fn added_by_rustup() -> bool {
             }
         }
     });
-    // The end of the reader, and so of rustup, is an answer too.
+    // If the reader ends, rustup has ended, so only a timeout matters.
     if matches!(began.recv_timeout(RUSTUP_SEARCHES), Err(mpsc::RecvTimeoutError::Timeout)) {
         println!("plugins: rustup did not start a download within {} s", RUSTUP_SEARCHES.as_secs());
         // It may have exited already.

@@ -36,7 +36,7 @@ pub(crate) const RELEASE: Program = Program::Binary("release");
 /// Calls plugins without a daemon, for `bench hooks`.
 pub(crate) const MEASURE_HOOKS: Program = Program::Example { package: "hooks", name: "measure_hooks" };
 
-/// Builds programs; not in a test, for which the runner has built them.
+/// Builds programs and returns their folder. In a test, the runner has built them already.
 fn build(profile: Profile, programs: &[Program]) -> Result<PathBuf> {
     match std::env::var_os(DAEMON_VARIABLE) {
         Some(daemon) => Ok(PathBuf::from(daemon).parent().context("the daemon's folder")?.to_owned()),
@@ -50,7 +50,7 @@ fn help(program: Program, name: &str, verb: &str, passed: &PassedOn) -> Result<(
     replace_process(Command::new(folder.join(name)).arg(verb).args(&passed.arguments))
 }
 
-/// Starts a demo. For a first look a build without optimisation suffices, and takes minutes less.
+/// Starts a demo, without optimisation unless `--release` is given: that build takes minutes less, and is fast enough.
 pub(crate) fn demo(no_aims: bool, passed: &PassedOn) -> Result<()> {
     if passed.asks_for_help() {
         return help(WORKLOADS, "workloads", "demo", passed);
@@ -62,7 +62,7 @@ pub(crate) fn demo(no_aims: bool, passed: &PassedOn) -> Result<()> {
     start_workload("demo", no_aims, passed, &workspace::build(profile, programs)?, &plugins)
 }
 
-/// Starts another workload: with optimisations, unless it is only to be shown that it works.
+/// Starts another workload, with optimisation unless `no_aims` is set.
 pub(crate) fn workload(verb: &str, no_aims: bool, passed: &PassedOn) -> Result<()> {
     if passed.asks_for_help() {
         return help(WORKLOADS, "workloads", verb, passed);

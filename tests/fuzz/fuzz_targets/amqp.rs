@@ -1,4 +1,4 @@
-//! Arbitrary octets from a server of AMQP: refused, incomplete, or a frame that has no more octets than there are.
+//! Arbitrary octets from an AMQP server: refused, incomplete, or a frame that is not longer than the input.
 #![no_main]
 
 use events::decode_amqp_frame;

@@ -13,7 +13,7 @@ use gsup::{Failure, GsupImsi, GsupMessage, MessageType, Reporter, RpAddress, Tag
 use libfuzzer_sys::fuzz_target;
 use std::collections::VecDeque;
 
-/// A message: written as the same octets as were read.
+/// A message: encoding restores the decoded octets.
 fn message(octets: &[u8]) {
     let octets = Bytes::copy_from_slice(octets);
     let peeked = gsup::peek(&octets);
@@ -122,7 +122,7 @@ enum Step<'a> {
 #[derive(Default)]
 struct Side {
     input: BytesMut,
-    /// Octets passed to the proxy that are no complete frame yet.
+    /// Octets passed to the proxy that do not form a complete frame yet.
     stream: Vec<u8>,
     expected: VecDeque<u8>,
 }

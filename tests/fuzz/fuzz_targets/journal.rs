@@ -44,7 +44,7 @@ fn base() -> Files {
     files
 }
 
-/// Each four octets change one octet of a file; the checksum of its header is made right again if the file's octet is odd.
+/// Each four octets change one octet of a file; the checksum of its header is corrected if the file's octet is odd.
 fn edit(files: &mut Files, edits: &[u8]) {
     let count = files.len();
     for edit in edits.chunks_exact(4) {
@@ -58,7 +58,7 @@ fn edit(files: &mut Files, edits: &[u8]) {
     }
 }
 
-/// Records in the first segment, each with a valid checksum: a gap before it, its length, how far its number and its term are off.
+/// Records in the first segment, each with a valid checksum: a gap before it, its length, and the errors of its number and its term.
 fn compose(files: &mut Files, plan: &[u8]) {
     let mut head = Head::default();
     let mut octets = header(1, head);

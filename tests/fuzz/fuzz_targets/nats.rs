@@ -1,4 +1,4 @@
-//! Arbitrary octets from a server of NATS: refused, incomplete, or a message that has no more octets than there are.
+//! Arbitrary octets from a NATS server: refused, incomplete, or a message that is not longer than the input.
 #![no_main]
 
 use events::decode_nats_message;

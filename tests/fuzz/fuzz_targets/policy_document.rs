@@ -1,7 +1,7 @@
 //! Arbitrary text as the policy document of a default plugin, or as a document of number plans: refused with a message, or valid,
 //! also when it is used.
 //!
-//! The first octet selects the plugin, from `1`, and `:` and `;` after `9`. After a record separator follows the question to a valid document: a number, a
+//! The first octet selects the plugin, from `1`, and `:` and `;` after `9`. The question to a valid document follows after a record separator: a number, a
 //! peer, a row of a table or a reply.
 #![no_main]
 

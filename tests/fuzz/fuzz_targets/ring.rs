@@ -70,7 +70,7 @@ fuzz_target!(|input: &[u8]| {
             let Some((&how, record)) = octets.split_first() else { return };
             let mut found = stored(&keys, record, how & 1 == 1);
             assert_eq!(decode_slot(&keys, SLOT, &found), DecodedSlot::Record(record.to_vec(), found.len()));
-            // A slot that lost its end is none.
+            // A truncated value is not a slot.
             if let Some(last) = found.last_mut() {
                 last.value.truncate(last.value.len().saturating_sub(1 + usize::from(how >> 1)));
             }

@@ -113,7 +113,7 @@ struct Harness {
     next_token: u64,
     /// Commands other than logins that the peer may have completed, by sequence: an upper bound for the answers.
     heard: HashMap<(u32, Sequence), usize>,
-    /// Received octets that are no complete PDU yet, for counting.
+    /// Received octets that do not form a complete PDU yet, for counting.
     stream: BytesMut,
     answered: HashMap<(u32, Sequence), usize>,
     closed: bool,

@@ -17,7 +17,7 @@ prefix = ""
 candidates = [{ peer = "cheap", cost = "0.010" }, { peer = "dear", cost = "0.012" }]
 "#;
 
-/// Messages between two looks at the figures.
+/// Number of messages between two checks of the figures.
 const ROUND: u64 = 20;
 
 fn delivering(undelivered: u32) -> SinkOptions {

@@ -188,8 +188,8 @@ fn submissions_without_credit_are_refused_and_failed_messages_are_released() -> 
     assert_eq!(look(&appliance)?, LedgerBalance { balance: PRICE, funded: 2 * PRICE, ..spent });
     assert_eq!(appliance.metric("switchyard_submissions_unpaid_total")?, 3.0);
 
-    // There is money for one of 400 messages' worth and credit for 20: however 1,000 messages over four connections interleave,
-    // exactly as many are accepted.
+    // The balance pays for 400 messages and the credit for 20. Exactly 420 of 1,000 messages are accepted, in whatever order they
+    // arrive over four connections.
     sink.behave(SinkOptions::default());
     operate(&appliance, "third", json!({ "fund": 399 * PRICE }))?;
     operate(&appliance, "limit", json!({ "credit": 20 * PRICE }))?;

@@ -153,7 +153,7 @@ fn a_dropped_message_is_reported_and_a_replaced_text_keeps_what_was_submitted() 
     let trace = appliance.get(&format!("/v1/messages/{dropped}"))?;
     ensure!(trace["routing"]["verdict"] == "drop, reported as delivered", "{trace:#}");
 
-    // What would another policy have stopped?
+    // A replay shows which messages another policy would have stopped.
     let policy = "[[rule]]\nname = \"a\"\nwords = \"malware\"\nthen = \"quarantine\"\n";
     let request = json!({
         "hook": "screen", "plugin": "firewall", "version": version, "policy": policy, "last": 100,

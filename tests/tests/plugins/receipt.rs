@@ -194,7 +194,7 @@ impl Setup {
         Ok(account["captured"].as_i64())
     }
 
-    /// No DLR has come since: the next one is that of a new message.
+    /// Checks that no other DLR has arrived: the next one is that of a new message.
     fn expect_no_other_dlr(&mut self) -> Result<()> {
         let id = self.esme.submit("861234")?;
         self.north.take("fence")?;

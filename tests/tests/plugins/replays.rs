@@ -133,7 +133,7 @@ fn a_replay_of_a_peer_compares_requests_and_outcomes_and_sends_nothing() -> Resu
     ensure!(sides.0.contains("\"text\"") && sides.1.contains("\"message\""), "{example:#}");
     ensure!(sides.1.contains("secret-token") && !whole.to_string().contains("t0ken"), "{whole:#}");
     assert_eq!(setup.api.requests().len(), sent, "a replay sends nothing");
-    // The records are no steps of the trace.
+    // The records are not steps of the trace.
     let trace = setup.appliance.get(&format!("/v1/messages/{}", ids[0]))?;
     ensure!(!trace.to_string().contains("call recorded"), "{trace:#}");
     Ok(())

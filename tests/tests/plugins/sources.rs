@@ -376,7 +376,7 @@ fn an_upload_has_a_bill_of_materials() -> Result<()> {
     let path = format!("/v1/plugins/router/{number}/sbom");
     assert_eq!(appliance.request("GET", &path, &[])?.0, 404);
 
-    // Beside the component, and by an option.
+    // A bill of materials in a file next to the component, and one that is named by an option.
     std::fs::write(folder.join("router.sbom.json"), described(&sha256))?;
     let (pushed, printed) = push(&["--json"])?;
     ensure!(pushed, "{printed}");
@@ -387,7 +387,7 @@ fn an_upload_has_a_bill_of_materials() -> Result<()> {
     ensure!(push(&["--sbom", &other])?.0);
     assert_eq!(appliance.request("GET", &path, &[])?, (200, BILL.to_owned()));
 
-    // The bill of another component is refused, here and there.
+    // A bill of materials of another component is refused by the API and by the command.
     let wrong = described(&"0".repeat(64));
     let (status, problem) = appliance.request("PUT", &path, wrong.as_bytes())?;
     ensure!(status == 422 && problem.contains("describes another component"), "{status} {problem}");

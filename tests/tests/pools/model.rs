@@ -266,7 +266,7 @@ impl ModelRun {
         self.resolve(&requests[answered..], PoolProtocol::Script.by(), 1)
     }
 
-    /// The same over HTTP, where a request is applied completely or not at all.
+    /// SIGKILL during a request over HTTP, which is applied completely or not at all.
     fn crash_by_http(&mut self) -> Result<()> {
         let requests = self.requests(60);
         let pending = self.server.post_later(&self.pool, &requests)?;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 const CLIENTS: u64 = 64;
-/// Fewer numbers than clients.
+/// Fewer numbers than the clients together want: each of them leases up to four at a time.
 const NUMBERS: u64 = 80;
 const POOL: &str = "race";
 const KILLS: usize = 4;
@@ -181,7 +181,7 @@ impl Race {
         Ok(())
     }
 
-    /// Compares the restored state with the records while all clients pause. Returns the numbers that no client knows to hold.
+    /// Compares the restored state with the records while all clients pause, and releases numbers that no client knows to hold.
     fn summarise(&self, server: &PoolServer) -> Result<RaceSummary> {
         let view = server.view(POOL)?;
         ensure!(view.numbers.len() as u64 == NUMBERS, "{} numbers are left", view.numbers.len());
@@ -231,7 +231,7 @@ impl Race {
         })
     }
 
-    /// No two leases of a number may overlap.
+    /// Checks that no two leases of a number overlap.
     fn no_number_held_twice(&self) -> Result<usize> {
         let mut by_number: BTreeMap<String, Vec<(Instant, Instant)>> = BTreeMap::new();
         for record in &self.records {

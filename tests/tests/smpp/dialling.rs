@@ -87,7 +87,7 @@ fn a_peer_is_dialled_on_demand_and_gets_waiting_messages() -> Result<()> {
     assert_eq!(sink.message_count(), 0);
     let output = fixture.command(&appliance).args(["peer", "dial", "upstream"]).output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // Half of the time that it would wait by itself.
+    // Without the request, it would wait longer than this timeout.
     appliance.wait_until(TIMEOUT, "/v1/links", |links| links[0]["phase"] == "bound")?;
     appliance.wait_until(TIMEOUT, &path, |trace| trace["finished"] == true)?;
     assert_eq!(sink.message_count(), 1);

@@ -1,4 +1,4 @@
-//! Checks of the first actions of all programs.
+//! Checks that every program ends quietly when the reader of its output is gone.
 
 use std::fs;
 

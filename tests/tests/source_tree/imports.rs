@@ -1,11 +1,11 @@
-//! Imports between the files of a crate: circles are at most three files long, so that a file can be read without the
+//! Imports between the files of a crate: import cycles have at most three files, so that a file can be read without the
 //! whole crate.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Maximum number of files that import each other in a circle.
+/// Maximum number of files in an import cycle.
 const MAX_CIRCLE: usize = 3;
 
 type Module = Vec<String>;

@@ -1,4 +1,4 @@
-//! Names in the source tree: every public type name has one definition, and words of the former private language are not used.
+//! Names in the source tree: every public type name has one definition, and metaphors are not used where the field has a term.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const SHARED: &[(&str, &str)] = &[
 /// Crates of the development tools, whose type names may repeat those of the product.
 const TOOLS: &[&str] = &["release", "testkit", "workloads", "workspace", "xtask"];
 
-/// Words of the former private language.
+/// Metaphors for which the field or the trade has a term.
 const BANNED: &[&str] = &[
     "house",
     "porter",

@@ -16,7 +16,7 @@ pub struct CmppForward {
     pub kind: u8,
     /// The message's id.
     pub id: CmppMsgId,
-    /// Parts and this part.
+    /// `Pk_total` and `Pk_number`: number of segments, and number of this segment.
     pub part: (u8, u8),
     /// As in a Submit.
     pub registered_delivery: u8,

@@ -47,7 +47,8 @@ fn link_width(wide: bool) -> usize {
     if wide { 20 } else { 8 }
 }
 
-/// Maximum octets after the last field. Fewer are a private extension and ignored; more are an error.
+/// Maximum number of octets after the last field. They are a private extension of the peer and are ignored; more octets
+/// are an error.
 const MAX_EXTRA: usize = 64;
 
 /// Result 4: the length of the message is wrong.
@@ -91,7 +92,8 @@ fn write_result(writer: &mut PduWriter<'_>, wide: bool, result: u32) {
 }
 
 impl CmppPdu {
-    /// Decodes a body in the layout of a version. A Connect and its answer have one layout that is found out.
+    /// Decodes a body in the layout of a version. A Connect has the same layout in all
+    /// versions; the layout of its answer follows from the length.
     ///
     /// # Errors
     /// If the command is unknown, the body too short, or a count in it wrong.
@@ -189,7 +191,7 @@ impl CmppPdu {
     }
 }
 
-/// Reads the octets of a text. A count that lies is an error of the content: the PDU itself is whole.
+/// Reads the octets of a text. A wrong count is an error of the content: the PDU itself is complete.
 fn read_content(reader: &mut PduReader<'_>) -> Result<bytes::Bytes, DecodeError> {
     let length = usize::from(reader.u8("Msg_Length")?);
     let octets = reader.take(length, "Msg_Content").map_err(|_| DecodeError::Invalid(RESULT_STRUCTURE))?;

@@ -8,7 +8,7 @@ use sp_session::{DecodeError, PduReader, PduWriter};
 pub struct Submit {
     /// 0 from an SP.
     pub id: CmppMsgId,
-    /// The parts of a long text, from 1, and this part, from 1.
+    /// `Pk_total` and `Pk_number`: number of segments, and number of this segment, both from 1.
     pub part: (u8, u8),
     /// 0 no report, 1 a report; in 2.0 also 2: a billing record that no handset gets.
     pub registered_delivery: u8,

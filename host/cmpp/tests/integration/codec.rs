@@ -1,4 +1,4 @@
-//! Checks of the codec, by their numbers in the protocol sheet.
+//! Conformance checks of the codec, by number.
 
 use crate::vectors::{decode, named};
 use bytes::{Bytes, BytesMut};
@@ -110,7 +110,7 @@ fn check_12_the_length_of_a_report_tells_its_layout() {
         let content = report.write(wide);
         assert_eq!(content.len(), length);
         assert_eq!(ReportContent::read(&content).as_ref(), Some(&report));
-        // Either occurs in either version.
+        // Both lengths occur in both versions.
         for version in [0x20, 0x30] {
             let deliver = Deliver { registered_delivery: 1, content: content.clone(), ..Deliver::default() };
             let octets = encoded(&CmppPdu::Deliver(deliver.clone()), version);

@@ -1,4 +1,4 @@
-//! Checks of the session, by their numbers in the protocol sheet, on a virtual clock.
+//! Conformance checks of the session, by number, on a virtual clock.
 
 use crate::vectors::{decode, named};
 use bytes::{Bytes, BytesMut};

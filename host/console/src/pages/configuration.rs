@@ -175,7 +175,7 @@ fn pending(context: &RequestContext, document: &ConfigurationDocument) -> Markup
     }
 }
 
-/// The line of a key in a text, from 1. A missing key has no line; that of its table is taken.
+/// The line of a key in a text, from 1. For a missing key, the line of the innermost table that exists.
 fn line_of(lines: &SourceLines, pointer: &str) -> Option<usize> {
     let mut above = std::iter::successors(Some(pointer), |at| at.rsplit_once('/').map(|(above, _)| above));
     above.find_map(|at| lines.key(at))

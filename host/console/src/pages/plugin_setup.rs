@@ -72,7 +72,8 @@ impl Setup {
         Ok(Self { found, version, tables: tables.unwrap_or_default(), schema })
     }
 
-    /// The binding whose values fill the form: that of the plugin for this tenant, or for all, which is live, on trial, or was live last.
+    /// The binding of the plugin whose values fill the form: the live one, or the candidate, or the last former one. `tenant` is empty
+    /// for the binding of all tenants.
     fn known_binding(&self, tenant: &str) -> Option<&Binding> {
         let candidate = self.found.candidate.iter().flat_map(|candidate| &candidate.record.chain);
         let history = self.found.history.iter().flatten().flat_map(|record| &record.chain);

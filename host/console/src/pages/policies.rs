@@ -390,7 +390,7 @@ async fn run_replay(
                 if form.text("requests") != "1" {
                     return Ok(report);
                 }
-                // Once only: each request for texts is in the audit log.
+                // Texts are requested only once, since each request for texts is in the audit log.
                 let whole: ReplayStateView = context.get(&with_query(&path, &[("body", "1")])).await?;
                 return Ok(whole.report.flatten().unwrap_or(report));
             }

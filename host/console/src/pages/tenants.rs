@@ -19,7 +19,7 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
     page(&context, "Tenants", NavItem::Tenants, page_body(&context, &Form::of(query)).await)
 }
 
-/// `query`: the number of the page, which is that of both lists.
+/// The body of the page. `query` has the page number, which applies to both lists.
 async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, ApiError> {
     let (tenants, accounts, balances) = tokio::join!(
         context.get::<Vec<TenantView>>("/v1/tenants"),
@@ -96,7 +96,7 @@ fn account_row(account: &AccountInfo, balance: Option<&BalanceView>) -> Vec<Mark
     ]
 }
 
-/// The messages of the day, and how many there may be.
+/// The number of messages of the day, and the day quota.
 fn today(quota: Option<DayQuotaView>) -> Markup {
     html! {
         @match quota {

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 /// The height of a row, in pixels at the usual font size: 2.75 rem, as in the style sheet.
 const ROW: f64 = 44.0;
-/// The width of the widest node's lines.
+/// Maximum total width of the lines of a node.
 const WIDEST: f64 = 26.0;
-/// The width of the thinnest line.
+/// Minimum width of a line.
 const THINNEST: f64 = 1.2;
 
-/// The height of the lines' picture, in pixels at the usual font size.
+/// The height of the drawing, in pixels at the usual font size.
 pub(super) fn height(rows: usize) -> f64 {
     rows as f64 * ROW
 }
@@ -75,7 +75,7 @@ impl Stack {
         Self(centre - whole / 2.0)
     }
 
-    /// The middle of the next place.
+    /// The centre of the next position.
     fn next(&mut self, width: f64) -> f64 {
         self.0 += width;
         self.0 - width / 2.0
@@ -116,7 +116,7 @@ pub(super) fn picture(input: &MapInput<'_>, accounts: &[Node], peers: &[Node], r
     let label =
         |nodes: &[Node], place: usize| nodes.get(place).map(|node| node.label.clone()).unwrap_or_default();
 
-    // The places at the hooks, one for each account and direction, evenly apart.
+    // The positions at the hooks, one for each account and direction, with equal gaps.
     let own_width = |key: &(usize, bool), line: &Between| {
         let out = flows.iter().filter(|((account, mo, _), _)| (*account, *mo) == *key);
         width(line.rate).max(out.map(|(_, between)| width(between.rate)).sum())
@@ -153,7 +153,7 @@ pub(super) fn picture(input: &MapInput<'_>, accounts: &[Node], peers: &[Node], r
         let out = if mo { line.rate } else { out - own.get(&(account, true)).map_or(0.0, |mo| mo.rate) };
         right.push((*key, Stack::around(middle, out * per_rate)));
     }
-    // By peer within an account's place, so that its lines do not cross.
+    // The lines of an account and direction are ordered by peer, so that they do not cross.
     for (key, mut place) in right {
         for ((account, mo, peer), between) in
             flows.iter().filter(|((account, mo, _), _)| (*account, *mo) == key)

@@ -75,7 +75,7 @@ pub(super) struct BindAuthenticator {
     pub(super) shared: Arc<Shared>,
     /// Whether any login type is accepted from a known login name.
     pub(super) any_login_type: bool,
-    /// The time for a decision.
+    /// Maximum time for a decision.
     pub(super) timeout: Duration,
     pub(super) incoming: IncomingPeer,
 }
@@ -165,7 +165,7 @@ impl BindAuthenticator {
     }
 }
 
-/// Compares passwords in a time that does not depend on where they differ.
+/// Compares passwords. The duration does not depend on the position of the first difference.
 fn is_equal_constant_time(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }

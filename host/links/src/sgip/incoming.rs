@@ -59,7 +59,7 @@ impl IncomingSource {
         u32::from(refusal_code(refusal, self.dialect()).0)
     }
 
-    /// Handles one command. Returns what must arrive before the command is answered. `number` is its token.
+    /// Handles one command. `number` is its token.
     pub(super) fn on_command(
         &self,
         link: &mut Link,

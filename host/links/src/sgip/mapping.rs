@@ -12,8 +12,8 @@ use sgip::{Deliver, Dialect, MAX_PDU, Pdu, ResultCode, Sequence, SgipFields, Sub
 use sp_session::SpFields;
 use std::time::Duration;
 
-/// The sequence of a segment of a submit attempt. It is a function of what is on disk before the attempt, so a
-/// repetition that settles a doubt carries the same twelve octets, and the peer can recognize it (SGIP 1.2 §3.4).
+/// The sequence of a segment of a submit attempt. It depends only on data that is on disk before the attempt. So the
+/// repetition of an uncertain attempt has the same twelve octets, and the peer can recognize it (SGIP 1.2 §3.4).
 ///
 /// The time is that of the ticket. The counter has twenty bits of the message id, eight of the segment and four of
 /// the attempt, in this order: it grows with the ids, and no two commands of one second have the same counter.
@@ -24,7 +24,7 @@ pub(super) fn sequence(node: u32, id: MessageId, ticket: SubmitTicket, part: usi
     Sequence::new(node, ticket.at, counter)
 }
 
-/// SGIP cannot express the message; the code gives the reason.
+/// The reason why SGIP cannot express a message.
 pub(super) type MappingError = ResultCode;
 
 /// The LinkID of a message that came by CMPP or SMGP, if it fits SGIP's field.
@@ -169,7 +169,7 @@ impl SubmitContext<'_> {
         if forbidden && submit.mo_related == 3 {
             return Err(ResultCode(40));
         }
-        // A fee record that is not for the handset: nothing here can bill it.
+        // A fee record that is not for the handset. The appliance cannot bill it.
         if submit.report_flag == 3 {
             return Err(ResultCode::NOT_OFFERED);
         }

@@ -1,8 +1,8 @@
 //! SGIP links: gateways, to which we are an SP, and SPs, to which we are the gateway.
 //!
 //! The side that sends commands connects (SGIP 1.2 §3.1), so each peer has two sets of connections. We dial gateways
-//! to Submit, and SPs to Deliver and Report. At our listener gateways log in to Deliver and Report, and SPs to
-//! Submit. The login tells which of the two a peer is.
+//! to send Submits, and SPs to send Delivers and Reports. At our listener, gateways log in to send Delivers and Reports,
+//! and SPs to send Submits. The login determines whether a peer is a gateway or an SP.
 
 pub(crate) mod bind_authenticator;
 mod dlr;
@@ -18,7 +18,7 @@ pub(crate) use sgip_link::{SgipLink, dial_gateway, dial_sp};
 use ports::link::PduKind;
 use sgip::{Dialect, Pdu};
 
-/// The kind under which a command is counted.
+/// The kind of a command in the link's counters.
 fn kind(pdu: &Pdu) -> PduKind {
     match pdu {
         Pdu::Submit(_) => PduKind::Submit,
@@ -29,7 +29,7 @@ fn kind(pdu: &Pdu) -> PduKind {
     }
 }
 
-/// The version that stands for a dialect in the API, beside SMPP's versions: 1.2 is 0x12.
+/// The number of a dialect in the API, in the form of SMPP's versions: 1.2 is 0x12.
 fn version(dialect: Dialect) -> u8 {
     match dialect {
         Dialect::V12 => 0x12,

@@ -57,7 +57,7 @@ fn secret_fits_login(secret: &Secret) -> Result<(), String> {
     fits_login(&secret.0)
 }
 
-/// What gateways and SPs have in common: our side of the connections.
+/// Options that gateways and SPs have in common: our side of the connections.
 #[derive(Clone, Debug, PartialEq, Keys)]
 pub struct SgipNodeOptions {
     /// The node number of the appliance: 3AAAAQQQQQ as an SP, assigned by the operator; 1AAAAX as a gateway.
@@ -99,10 +99,10 @@ pub struct GatewayOptions {
     /// The peer id.
     #[key(skip = PeerId(u32::MAX))]
     pub peer: PeerId,
-    /// The address where the gateway takes Submits.
+    /// The gateway's address, to which Submits are sent.
     #[key(format = HostPort, example = "smg.example.net:8801", label = "Address")]
     pub address: String,
-    /// What it has in common with an SP.
+    /// The options that SPs have, too.
     #[key(flatten)]
     pub node: SgipNodeOptions,
     /// The login name that the gateway uses at the appliance's listener. Without it, it can send neither MO messages
@@ -139,7 +139,7 @@ impl GatewayOptions {
     }
 }
 
-/// Fields of a Submit. By default the SP pays, nothing is charged, and the message is no reply to an MO.
+/// Fields of a Submit. By default the SP pays, nothing is charged, and the message is not a reply to an MO.
 #[derive(Clone, Keys)]
 struct SubmitFields {
     /// ChargeNumber.
@@ -201,7 +201,7 @@ pub struct SpOptions {
     /// The address to which Deliver and Report are sent; without it, the SP gets neither.
     #[key(format = HostPort)]
     pub address: String,
-    /// What it has in common with a gateway.
+    /// The options that gateways have, too.
     #[key(flatten)]
     pub node: SgipNodeOptions,
     /// Maximum number of unanswered submissions per connection; more wait.

@@ -111,7 +111,7 @@ impl Outgoing {
         None
     }
 
-    /// The sequence of the current segment, and the id that its DLR will name.
+    /// The sequence of the current segment, and the message id that its DLR will contain.
     fn identity(node: u32, in_flight: &InFlightMessage<Pdu>) -> (Sequence, PeerMessageId) {
         let sequence = mapping::sequence(node, in_flight.message.id, in_flight.ticket, in_flight.next);
         let id = match in_flight.segments.get(in_flight.next) {
@@ -124,13 +124,13 @@ impl Outgoing {
         (sequence, id)
     }
 
-    /// The id that the DLR of a Submit will name; a Deliver or Report has none.
+    /// The message id that the DLR of a Submit will contain; `None` for a Deliver or Report, and before the last segment.
     fn known_id(&self, in_flight: &InFlightMessage<Pdu>) -> Option<PeerMessageId> {
         let is_known = matches!(self.target, OutgoingTarget::Gateway(_)) && in_flight.is_last();
         is_known.then(|| Self::identity(self.node(), in_flight).1)
     }
 
-    /// Gives the session as many segments as its window allows. Returns whether there were any.
+    /// Sends as many segments as the session's window allows. Returns whether any was sent.
     pub(super) fn fill_window(&mut self, session: &mut Session, link: &mut Link) -> bool {
         let mut any = false;
         while session.window_free() > 0
@@ -147,7 +147,8 @@ impl Outgoing {
                     any = true;
                 }
                 Err(SgipRequestError::SequenceInUse) => {
-                    // An earlier submit attempt of the same message is unanswered here; its answer settles both.
+                    // An earlier submit attempt of the same message is unanswered on this connection. This attempt fails
+                    // temporarily and is repeated later.
                     let code = u32::from(ResultCode::SEQUENCE.0);
                     let refused = self.messages.refused(token, ErrorClass::Temporary, code);
                     let link_id = link.id();
@@ -184,7 +185,7 @@ impl Outgoing {
             };
             let class = special.unwrap_or_else(|| {
                 match (&self.target, result.class(self.target.options().quirks.dialect)) {
-                    // An SP that refuses a message today may take it tomorrow, and there is no other use for the message.
+                    // Nobody but this SP can use the message, and the SP may accept it later: it is retried.
                     (OutgoingTarget::Sp { .. }, ErrorClass::Permanent) => ErrorClass::Temporary,
                     (_, class) => class,
                 }

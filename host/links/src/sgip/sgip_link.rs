@@ -90,7 +90,7 @@ fn dial_target(
         links: node.connections,
         connect_timeout,
         redial_interval: Duration::from_secs(30),
-        // The protocol is not made for long connections: gateways close an idle one and expect an immediate reconnect
+        // SGIP expects short connections: gateways close an idle one and expect an immediate reconnect
         // (SGIP 1.2 §3.1).
         redial_stable_after: Some(Duration::from_millis(100)),
         tls: None,
@@ -219,7 +219,7 @@ impl LinkProtocol for SgipLink {
                 tracing::debug!(peer = %link.record.name, ?sequence, "unexpected answer");
             }
             (sgip::Event::Closing(reason), _) => link.end(close_reason_text(reason), true),
-            // Events that the side of the connection excludes.
+            // Events that cannot occur on this side of the connection.
             _ => {}
         }
         LinkStep::Handled

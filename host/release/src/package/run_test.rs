@@ -99,7 +99,7 @@ impl Run {
             .replace("/usr/lib/switchyard", &format!("{}/lib/switchyard", self.usr()));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
-        // By its name.
+        // The peer has a host name, which the daemon must resolve.
         let peer = format!(
             "\n[[peer]]\nname = \"upstream\"\naddress = \"localhost:{port}\"\nsystem-id = \"us\"\npassword = \"secret\"\n"
         );
@@ -132,7 +132,7 @@ impl Run {
             ensure!(Instant::now() < deadline, "it was not ready within {TIMEOUT:?}:\n{}", said());
             pause.pause(Duration::from_millis(50));
         }
-        // The peer is dialled by its name.
+        // A connection shows that the daemon has resolved the name.
         listener.set_nonblocking(true)?;
         while listener.accept().is_err() {
             ensure!(Instant::now() < deadline, "it does not find localhost:\n{}", said());

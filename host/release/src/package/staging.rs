@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A folder with everything that is built; files of the source tree are taken from there.
+/// A folder with all built files. Files of the source tree are not copied into it.
 #[derive(Debug)]
 pub(super) struct StagingDir {
     pub(super) folder: PathBuf,

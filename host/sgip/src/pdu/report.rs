@@ -1,4 +1,4 @@
-//! Report: the fate of a Submit at one user; UserReport: the state of a subscriber.
+//! Report: the state of a Submit for one user; UserReport: the state of a subscriber.
 
 use super::{NUMBER_WIDTH, RESERVE};
 use crate::Sequence;

@@ -1,5 +1,5 @@
-//! Route maintenance between gateways and their directory (SGIP 1.2 §4.2.3.6 to §4.2.3.15). An SP platform only has
-//! to recognize these commands, so their layouts are a table.
+//! Route maintenance between gateways and their directory (SGIP 1.2 §4.2.3.6 to §4.2.3.15). This
+//! crate only recognizes these commands, so their layouts are a table.
 
 use super::{RESERVE, SgipCommand};
 use crate::ResultCode;

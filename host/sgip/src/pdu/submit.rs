@@ -23,9 +23,9 @@ pub struct Submit {
     pub fee_value: Bytes,
     /// Credit given to the user, in fen, as digits.
     pub given_value: Bytes,
-    /// 0 receivable, 1 received.
+    /// Whether the fee is 0 receivable or 1 received.
     pub agent_flag: u8,
-    /// 0 first MT caused by an MO, 1 later one, 2 not caused by an MO, 3 feedback of the system.
+    /// 0 first MT caused by an MO, 1 later MT caused by an MO, 2 MT without an MO, 3 feedback of the system.
     pub mo_related: u8,
     /// 0 (low) to 9 (high).
     pub priority: u8,
@@ -33,7 +33,7 @@ pub struct Submit {
     pub expire_time: Bytes,
     /// `yymmddhhmmss032+`, or empty: immediately.
     pub schedule_time: Bytes,
-    /// 0 report failure only, 1 always, 2 never, 3 monthly fee record, not for the handset.
+    /// Requested Reports: 0 on failure only, 1 always, 2 never; 3: a monthly fee record that is not for the handset.
     pub report_flag: u8,
     /// TP-PID.
     pub tp_pid: u8,
@@ -50,7 +50,7 @@ pub struct Submit {
 }
 
 impl Submit {
-    /// The most users of a Submit (SGIP 1.2 §4.2.3.3).
+    /// Maximum number of users in a Submit (SGIP 1.2 §4.2.3.3).
     pub const MAX_USERS: usize = 100;
 
     pub(super) fn encode(&self, out: &mut BytesMut) {

@@ -27,7 +27,7 @@ pub enum Event {
         /// Whether it comes after [`Event::Unanswered`].
         late: bool,
     },
-    /// A command of ours was sent as often as allowed, and not answered. Its answer may still come.
+    /// A command of ours was sent [`tries`](crate::SgipOptions::tries) times and not answered. Its answer may still come.
     Unanswered {
         /// The owner's token of the command.
         token: u64,
@@ -51,7 +51,7 @@ pub enum SgipCloseReason {
     CommandBeforeBind,
     /// A PDU could not be decoded.
     Malformed(&'static str),
-    /// A PDU stayed incomplete.
+    /// A PDU was not complete within `partial_timeout`.
     Partial,
     /// The connection was idle for too long.
     Idle,

@@ -61,7 +61,7 @@ impl Session {
             self.partial_by = None;
             self.on_pdu(now, header, pdu.get(HEADER_LENGTH..).unwrap_or_default());
         }
-        // A PDU must be complete in time; while we do not read, that is not the peer's fault.
+        // A PDU must be complete in time, except while this side takes no input.
         if self.input.is_empty() || self.is_input_held() {
             self.partial_by = None;
         } else if self.partial_by.is_none() {

@@ -13,23 +13,24 @@ pub enum SgipRole {
 /// Options of a session. A time of zero means never.
 #[derive(Clone, Debug)]
 pub struct SgipOptions {
-    /// Commands of ours that may be unanswered (SGIP 1.2 §3.1: 32).
+    /// Maximum number of unanswered commands of ours (SGIP 1.2 §3.1: 32).
     pub window_out: usize,
-    /// Commands of the peer that the owner may leave unanswered; more are not read.
+    /// Maximum number of unanswered commands of the peer; further ones are not read.
     pub window_in: usize,
-    /// The time for an answer, before the command is repeated.
+    /// Maximum time for an answer, after which the command is sent again.
     pub response_timeout: Duration,
-    /// How often a command is sent in all.
+    /// Maximum number of times that a command is sent.
     pub tries: u32,
-    /// The time for the login and its answer.
+    /// Maximum time for the login and its answer.
     pub bind_timeout: Duration,
-    /// The idle time, with no command unanswered, after which the connection ends.
+    /// Idle time without unanswered commands after which the connection is closed.
     pub idle: Duration,
-    /// The time for the rest of a PDU after its first octet.
+    /// Maximum time for the rest of a PDU after its first octet.
     pub partial_timeout: Duration,
-    /// The time for the answer to our Unbind.
+    /// Maximum time for the answer to our Unbind.
     pub unbind_timeout: Duration,
-    /// The longest PDU accepted. We send at most [`crate::MAX_PDU`], but a Submit to a hundred users is longer.
+    /// Maximum length of a received PDU, in octets. We send at most [`crate::MAX_PDU`]; peers may send more, since a
+    /// Submit to a hundred users is longer.
     pub limit: u32,
     /// Whether answers match by node and counter alone if no whole sequence matches: some peers rebuild the time.
     pub loose_match: bool,

@@ -11,11 +11,11 @@ struct PendingCommand {
     octets: Bytes,
     sent: u32,
     until: Option<Instant>,
-    /// The order in which commands were sent.
+    /// Position in the order in which commands were sent.
     number: u64,
 }
 
-/// The action for a command whose time has passed.
+/// The action for a command that has timed out.
 #[derive(Debug)]
 pub(super) enum Due {
     /// Send it again.
@@ -28,12 +28,12 @@ pub(super) enum Due {
 #[derive(Debug, Default)]
 pub(super) struct Window {
     pending: HashMap<Sequence, PendingCommand>,
-    /// Given up; their answers may still come. Oldest first.
+    /// Sequences and tokens of commands that were given up and may still be answered, oldest first.
     late: VecDeque<(Sequence, u64)>,
     next: u64,
 }
 
-/// The number of given-up commands that are remembered.
+/// Maximum number of given-up commands whose late answers are recognized.
 const MAX_LATE_COMMANDS: usize = 1024;
 
 impl Window {
@@ -46,7 +46,7 @@ impl Window {
     }
 
     pub(super) fn add(&mut self, sequence: Sequence, token: u64, octets: Bytes, until: Option<Instant>) {
-        // If the owner sends a command again, an answer belongs to the new one.
+        // If the owner uses a sequence again, an answer belongs to the new command.
         self.late.retain(|(late, _)| *late != sequence);
         let number = self.next;
         self.next += 1;

@@ -230,7 +230,7 @@ fn route_maintenance_has_its_lengths() {
 #[test]
 fn check_05_text_fields_may_hold_anything() {
     let mut octets = Pdu::Submit(submit()).to_bytes(sp(1)).to_vec();
-    // SPNumber: all 21 octets used; then garbage behind the first NUL; then octets outside ASCII.
+    // SPNumber: all 21 octets used; then garbage after the first NUL; then octets outside ASCII.
     octets[20..41].copy_from_slice(&[b'1'; 21]);
     let read = |octets: &[u8]| match Pdu::decode(3, &octets[HEADER_LENGTH..]).unwrap() {
         Pdu::Submit(submit) => submit.sp_number,

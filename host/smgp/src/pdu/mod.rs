@@ -140,7 +140,7 @@ impl SmgpPdu {
     }
 }
 
-/// Reads the octets of a text. A count that lies is an error of the content: the PDU itself is whole.
+/// Reads the octets of a text. A wrong count is an error of the content: the PDU itself is complete.
 fn read_content(reader: &mut PduReader<'_>) -> Result<Bytes, DecodeError> {
     let length = usize::from(reader.u8("MsgLength")?);
     let octets = reader.take(length, "MsgContent").map_err(|_| DecodeError::Invalid(STATUS_STRUCTURE))?;

@@ -1,4 +1,4 @@
-//! Checks of the codec and of the login, by their numbers in the protocol sheet.
+//! Conformance checks of the codec and of the login, by number.
 
 use crate::vectors::{decode, named};
 use bytes::{Bytes, BytesMut};
@@ -28,7 +28,7 @@ fn the_fields_of_the_vectors_are_at_their_places() {
     let one = submit(0x30, "SMGP Submit a");
     assert_eq!((&one.source[..], &one.destinations[0][..]), (&b"10659012"[..], &b"13300133000"[..]));
     assert_eq!((one.format, &one.content[..]), (15, &[0xB2, 0xE2, 0xCA, 0xD4][..]));
-    // Free is 00 here and 01 in CMPP.
+    // "Free" is 00 in SMGP and 01 in CMPP.
     let Meaning::Submit(submission) = Smgp::meaning(&SmgpPdu::Submit(Box::new(one))) else {
         panic!("no Submit")
     };

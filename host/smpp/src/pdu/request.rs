@@ -112,7 +112,7 @@ impl Request {
 /// Decodes the body of a request.
 ///
 /// # Errors
-/// The status to answer with, and the error. `RINVCMDID` for commands that are no known request.
+/// The status for the response, and the error; `RINVCMDID` if the command is not a known request.
 pub fn decode_request(command: CommandId, body: Bytes) -> Result<Request, BodyError> {
     Ok(match command {
         CommandId::SUBMIT_SM => Request::SubmitSm(Sm::decode(body)?),

@@ -7,7 +7,7 @@ use std::time::Instant;
 struct Enquiry {
     sequence: u32,
     at: Instant,
-    /// No PDU has been received since.
+    /// Whether no PDU has been received since it was sent.
     silent: bool,
 }
 
@@ -51,7 +51,7 @@ impl EnquireLinkMonitor {
         self.enquiry = Some(Enquiry { sequence, at: now, silent: true });
     }
 
-    /// Whether the sequence number is that of our enquire_link, which is then answered.
+    /// Whether the sequence number is that of our enquire_link; if so, the enquire_link counts as answered.
     pub(super) fn is_answered_by(&mut self, sequence: u32) -> bool {
         self.enquiry.take_if(|enquiry| enquiry.sequence == sequence).is_some()
     }

@@ -73,9 +73,9 @@ pub enum CloseReason {
     BadLength,
     /// The peer did not bind in time.
     NoBind,
-    /// A PDU stayed incomplete.
+    /// A PDU was not complete within `partial_timeout`.
     Partial,
-    /// The peer showed no sign of life.
+    /// The peer sent no PDU after several enquire_links.
     Dead,
     /// The peer was silent for the inactivity time.
     Inactive,

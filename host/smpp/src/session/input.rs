@@ -22,8 +22,8 @@ impl Session {
         self.process(now);
     }
 
-    /// Whether the owner should read more. If not, a bind waits for its decision, or the peer's window and the
-    /// backlog are full; the peer's next bytes stay in the socket.
+    /// Whether the owner should read more: not while a bind waits for its decision, nor while the backlog is full.
+    /// The peer's next bytes then stay in the socket.
     #[must_use]
     pub fn wants_input(&self) -> bool {
         match self.state {
@@ -121,7 +121,7 @@ impl Session {
             _ if matches!(self.state, SessionState::PeerUnbinding { .. }) => {
                 self.report_anomaly("request after unbind", header);
             }
-            // Waiting requests have filled the window already, so a new request does not overtake them.
+            // A free slot means that no earlier request waits, so the new one overtakes none.
             _ if self.unanswered_in < self.options.window_in => self.on_message_request(header, body),
             _ if self.options.window_full_policy == WindowFullPolicy::Throttle => {
                 self.report_anomaly("over the window", header);
@@ -300,7 +300,7 @@ impl Session {
             }
             _ => (Bytes::new(), None),
         };
-        // The older of the two versions decides what the link carries.
+        // If we bound with a version without TLVs, the session has our version, otherwise the peer's.
         let theirs = shown.unwrap_or(InterfaceVersion::V34);
         let version = if ours.takes_tlvs() { theirs } else { ours };
         self.state = SessionState::Bound { mode, version };

@@ -179,7 +179,7 @@ impl Session {
         while let Some(timer) = self.timers.pop_due(now) {
             match timer {
                 Timer::Init => self.end(CloseReason::NoBind),
-                // While we do not read, the silence is ours and does not count against the peer.
+                // While the session takes no input, it cannot see whether the peer is silent: the timers start again.
                 Timer::Enquire if !self.wants_input() => {
                     self.enquire_link.on_pdu(now);
                     self.start_enquire_timer(now);
@@ -202,7 +202,7 @@ impl Session {
         }
     }
 
-    /// From the bind on the peer must show signs of life.
+    /// Starts the timers that supervise a bound peer.
     fn start_supervision(&mut self, now: Instant) {
         self.timers.stop(Timer::Init);
         self.enquire_link.on_pdu(now);

@@ -60,8 +60,8 @@ impl Session {
         }
     }
 
-    /// Sends a request and returns its sequence number. `token` is the owner's token, which comes back with the
-    /// answer.
+    /// Sends a request and returns its sequence number. `token` is the owner's token, which the events about the
+    /// request contain.
     ///
     /// A request with a field that does not fit is not sent, and nothing of it is cut: its [`Event::Answer`] comes at
     /// once, with the status that a peer would give. If the peer takes no TLVs, they are left out, and

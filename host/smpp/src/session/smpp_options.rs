@@ -2,10 +2,10 @@ use crate::Bind;
 use bytes::Bytes;
 use std::time::Duration;
 
-/// The handling of a request beyond the peer's window.
+/// The handling of requests of the peer beyond `window_in`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WindowFullPolicy {
-    /// The request waits. If too much waits, the owner stops reading, and the peer's socket fills up.
+    /// The request waits in the session. At [`SmppOptions::backlog`] octets the session takes no more input.
     #[default]
     Wait,
     /// The request is answered at once with `RTHROTTLED`.
@@ -19,33 +19,33 @@ pub struct SmppOptions {
     pub system_id: Bytes,
     /// The interface version that we send; 0x34 unless a peer requires another.
     pub interface_version: u8,
-    /// Requests of the peer that the owner may leave unanswered; more wait in the session.
+    /// Maximum number of unanswered requests of the peer; for further ones see `window_full_policy`.
     pub window_in: usize,
-    /// The handling of requests beyond that window.
+    /// The handling of requests beyond `window_in`.
     pub window_full_policy: WindowFullPolicy,
-    /// Octets of waiting requests beyond that window; then nothing more is read.
+    /// Octets of waiting requests beyond `window_in` at which the session takes no more input.
     pub backlog: usize,
-    /// Requests of ours that may be unanswered.
+    /// Maximum number of unanswered requests of ours.
     pub window_out: usize,
-    /// The silence after which an enquire_link is sent; zero: never.
+    /// Time without a PDU of the peer after which an enquire_link is sent; zero: never.
     pub enquire_interval: Duration,
-    /// The time for its answer, or for any other sign of life.
+    /// Maximum time from an enquire_link to the next PDU of the peer.
     pub enquire_timeout: Duration,
-    /// Consecutive enquire_links without a sign of life after which the session ends.
+    /// Number of consecutive enquire_links without a PDU of the peer after which the session ends.
     pub enquire_misses: u32,
-    /// The time for the answer to a request.
+    /// Maximum time for the answer to a request of ours.
     pub response_timeout: Duration,
-    /// The time for the bind, or for the answer to our bind.
+    /// Maximum time for the bind, or for the answer to our bind.
     pub init_timeout: Duration,
-    /// The silence after which the session ends; zero: never.
+    /// Time without a PDU of the peer after which the session ends; zero: never.
     pub inactivity: Duration,
-    /// The time for the rest of a PDU after its first octet.
+    /// Maximum time for the rest of a PDU after its first octet.
     pub partial_timeout: Duration,
-    /// The time for an unbind.
+    /// Maximum time for the answer to our unbind, and for our answers before the peer's unbind.
     pub unbind_timeout: Duration,
-    /// The longest PDU before the bind.
+    /// Maximum length of a received PDU before the bind, in octets.
     pub limit_before_bind: u32,
-    /// The longest PDU after the bind; message_payload alone may hold 65,535 octets.
+    /// Maximum length of a received PDU after the bind, in octets; message_payload alone may have 65,535.
     pub limit_after_bind: u32,
 }
 
@@ -75,11 +75,11 @@ impl Default for SmppOptions {
 /// Options of a client session.
 #[derive(Clone, Debug)]
 pub struct SmppClientOptions {
-    /// Common settings.
+    /// The options of both roles.
     pub options: SmppOptions,
     /// The bind to send.
     pub bind: Bind,
-    /// Wait for the peer's outbind with this password before binding.
+    /// The password of the outbind to wait for before the bind; `None`: the bind is sent at once.
     pub await_outbind: Option<Bytes>,
 }
 

@@ -60,7 +60,7 @@ impl TimerTable {
     }
 }
 
-/// The moment `wait` after `at`; a wait beyond the range of the clock ends in thirty years.
+/// `at` plus `wait`; `at` plus thirty years if the clock cannot represent the sum.
 pub(super) fn after(at: Instant, wait: Duration) -> Instant {
     const THIRTY_YEARS: Duration = Duration::from_secs(30 * 365 * 86_400);
     at.checked_add(wait).unwrap_or_else(|| at + THIRTY_YEARS)

@@ -19,7 +19,7 @@ impl PendingRequest {
     }
 }
 
-/// The request to which an answer belongs.
+/// The relation of a response to our requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WindowMatch {
     /// A pending request with this token.
@@ -28,7 +28,7 @@ pub(super) enum WindowMatch {
     Late(u64),
     /// The sequence number is that of a request, but the command does not match.
     WrongCommand,
-    /// No request.
+    /// The sequence number is not that of a request.
     Unknown,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum WindowMatch {
 #[derive(Debug, Default)]
 pub(super) struct Window {
     pending: FxHashMap<u32, PendingRequest>,
-    /// In the order in which they were sent. Answered requests are skipped.
+    /// Send time and sequence number of the requests, oldest first; answered requests may still be in it.
     order: VecDeque<(Instant, u32)>,
     late: FxHashMap<u32, PendingRequest>,
     late_order: VecDeque<u32>,
@@ -83,7 +83,7 @@ impl Window {
         {
             self.order.pop_front();
         }
-        // One request without an answer must not keep the entries of all later, answered requests.
+        // An unanswered request at the front would keep the entries of all later requests, although these are answered.
         if self.order.len() > 64 + 2 * self.pending.len() {
             self.order.retain(|(_, sequence)| self.pending.contains_key(sequence));
         }

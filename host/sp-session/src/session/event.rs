@@ -71,7 +71,7 @@ pub enum Event<P: SpProtocol> {
         /// Whether it comes after [`Event::Unanswered`].
         late: bool,
     },
-    /// A request of ours was sent as often as allowed, and not answered. Its answer may still come.
+    /// A request of ours was sent [`SessionOptions::tries`] times and not answered. Its answer may still come.
     Unanswered {
         /// The owner's token of the request.
         token: u64,
@@ -98,9 +98,9 @@ pub enum SpCloseReason {
     RequestBeforeLogin,
     /// A PDU could not be decoded.
     Malformed(&'static str),
-    /// A PDU stayed incomplete.
+    /// A PDU was not complete within `partial_timeout`.
     Partial,
-    /// The peer answers no link test.
+    /// The peer did not answer the link tests.
     Dead,
     /// We logged out.
     LoggedOut,

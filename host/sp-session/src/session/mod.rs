@@ -28,7 +28,7 @@ pub struct Session<P: SpProtocol> {
     role: SessionRole,
     options: SessionOptions,
     state: State,
-    /// The version whose layout PDUs have: that of our offer, until a login is accepted.
+    /// The version that determines the layout of PDUs: the offered one, until a login is accepted.
     version: u8,
     input: BytesMut,
     output: BytesMut,
@@ -38,7 +38,7 @@ pub struct Session<P: SpProtocol> {
     sequence: u32,
     /// Time of the peer's last PDU.
     heard_at: Instant,
-    /// The link test that is unanswered: its octets, and how often it was sent.
+    /// The unanswered link test.
     test: Option<LinkTest>,
     login_by: Option<Instant>,
     partial_by: Option<Instant>,
@@ -76,8 +76,8 @@ enum State {
 }
 
 impl<P: SpProtocol> Session<P> {
-    /// Creates the connection of an SP; our login is in the output at once. `version` is the one that it offers. The
-    /// name in the login must fit its field: otherwise nothing is sent, and the session ends.
+    /// Creates the connection of an SP; our login is in the output at once. `version` is the offered one. The name in
+    /// the login must fit its field: otherwise nothing is sent, and the session ends.
     #[must_use]
     pub fn sp(now: Instant, options: SessionOptions, version: u8, login: &P::Pdu) -> Self {
         let mut session = Self::new(SessionRole::Sp, now, options, version);
@@ -191,7 +191,7 @@ impl<P: SpProtocol> Session<P> {
     /// Sends a request. `token` identifies it in later events.
     ///
     /// # Errors
-    /// If nobody is logged in, the window is full, or a field does not fit.
+    /// If the session is not logged in, the window is full, or a field does not fit.
     pub fn send(&mut self, now: Instant, token: u64, pdu: &P::Pdu) -> Result<(), SpRequestError> {
         if !self.is_logged_in() {
             return Err(SpRequestError::NotLoggedIn);
@@ -211,7 +211,7 @@ impl<P: SpProtocol> Session<P> {
     /// request gets the same answer; without, it is a new request.
     pub fn respond(&mut self, sequence: u32, pdu: &P::Pdu, remember: bool) {
         let mut octets = BytesMut::new();
-        // Answers have fixed fields of ours only.
+        // An answer contains only fields of fixed length, so it can be encoded.
         if P::encode(pdu, self.version, sequence, &mut octets).is_ok() {
             let octets = octets.freeze();
             for _ in 0..self.answers.answered(sequence, &octets, remember) {
@@ -247,7 +247,7 @@ impl<P: SpProtocol> Session<P> {
         }
     }
 
-    /// Sends a link test now: a sign of life is wanted.
+    /// Sends a link test at once, without waiting for the idle time. Has no effect while one is unanswered.
     pub fn test_link(&mut self, now: Instant) {
         if self.test.is_some() || !self.is_logged_in() {
             return;

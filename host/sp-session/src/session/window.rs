@@ -12,11 +12,11 @@ struct PendingRequest {
     token: u64,
     octets: Bytes,
     sent: u32,
-    /// The order in which requests were sent.
+    /// Position in the order in which requests were sent.
     number: u64,
 }
 
-/// The action for a request whose time has passed.
+/// The action for a request that has timed out.
 #[derive(Debug)]
 pub(super) enum Due {
     /// Send it again, with the same octets.
@@ -32,7 +32,7 @@ pub(super) struct Window {
     /// Times at which requests time out. All timeouts are equally long, so the earliest is in front. A request that is
     /// answered or sent again leaves its old entry here.
     due: VecDeque<(Instant, u32, u64, u32)>,
-    /// Given up; their answers may still come. Oldest first.
+    /// Sequence ids and tokens of requests that were given up and may still be answered, oldest first.
     late: VecDeque<(u32, u64)>,
     next: u64,
 }

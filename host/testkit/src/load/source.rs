@@ -281,7 +281,7 @@ impl Connection {
         Ok(self.report)
     }
 
-    /// Until each connection with an account of its own is bound, or has failed.
+    /// Waits until each connection with an account of its own is bound, or has failed.
     fn wait_for_others(&self) {
         while self.options.accounts && self.awaited.load(Relaxed) > 0 {
             if self.quit.pause(Duration::from_millis(5)) {
@@ -369,7 +369,7 @@ impl Connection {
             if let Some(each) = each {
                 due = start + (self.sent as f64 * each) as u64;
                 if due > micros {
-                    // A millisecond's worth at a time: one call per message would measure the calls.
+                    // The pause is at least a millisecond: with a system call for each message, the test would measure the calls.
                     return Duration::from_micros((due - micros).max(1000));
                 }
             }

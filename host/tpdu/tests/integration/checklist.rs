@@ -7,7 +7,7 @@
 //! | 16-19 | times and validity (§9.2.3.11, .12) |
 //! | 20-24 | reports, causes and states (§9.2.2.1a, .2a, .3, §9.2.3.15, .22, .27) |
 //! | 25-27 | commands (§9.2.2.4) |
-//! | 28-33 | user data, headers, parts (§9.2.3.16, .24) |
+//! | 28-33 | user data, headers, segments (§9.2.3.16, .24) |
 //! | 34-37 | alphabets and data coding (23.038 §4, §6.1.2.1, §6.2.1, annex A) |
 
 use tpdu::{

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 /// The kind of tests in an executable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TestKind {
-    /// A crate from inside.
+    /// Unit tests of a crate.
     Unit,
-    /// A crate through its public interface.
+    /// Integration tests of a crate, which use its public interface.
     Integration,
-    /// The daemon and the other programs.
+    /// Behaviour tests, which run the daemon and the other programs.
     Behaviour,
 }
 
@@ -35,7 +35,7 @@ impl Executable {
         }
     }
 
-    /// Whether `--only` means all of it.
+    /// Whether `--only` with this name selects all tests of the executable.
     pub(super) fn has_name(&self, name: &str) -> bool {
         self.package == name
             || (self.kind == TestKind::Behaviour && self.target == name)

@@ -1,4 +1,4 @@
-//! The appliance as a gateway, between an SP and a gateway in Python that were written from the document alone.
+//! The appliance as a gateway, between an SP and a gateway in Python that were written from the specification alone.
 
 use anyhow::{Context, Result};
 use behaviour_tests::sgip::GatewayFixture;
@@ -90,7 +90,7 @@ fn invalid_submits_are_refused_with_the_right_code() -> Result<()> {
     empty["submit"]["user_numbers"] = json!([""]);
     relay.sp.tell(&empty)?;
     assert_ne!(relay.sp.expect("answered")?["result"], 0);
-    // More octets than the 2048 of the document, but a hundred users as allowed.
+    // More octets than the 2048 of the specification, but a hundred users as allowed.
     let users: Vec<_> = (0..100).map(|number| format!("86130000000{number:02}")).collect();
     let mut hundred = submit("to a hundred");
     hundred["submit"]["user_numbers"] = json!(users);

@@ -1,4 +1,4 @@
-//! Our SGIP codec against an independent one that was written from the document in another language: the same fields give the
+//! Our SGIP codec against an independent one that was written from the specification in another language: the same fields give the
 //! same octets, both ways, for every layout.
 
 use anyhow::{Context, Result, bail, ensure};
@@ -440,7 +440,7 @@ fn both_codecs_refuse_wrong_lengths() -> Result<()> {
 /// private use area, and the euro, which is the single octet 0x80 in some tables and missing in others.
 const DISPUTED: &str = "ḿ龴龵龶龷龸龹龺龻︐︑︒︓︔︕︖︗︘︙";
 
-/// Every character of a coding, by the other side's tables.
+/// Every character of a coding, by the tables of the other codec.
 #[test]
 fn every_character_is_decoded_correctly() -> Result<()> {
     let mut oracle = oracle()?;

@@ -109,7 +109,7 @@ impl FieldReader<'_> {
         self.problems.push(FieldProblem { pointer, what: what.to_owned(), allowed: None });
     }
 
-    /// A number; 0 and a problem if it is none.
+    /// Reads a number. For any other text, records a problem and returns 0.
     fn number<T: std::str::FromStr + Default>(&mut self, key: &str) -> T {
         self.form.text(key).parse().unwrap_or_else(|_| {
             self.refuse(key, "must be a whole number");

@@ -119,7 +119,7 @@ impl SetupFields<'_> {
     }
 }
 
-/// The grants, in the order in which they are shown; `random` is no interface of the contract.
+/// The grants, in the order in which they are shown; `random` is not an interface of the contract.
 const GRANTS: [&str; 8] = ["tables", "http", "dns", "kv", "hlr", "counters", "quality", "random"];
 
 /// The grants that the version can use; the others are folded.

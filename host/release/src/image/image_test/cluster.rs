@@ -48,7 +48,7 @@ impl ImageTest {
         let page = ManualPage::read(PAGE, &MARKS)?;
         let files = folder.join("cluster");
         std::fs::create_dir_all(&files)?;
-        // On the admin's computer is the same version of the program.
+        // The admin's computer has the same version of the program.
         let programs = files.join("bin");
         std::fs::create_dir(&programs)?;
         std::os::unix::fs::symlink(built.daemon(), programs.join("switchyard"))?;

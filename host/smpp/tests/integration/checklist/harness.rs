@@ -221,7 +221,7 @@ impl SessionHarness {
         matches!(self.session.state(), SessionState::Closed(_))
     }
 
-    /// Whether the session still parses the stream: it answers an enquire_link, and writes nothing else.
+    /// Asserts that the session still parses the stream: it answers an enquire_link, and writes nothing else.
     pub(crate) fn is_in_step(&mut self) {
         assert_eq!(self.written(), [], "left over");
         self.take(&pdu(0x0E0E, &Request::EnquireLink));

@@ -1,4 +1,4 @@
-//! The complete PDUs of the sheet (specs/smpp.md §3), by their names there.
+//! Complete PDUs as test vectors, each with its number in the conformance checklist.
 
 /// bind_transceiver esme1/secret 3.4
 pub(crate) const V01: &str = "0000002200000009000000000000000165736d653100736563726574000034000000";

@@ -68,7 +68,7 @@ fn tlvs(flavour: Flavour, payload: bool) -> impl Strategy<Value = Tlvs> {
     })
 }
 
-/// As [`tlvs`]; a strict PDU has only this one, and once.
+/// As [`tlvs`], but with [`Flavour::Pure`] at most one TLV, with this tag and length.
 fn at_most(flavour: Flavour, tag: u16, length: usize) -> BoxedStrategy<Tlvs> {
     match flavour {
         Flavour::Anything => tlvs(flavour, false).boxed(),
@@ -206,7 +206,7 @@ fn replace(flavour: Flavour) -> impl Strategy<Value = ReplaceSm> {
 pub(crate) fn request(flavour: Flavour) -> impl Strategy<Value = Request> {
     let id = move || string(flavour, 65);
     let near = move || address(flavour, 21);
-    // 3.4 allows 65; the other codec accepts no more than submit_sm has.
+    // 3.4 allows 65 octets in a data_sm; the oracle accepts only the 21 of a submit_sm.
     let far = move || address(flavour, if flavour == Flavour::Pure { 21 } else { 65 });
     let data = (string(flavour, 6), far(), far(), flags(flavour), tlvs(flavour, true)).prop_map(
         |(service_type, source, destination, flags, tlvs)| DataSm {

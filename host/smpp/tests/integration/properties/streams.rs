@@ -117,7 +117,7 @@ proptest! {
         prop_assert!(session.input().is_empty());
     }
 
-    /// Check 19, in small: garbage from the first octet on. The fuzz targets do it at length.
+    /// Check 19 with few inputs: garbage from the first octet on. The fuzz targets try many more.
     #[test]
     fn check_019_any_octets_in_any_split(
         server in any::<bool>(),

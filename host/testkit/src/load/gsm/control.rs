@@ -18,9 +18,9 @@ pub struct ControlReport {
     /// Queries per number. A query that an old HLR does not support, and that is repeated at once in another form,
     /// counts once.
     pub per_number: HashMap<String, u64>,
-    /// Maximum number of unanswered questions about one number at a time.
+    /// Highest number of queries about one number that were unanswered at the same time.
     pub most_at_a_time: u64,
-    /// Maximum number of unanswered questions at a time.
+    /// Highest number of queries that were unanswered at the same time.
     pub most_open: u64,
     /// Connections made.
     pub connections: u64,

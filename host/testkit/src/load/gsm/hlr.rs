@@ -21,14 +21,14 @@ pub struct HlrOptions {
     /// Its subscribers.
     pub subscribers: Subscribers,
     /// The SMSC to which it routes mobile-originated messages, as OsmoHLR does since 1.8. `None`: it does not answer short messages
-    /// and does not know the short form of a control question, like OsmoHLR 1.5.
+    /// and does not know the short form of a query on the control interface, like OsmoHLR 1.5.
     pub centre: Option<String>,
     /// Delay of the answers of the control interface.
     pub delay: Duration,
 }
 
 impl HlrOptions {
-    /// An HLR of the old kind with these subscribers.
+    /// Options of an old HLR, which does not route short messages, with these subscribers.
     pub fn new(subscribers: Subscribers) -> Self {
         Self { subscribers, centre: None, delay: Duration::ZERO }
     }

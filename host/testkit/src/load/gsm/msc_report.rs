@@ -47,7 +47,7 @@ impl MscReport {
         self.arrivals.iter().filter(|arrival| arrival.taken).count()
     }
 
-    /// Number of messages that indicated more to follow.
+    /// Number of messages whose sender indicated that more messages wait.
     pub fn more_count(&self) -> usize {
         self.arrivals.iter().filter(|arrival| arrival.more).count()
     }

@@ -1,5 +1,5 @@
 //! The simulated nodes against each other, with an SMSC that only reads and writes frames.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails is to stop here")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
 
 use super::wire;
 use super::*;

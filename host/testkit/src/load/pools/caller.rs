@@ -24,7 +24,7 @@ pub(super) struct CallerCounts {
     pub(super) unknown: u64,
     /// Errors and unexpected answers.
     pub(super) wrong: u64,
-    /// The first of these.
+    /// The first error or unexpected answer.
     pub(super) first_error: Option<String>,
     /// Microseconds from sending a batch to each of its answers.
     pub(super) times: Histogram,

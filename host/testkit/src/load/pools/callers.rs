@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub struct CallerOptions {
     /// Address of the Redis listener.
     pub address: SocketAddr,
-    /// The pool's key, such as `{pool}`.
+    /// The pool's key, for example `{pool}`.
     pub pool: String,
     /// The SHA-1 of the script.
     pub script: String,
@@ -49,7 +49,7 @@ pub struct CallerReport {
     pub unknown: u64,
     /// Errors and unexpected answers.
     pub wrong: u64,
-    /// The first of these.
+    /// The first error or unexpected answer.
     pub first_error: Option<String>,
     /// Latency from sending a batch to each of its answers.
     pub times: Histogram,

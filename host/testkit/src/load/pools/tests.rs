@@ -77,7 +77,7 @@ fn start(simple: Simple) -> SocketAddr {
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             let simple = Arc::clone(&simple);
-            // A client that disconnects is no error.
+            // A client that disconnects is not an error.
             std::thread::spawn(move || serve(&simple, socket.unwrap()).ok());
         }
     });
