@@ -150,7 +150,7 @@ metrics! {
     Counter PEER_ENDED = "switchyard_peer_ended_total" ["peer", "state"];
     /// Seconds from a submit attempt to the peer's answer.
     Histogram PEER_ANSWER_SECONDS = "switchyard_peer_answer_seconds" ["peer"];
-    /// Submit attempts at a peer whose protocol a plugin speaks, by outcome: accepted, refused, uncertain, not-sent.
+    /// Submit attempts to a peer whose protocol a plugin implements, by outcome: accepted, refused, uncertain, not-sent.
     Counter PLUGIN_PEER_SUBMITTED = "switchyard_plugin_peer_submitted_total" ["peer", "outcome"];
     /// Messages that a plugin is submitting to its peer.
     Gauge PLUGIN_PEER_IN_FLIGHT = "switchyard_plugin_peer_in_flight" ["peer"];

@@ -90,8 +90,8 @@ pub(crate) async fn edit(
 
 /// The binding of a plugin in the live chain; the first binding if `plugin` is empty.
 fn live_binding<'a>(found: &'a HookStateView, plugin: &str) -> Option<&'a Binding> {
-    let mut carriers = found.live.chain.iter().filter(|one| one.tenant.is_none());
-    carriers.find(|one| plugin.is_empty() || one.plugin == plugin)
+    let mut operators = found.live.chain.iter().filter(|one| one.tenant.is_none());
+    operators.find(|one| plugin.is_empty() || one.plugin == plugin)
 }
 
 async fn render(

@@ -226,9 +226,9 @@ pub(crate) struct Config {
     pub(crate) router: RouterKeys,
     /// The initial binding of the resolver, which finds the subscriber of a number.
     resolver: BindingKeys,
-    /// The initial binding of the delivery policy, which decides after a failed attempt.
+    /// The initial binding of the delivery policy, which decides the next step after a failed attempt.
     delivery_policy: BindingKeys,
-    /// The initial binding of the receipt policy, which decides after a DLR, or after its absence.
+    /// The initial binding of the receipt policy, which decides the next step after a DLR, or if none arrives.
     receipt: BindingKeys,
     /// The initial binding of the biller, which prices messages.
     biller: BindingKeys,

@@ -145,7 +145,7 @@ impl SendWindowKeys {
         let minutes = |key, text: &str| {
             let minutes = parse_minute_of_day(text);
             if minutes.is_none() && section.has(key) {
-                section.error(key, format!("is {text:?}; write a time of the day such as \"08:00\""));
+                section.error(key, format!("is {text:?}; write a time of day such as \"08:00\""));
             }
             minutes
         };
