@@ -126,13 +126,13 @@ impl Publisher {
             match self.cluster.seen_elsewhere(revision) {
                 SeenElsewhere::Yes => return,
                 SeenElsewhere::Alone => {
-                    tracing::warn!(files = files.len(), "no other node is there to fetch shared files");
+                    tracing::warn!(files = files.len(), "no other node is alive to fetch the shared files");
                     return;
                 }
                 SeenElsewhere::NotYet if begun.elapsed() >= FETCH_TIMEOUT => {
                     tracing::warn!(
                         files = files.len(),
-                        "no other node has fetched the shared files, going on"
+                        "no other node has fetched the shared files, continuing"
                     );
                     return;
                 }

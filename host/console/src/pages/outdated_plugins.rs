@@ -20,7 +20,7 @@ pub(crate) async fn show(context: RequestContext) -> Response {
         let empty = html! { p { "Each pulled tag still points to a stored version." } };
         html! {
             h1 { "Outdated plugins" }
-            p.lead { "These tags lead to another artifact than when their plugins were pulled. Pulling stores the new version without activating it." }
+            p.lead { "These tags now point to another artifact than when their plugins were pulled. Pulling stores the new version without activating it." }
             section.card { (table("Outdated plugins", &["Tag", "Stored", "Leads to", ""], &rows, &empty)) }
         }
     });

@@ -174,7 +174,7 @@ fn page_body(
                         p {
                             label {
                                 input type="checkbox" name="requests" value="1";
-                                " show what is different in requests: they have numbers and texts, and this is audited"
+                                " show the differences between requests, with numbers and texts; this is recorded in the audit log"
                             }
                         }
                     }
