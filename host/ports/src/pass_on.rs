@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt as _, copy, split};
 
-/// How long one direction of a passed-on connection may go on when the other has ended: the last answers are on their way.
+/// How long one direction of a passed-on connection may stay open after the other has ended: the last answers are on their way.
 const LINGER: Duration = Duration::from_secs(10);
 
 /// An attempt to reach the leader of another partition. It fails if there is none at the moment.
@@ -75,7 +75,7 @@ pub enum FirstRequest {
     Other,
 }
 
-/// Moves octets between two connections until both directions have ended, or one has and the other goes on for ten seconds.
+/// Moves octets between two connections until both directions have ended, or ten seconds after the first has ended.
 pub(crate) async fn splice(client: Socket, leader: Socket) {
     let (mut from_client, mut to_client) = split(client);
     let (mut from_leader, mut to_leader) = split(leader);

@@ -30,10 +30,10 @@ struct Published {
     next_forgetting: Instant,
 }
 
-/// What is to be written.
+/// Changes of the shared state that are not written yet.
 #[derive(Default)]
 struct Changes {
-    /// Names, what they stand for from now on, and the digest of that.
+    /// Names, their new contents, and the digests of the contents.
     entries: Vec<(String, SharedContent, Option<String>)>,
     files: BTreeSet<SharedFile>,
 }

@@ -305,8 +305,8 @@ impl ClusterNode {
                     tracing::warn!(
                         %error,
                         record = applied.0,
-                        "etcd does not have what the copy of the log lacks, it begins anew; sinks that are further behind lose events \
-                         if this node leads"
+                        "etcd does not have the records that the copy of the log lacks, so the copy starts again; sinks that \
+                         are further behind lose events if this node leads"
                     );
                     // The folder can have one copy at a time.
                     journal.set_copy(None);
