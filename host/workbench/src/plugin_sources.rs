@@ -150,6 +150,6 @@ mod tests {
              carrier/router:stable  router@0123456789ab  sha256:0d\n\
              carrier/router:stable  router@0123456789ab  refused\n"
         );
-        assert!(outdated_text(&[]).starts_with("Each tag"));
+        assert!(outdated_text(&[]).starts_with("Each pulled tag"));
     }
 }
