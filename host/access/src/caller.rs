@@ -30,7 +30,7 @@ impl Caller {
         if permission == Permission::ReadBodies { self.bodies } else { self.role.has(permission) }
     }
 
-    /// The display of subscribers' numbers to the caller, in all answers: whole numbers if the caller may read message
+    /// The display of subscribers' numbers to the caller, in all answers: unmasked numbers if the caller may read message
     /// texts, otherwise masked.
     #[must_use]
     pub fn number_display(&self) -> NumberDisplay {

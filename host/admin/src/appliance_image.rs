@@ -121,7 +121,7 @@ async fn install_update(
     path = "/v1/appliance/rollback",
     params(RestartQuery),
     responses(
-        (status = 200, description = "The rollback is set.", body = OperateResult),
+        (status = 200, description = "The next boot uses the other slot.", body = OperateResult),
         (status = 404, description = "This host does not run the appliance image."),
         (status = 409, description = "Another operation on the appliance image is running."),
         (status = 422, description = "The other slot holds no healthy system."),
@@ -162,7 +162,7 @@ async fn support_bundle(backend: Service<dyn ApplianceImage>) -> Result<Response
     params(RestartQuery),
     request_body = FactoryResetRequest,
     responses(
-        (status = 200, description = "The reset is set.", body = OperateResult),
+        (status = 200, description = "The reset takes effect at the next boot.", body = OperateResult),
         (status = 404, description = "This host does not run the appliance image."),
         (status = 409, description = "Another operation on the appliance image is running."),
     )

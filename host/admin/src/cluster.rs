@@ -145,9 +145,9 @@ async fn hand_over(
     path = "/v1/cluster/nodes/{name}",
     params(("name" = String, Path, description = "The name of the node.")),
     responses(
-        (status = 204, description = "It is forgotten."),
+        (status = 204, description = "The node is removed."),
         (status = 404, description = "There is no such node, or no cluster."),
-        (status = 409, description = "It is alive."),
+        (status = 409, description = "The node is alive."),
     )
 )]
 async fn remove_node(

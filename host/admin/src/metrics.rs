@@ -96,9 +96,9 @@ metrics! {
     Gauge ARCHIVE_UP = "switchyard_archive_up" [];
     /// Short messages sent to MSCs, each segment counted, by core network.
     Counter GSM_MT = "switchyard_gsm_mt_total" ["network"];
-    /// MT messages by core network and end: delivered, unanswered, late, twice, or the error of the network.
+    /// MT messages by core network and outcome: delivered, unanswered, late, twice, or the error of the network.
     Counter GSM_MT_ENDED = "switchyard_gsm_mt_ended_total" ["network", "end"];
-    /// MO messages by core network and end: taken, repeated, or the RP cause of the refusal.
+    /// MO messages by core network and outcome: taken, repeated, or the RP cause of the refusal.
     Counter GSM_MO = "switchyard_gsm_mo_total" ["network", "end"];
     /// Signs that a handset is reachable again, by core network and kind: ready-for-sm, attached.
     Counter GSM_ALERTS = "switchyard_gsm_alerts_total" ["network", "how"];
@@ -106,7 +106,7 @@ metrics! {
     Gauge GSM_IN_FLIGHT = "switchyard_gsm_in_flight" ["network"];
     /// Connections to MSCs (or to the HLR) that can carry messages, by core network.
     Gauge GSM_CONNECTIONS = "switchyard_gsm_connections" ["network"];
-    /// HLR requests by core network and end: answered, unanswered.
+    /// HLR requests by core network and outcome: answered, unanswered.
     Counter GSM_QUESTIONS = "switchyard_gsm_hlr_questions_total" ["network", "end"];
     /// Active faults of a core network, by core network and fault: hlr-down, hlr-ctrl-down, no-msc, msc-without-sms,
     /// double-name. Alert on any value above 0.
@@ -150,11 +150,11 @@ metrics! {
     Counter PEER_ENDED = "switchyard_peer_ended_total" ["peer", "state"];
     /// Seconds from a submit attempt to the peer's answer.
     Histogram PEER_ANSWER_SECONDS = "switchyard_peer_answer_seconds" ["peer"];
-    /// Submit attempts at a peer whose protocol a plugin speaks, by outcome: accepted, refused, uncertain, not-sent.
+    /// Submit attempts to a peer whose protocol a plugin implements, by outcome: accepted, refused, uncertain, not-sent.
     Counter PLUGIN_PEER_SUBMITTED = "switchyard_plugin_peer_submitted_total" ["peer", "outcome"];
     /// Messages that a plugin is submitting to its peer.
     Gauge PLUGIN_PEER_IN_FLIGHT = "switchyard_plugin_peer_in_flight" ["peer"];
-    /// Seconds that a plugin has taken for all its submit attempts at a peer. At most the peer's window per second.
+    /// Seconds that a plugin has taken for all its submit attempts to a peer. At most the peer's window per second.
     Counter PLUGIN_PEER_BUSY = "switchyard_plugin_peer_busy_seconds_total" ["peer"];
     /// Callbacks of a peer, by result: accepted, refused (by the plugin), failed, limited.
     Counter PLUGIN_PEER_CALLBACKS = "switchyard_plugin_peer_callbacks_total" ["peer", "result"];

@@ -127,7 +127,7 @@ impl MetricsHistory {
     /// Opens the files in `folder`. If the disk cannot be written, the history is kept in memory only.
     pub(crate) fn open(folder: &Path) -> Self {
         Self::open_files(folder).unwrap_or_else(|error| {
-            tracing::warn!(%error, folder = %folder.display(), "the metrics history is not kept: its files cannot be opened");
+            tracing::warn!(%error, folder = %folder.display(), "the metrics history is not recorded: its files cannot be opened");
             Self::default()
         })
     }

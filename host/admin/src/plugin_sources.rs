@@ -117,7 +117,7 @@ fn describe_pulled(stored: &PluginVersionView) -> String {
 #[utoipa::path(
     get,
     path = "/v1/plugins/outdated",
-    responses((status = 200, description = "The tags; empty if each leads to a stored version.", body = Vec<OutdatedPluginView>)),
+    responses((status = 200, description = "The tags; empty if each points to a stored version.", body = Vec<OutdatedPluginView>)),
 )]
 async fn outdated_plugins(
     backend: Service<dyn PluginSources>,

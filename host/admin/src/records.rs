@@ -415,7 +415,7 @@ async fn peer_figures(
     path = "/v1/conversions",
     request_body = ConversionsRequest,
     responses(
-        (status = 200, description = "What became of the report.", body = ConversionsResult),
+        (status = 200, description = "The numbers of recorded and repeated conversions, and the unknown ids.", body = ConversionsResult),
         (status = 403, description = "The caller may not operate traffic."),
     ),
 )]

@@ -198,7 +198,7 @@ pub struct FaultCase {
     pub plugin: String,
     /// The plugin's version.
     pub version: String,
-    /// A `[[case]]` to append to `cases.toml`: the question with whole numbers and its text, the policy document, the time and the
+    /// A `[[case]]` to append to `cases.toml`: the question with unmasked numbers and its text, the policy document, the time and the
     /// host's answers.
     pub case: String,
 }

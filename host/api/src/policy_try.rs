@@ -63,7 +63,7 @@ pub struct MessageCase {
     pub plugin: String,
     /// The plugin's version.
     pub version: String,
-    /// A `[[case]]` to append to `cases.toml`: the message with whole numbers and its text, the policy document, the time, the host's answers,
+    /// A `[[case]]` to append to `cases.toml`: the message with unmasked numbers and its text, the policy document, the time, the host's answers,
     /// and the decision as the expected answer.
     pub case: String,
     /// The reason why the decision may differ from the original one: data that was not recorded. Null if it is exact.

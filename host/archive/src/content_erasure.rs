@@ -114,7 +114,7 @@ pub(crate) async fn overwrite_loop(archive: Archive) {
                 OVERWRITE_INTERVAL
             }
             Err(error) => {
-                tracing::warn!(%error, "overwriting unused parts of the archive failed, it is tried again");
+                tracing::warn!(%error, "overwriting unused parts of the archive failed, trying again");
                 OVERWRITE_RETRY
             }
         };

@@ -76,7 +76,7 @@ impl ClusterCommand {
             }
             Task::Remove { node } => {
                 api.delete(&format!("/v1/cluster/nodes/{}", encode_segment(&node)))?;
-                output.line(&format!("{node}: forgotten"))
+                output.line(&format!("{node}: removed"))
             }
         })
     }
@@ -232,7 +232,7 @@ http://192.0.2.1:2379  leader  3.4.23   80.0 MiB  -
         let url_of_mixed = FakeApi::default().with("GET /v1/cluster", 200, &mixed).start();
         let shown = run(&url_of_mixed, &["cluster", "status"]).out;
         assert!(shown.contains("\nb reads record formats up to 1, others newer ones\n"), "{shown}");
-        assert_eq!(run(&url, &["cluster", "remove", "b"]).out, "b: forgotten\n");
+        assert_eq!(run(&url, &["cluster", "remove", "b"]).out, "b: removed\n");
         let partition = |partition, leader: Option<&str>| PartitionView {
             partition,
             leader: leader.map(str::to_owned),

@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     fn a_user_of_a_tenant_lists_the_accounts_of_its_branch() {
-        let refused = json!({ "title": "not allowed", "status": 403, "detail": "for the carrier only", "reason": "tenant" });
+        let refused = json!({ "title": "not allowed", "status": 403, "detail": "for the operator only", "reason": "tenant" });
         let api = FakeApi::default()
             .with("GET /v1/configuration", 403, &refused)
             .with("GET /v1/queues", 403, &refused)

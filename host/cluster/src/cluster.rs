@@ -357,8 +357,8 @@ impl Cluster {
         }
     }
 
-    /// Waits until the record `seq` may overwrite the record in its slot: until another node has that one, or as `degraded`
-    /// says.
+    /// Waits until the record `seq` may overwrite the record in its slot: until another node has the old record, or as
+    /// `degraded` says.
     pub(crate) async fn make_room(&self, seq: Seq) {
         let Some(victim) = seq.0.checked_sub(self.identity.slots).filter(|victim| *victim > 0) else {
             return;

@@ -158,7 +158,7 @@
       const name = [...here.values()].join(", ").slice(0, 60);
       parts.push(button("Save this search", () => keep([...searches(), { name, query }].slice(-20))));
     } else if (known) {
-      parts.push(button("Forget this search", () => keep(searches().filter((one) => one.query !== query))));
+      parts.push(button("Remove this search", () => keep(searches().filter((one) => one.query !== query))));
     }
     saved.replaceChildren(...parts);
   };

@@ -91,8 +91,8 @@ impl ApiResponse {
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         let body: &[u8] = if self.body.is_empty() { b"null" } else { &self.body };
         serde_json::from_slice(body).map_err(|error| {
-            tracing::error!(%error, "the API has answered the console with what it does not understand");
-            let detail = format!("the console does not understand the API's answer: {error}");
+            tracing::error!(%error, "the console cannot parse an answer of the API");
+            let detail = format!("the console cannot parse the API's answer: {error}");
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
         })
     }
@@ -154,14 +154,14 @@ impl ApiCaller {
         }
         let request = request
             .body(api_request.body)
-            .map_err(|error| ApiError::bad_request(format!("this cannot be asked: {error}")))?;
+            .map_err(|error| ApiError::bad_request(format!("the request is not valid: {error}")))?;
         let response = match self.api.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
         };
         let (parts, body) = response.into_parts();
         let body = axum::body::to_bytes(body, MAX_RESPONSE_LENGTH).await.map_err(|error| {
-            ApiError::new(StatusCode::BAD_GATEWAY, format!("the API's answer broke off: {error}"))
+            ApiError::new(StatusCode::BAD_GATEWAY, format!("the API's answer is incomplete: {error}"))
         })?;
         let answer = ApiResponse { status: parts.status, headers: parts.headers, body };
         if answer.status.is_success() { Ok(answer) } else { Err(ApiError::from_response(&answer)) }

@@ -2,7 +2,7 @@
 //!
 //! A plugin that takes batches gets all questions with one call, and then one call for each question, without copied
 //! arguments. So each question has its own deadline, imports and log of host calls, and a fault ends only one question: the
-//! others go on with another instance.
+//! others continue with another instance.
 
 use crate::Fault;
 use crate::chain::{Chain, ChainOutcome, Evaluation};

@@ -84,7 +84,7 @@ pub struct FaultDetails {
     pub at: Timestamp,
     /// The fault.
     pub fault: Fault,
-    /// The question, with whole numbers and texts.
+    /// The question, with unmasked numbers and texts.
     pub question: FailedQuestion,
     /// The host's answers, as far as they were recorded.
     pub host_answers: Vec<HostAnswer>,

@@ -130,11 +130,7 @@ impl<W: World> HookSlot<W> {
             };
             old.chain.generations.iter().filter(|one| !stays(one)).for_each(|one| one.retire());
             *self.previous.lock() = None;
-            tracing::info!(
-                hook = W::HOOK.name(),
-                serial = record.serial,
-                "binding of the cluster taken over"
-            );
+            tracing::info!(hook = W::HOOK.name(), serial = record.serial, "binding of the cluster applied");
         }
         *self.state.lock() = stored;
         if !is_same_candidate {

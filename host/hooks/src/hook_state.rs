@@ -57,14 +57,13 @@ impl HookState {
     /// automatically. The bindings of tenants stay unchanged.
     pub(crate) fn rollback_targets(&self, live: &[Binding], faulty: &Binding) -> Vec<Vec<Binding>> {
         let has_tenants = live.iter().any(|one| one.tenant.is_some());
-        let is_carriers = |one: &&Binding| !has_tenants || one.tenant.is_none();
-        let carriers = self
-            .records
-            .iter()
-            .rev()
-            .map(|record| -> Vec<Binding> { record.chain.iter().filter(is_carriers).cloned().collect() });
-        let carriers = carriers.filter(|chain| !chain.is_empty());
-        let chains = carriers.map(|chain| if has_tenants { with_tenants_of(live, chain) } else { chain });
+        let is_operators = |one: &&Binding| !has_tenants || one.tenant.is_none();
+        let operators =
+            self.records.iter().rev().map(|record| -> Vec<Binding> {
+                record.chain.iter().filter(is_operators).cloned().collect()
+            });
+        let operators = operators.filter(|chain| !chain.is_empty());
+        let chains = operators.map(|chain| if has_tenants { with_tenants_of(live, chain) } else { chain });
         self.never_rolled_back(
             chains.filter(|chain| !chain.is_empty() && chain != live && !chain.contains(faulty)),
         )

@@ -414,7 +414,7 @@ impl Library {
         if let Ok(octets) = serde_json::to_vec_pretty(&info)
             && let Err(error) = write_atomically(&path.with_extension("json"), &octets)
         {
-            tracing::warn!(%error, "description not stored");
+            tracing::warn!(%error, "description of a plugin not stored");
         }
         Some(info)
     }

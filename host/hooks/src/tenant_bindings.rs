@@ -15,27 +15,27 @@ pub(crate) fn plugin_space(binding: &Binding) -> String {
     }
 }
 
-/// A chain of the operator's new bindings (`carriers`) and the tenants' bindings of a live chain. Each tenant's binding
+/// A chain of the operator's new bindings (`operators`) and the tenants' bindings of a live chain. Each tenant's binding
 /// keeps its position relative to the operator's bindings, as far as possible.
 #[must_use]
-pub fn with_tenants_of(live: &[Binding], carriers: Vec<Binding>) -> Vec<Binding> {
-    let mut all = Vec::with_capacity(live.len() + carriers.len());
-    let mut carriers = carriers.into_iter().filter(|one| one.tenant.is_none());
+pub fn with_tenants_of(live: &[Binding], operators: Vec<Binding>) -> Vec<Binding> {
+    let mut all = Vec::with_capacity(live.len() + operators.len());
+    let mut operators = operators.into_iter().filter(|one| one.tenant.is_none());
     for binding in live {
         match binding.tenant {
             Some(_) => all.push(binding.clone()),
-            None => all.extend(carriers.next()),
+            None => all.extend(operators.next()),
         }
     }
-    all.extend(carriers);
+    all.extend(operators);
     all
 }
 
 /// The plugins of a chain, for people. Tenants' plugins are only counted.
 pub(crate) fn describe_chain(chain: &[Binding]) -> String {
-    let carriers = chain.iter().filter(|binding| binding.tenant.is_none());
+    let operators = chain.iter().filter(|binding| binding.tenant.is_none());
     let mut words: Vec<String> =
-        carriers.map(|binding| format!("{} {}", binding.plugin, binding.version)).collect();
+        operators.map(|binding| format!("{} {}", binding.plugin, binding.version)).collect();
     match chain.len() - words.len() {
         0 => {}
         1 => words.push("1 binding of a tenant".to_owned()),
@@ -53,17 +53,17 @@ mod tests {
     }
 
     #[test]
-    fn tenants_keep_their_places_among_the_carriers_bindings() {
+    fn tenants_keep_their_places_among_the_operators_bindings() {
         let live = [
             binding("guard", None),
             binding("router", Some("north")),
             binding("router", None),
             binding("router", Some("south")),
         ];
-        let of = |carriers: &[&str]| {
-            let carriers = carriers.iter().map(|plugin| binding(plugin, None)).collect();
+        let of = |operators: &[&str]| {
+            let operators = operators.iter().map(|plugin| binding(plugin, None)).collect();
             let shown = |one: &Binding| one.tenant.clone().unwrap_or_else(|| one.plugin.clone());
-            with_tenants_of(&live, carriers).iter().map(shown).collect::<Vec<_>>().join(" ")
+            with_tenants_of(&live, operators).iter().map(shown).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(of(&["a", "b"]), "a north b south");
         assert_eq!(of(&["a"]), "a north south");

@@ -3,7 +3,7 @@ use std::borrow::Cow;
 
 /// The display of subscribers' numbers (MSISDN, IMSI, sender and recipient of a message) to a caller.
 ///
-/// The API, and so the console and the command line, follow one rule: callers who may read message texts see whole numbers
+/// The API, and so the console and the command line, follow one rule: callers who may read message texts see unmasked numbers
 /// in every answer, all other callers see masked numbers. Logs are always masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NumberDisplay {

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt as _, copy, split};
 
-/// How long one direction of a passed-on connection may go on when the other has ended: the last answers are on their way.
+/// How long one direction of a passed-on connection may stay open after the other has ended: the last answers are on their way.
 const LINGER: Duration = Duration::from_secs(10);
 
 /// An attempt to reach the leader of another partition. It fails if there is none at the moment.
@@ -86,8 +86,8 @@ pub enum FirstRequest {
     Other,
 }
 
-/// Moves octets between two connections until both directions have ended, or one has and the other goes on for ten seconds. When
-/// `closing` is ready, nothing more is read from the client, and the leader's last answers follow.
+/// Moves octets between two connections until both directions have ended, or ten seconds after the first has ended. When
+/// `closing` is ready, nothing more is read from the client, and the leader's last answers are still sent.
 pub async fn splice(client: Socket, leader: Socket, closing: impl Future<Output = ()>) {
     let (mut from_client, mut to_client) = split(client);
     let (mut from_leader, mut to_leader) = split(leader);

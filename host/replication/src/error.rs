@@ -23,8 +23,8 @@ pub enum ReplicationError {
         /// The cause.
         source: std::io::Error,
     },
-    /// No other node gave a file.
-    #[error("no other node gave {what}: {reason}")]
+    /// No other node sent a file.
+    #[error("no other node sent {what}: {reason}")]
     Fetch {
         /// The file.
         what: String,

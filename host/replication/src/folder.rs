@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Files up to so many octets are values in etcd; larger ones pass from node to node.
+/// Files up to this number of octets are values in etcd; larger ones are copied from node to node.
 const MAX_VALUE: u64 = 32 << 10;
 /// The prefix of unfinished files.
 const UNFINISHED: &str = ".tmp-shared-";

@@ -233,7 +233,7 @@ async fn give_snapshot(State(nodes): State<Arc<NodeListener>>) -> Response {
 }
 
 fn failed(reason: &str) -> Response {
-    tracing::warn!(reason, "a node asked for a file that cannot be given");
+    tracing::warn!(reason, "cannot send a file that another node requested");
     (StatusCode::INTERNAL_SERVER_ERROR, reason.to_owned()).into_response()
 }
 

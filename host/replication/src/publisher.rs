@@ -30,10 +30,10 @@ struct Published {
     next_forgetting: Instant,
 }
 
-/// What is to be written.
+/// Changes of the shared state that are not written yet.
 #[derive(Default)]
 struct Changes {
-    /// Names, what they stand for from now on, and the digest of that.
+    /// Names, their new contents, and the digests of the contents.
     entries: Vec<(String, SharedContent, Option<String>)>,
     files: BTreeSet<SharedFile>,
 }
@@ -126,13 +126,13 @@ impl Publisher {
             match self.cluster.seen_elsewhere(revision) {
                 SeenElsewhere::Yes => return,
                 SeenElsewhere::Alone => {
-                    tracing::warn!(files = files.len(), "no other node is there to fetch shared files");
+                    tracing::warn!(files = files.len(), "no other node is alive to fetch the shared files");
                     return;
                 }
                 SeenElsewhere::NotYet if begun.elapsed() >= FETCH_TIMEOUT => {
                     tracing::warn!(
                         files = files.len(),
-                        "no other node has fetched the shared files, going on"
+                        "no other node has fetched the shared files, continuing"
                     );
                     return;
                 }

@@ -156,7 +156,7 @@ impl Replica {
         changes.extend(own.into_keys().map(|name| (name, None)));
         let has_changed = !changes.is_empty();
         if has_changed {
-            tracing::info!(part = part.part(), names = changes.len(), "shared state taken over");
+            tracing::info!(part = part.part(), names = changes.len(), "shared state of the cluster applied");
             part.apply(changes)?;
         }
         for (name, sha256) in known {

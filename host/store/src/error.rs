@@ -86,7 +86,7 @@ pub enum StoreError {
     /// The file belongs to a cluster node, and the configuration has no cluster.
     #[error(
         "{path} belongs to a node of a cluster, and the configuration has no section [cluster]: put the section back, or \
-         restore a backup to go on without the cluster"
+         restore a backup to continue without the cluster"
     )]
     InCluster {
         /// The file.

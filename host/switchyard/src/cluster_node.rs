@@ -305,8 +305,8 @@ impl ClusterNode {
                     tracing::warn!(
                         %error,
                         record = applied.0,
-                        "etcd lacks records that the copy of the log needs, a new copy is started; sinks that are further behind lose events \
-                         if this node leads"
+                        "etcd does not have the records that the copy of the log lacks, so the copy starts again; sinks that \
+                         are further behind lose events if this node leads"
                     );
                     // The folder can have one copy at a time.
                     journal.set_copy(None);

@@ -139,7 +139,7 @@ impl LeadingNode {
         let can_lead =
             |node: &api::ClusterNodeView| node.alive && node.lacks.is_none() && node.name != view.node;
         if !view.nodes.iter().any(can_lead) {
-            let what = "no other node is alive and has all, so none could lead; see GET /v1/cluster";
+            let what = "no other node is alive and complete, so no node could take over; see GET /v1/cluster";
             return Err(Problem::new(ProblemKind::Conflict, what));
         }
         tracing::info!(by, "handing the lead over");

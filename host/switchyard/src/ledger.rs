@@ -41,7 +41,8 @@ fn parse_operation(
         }
     }
     let reason = reason.filter(|reason| !reason.trim().is_empty());
-    let reason = reason.ok_or_else(|| bad_request("`reason` is mandatory: it is kept for the audit"))?;
+    let reason =
+        reason.ok_or_else(|| bad_request("`reason` is mandatory: it is recorded in the audit log"))?;
     let change = match (fund, credit) {
         (Some(amount), None) => LedgerChange::Fund { amount },
         (None, Some(credit)) if i64::try_from(credit).is_ok() => LedgerChange::Limit { credit },

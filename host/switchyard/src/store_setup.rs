@@ -99,7 +99,7 @@ pub(crate) fn lead_cluster(
                 }));
             }
             Outcome::Reconfigured(newer) => {
-                tracing::info!("the cluster has another configuration");
+                tracing::info!("the cluster has another configuration, using it");
                 config = *newer;
             }
             Outcome::Stopped => return Ok(None),

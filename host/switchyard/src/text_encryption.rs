@@ -112,10 +112,7 @@ impl TextKeyRetention {
             tracing::error!(%error, "creating a key of texts failed, trying again");
         }
         if let Err(error) = self.destroy_expired(now) {
-            tracing::error!(
-                error = format!("{error:#}"),
-                "destroying keys of texts failed, it is tried again"
-            );
+            tracing::error!(error = format!("{error:#}"), "destroying keys of texts failed, trying again");
         }
     }
 

@@ -51,7 +51,7 @@ impl UnreadableLog {
         if let Some(StoreError::TooNew { found, known, .. }) = error.downcast_ref() {
             self.has_newer_tables = true;
             let lacks = format!(
-                "the messages, of which the leader's tables have format {found}, and it reads formats up to {known}: upgrade it"
+                "the messages: the leader's tables have format {found}, but it reads formats up to {known}; upgrade it"
             );
             self.tell(lacks);
         }

@@ -24,9 +24,9 @@ fn plugin_label(plugin: &str, version: &str) -> String {
 }
 
 fn chain_label(chain: &[Binding]) -> String {
-    let carriers = chain.iter().filter(|binding| binding.tenant.is_none());
+    let operators = chain.iter().filter(|binding| binding.tenant.is_none());
     let mut labels: Vec<_> =
-        carriers.map(|binding| plugin_label(&binding.plugin, &binding.version)).collect();
+        operators.map(|binding| plugin_label(&binding.plugin, &binding.version)).collect();
     // There may be a thousand.
     match chain.len() - labels.len() {
         0 => {}

@@ -317,7 +317,7 @@ pub enum PluginCommand {
         #[command(flatten)]
         api: ApiArgs,
     },
-    /// Create a case from a fault on the appliance: its question, with whole numbers and its text, the policy document and,
+    /// Create a case from a fault on the appliance: its question, with unmasked numbers and its text, the policy document and,
     /// if the appliance has an archive, the host's answers.
     Case {
         /// The hook.

@@ -95,7 +95,7 @@ pub(crate) fn tags_text(listed: &PluginTagsView) -> String {
 /// The outdated plugins, for people.
 pub(crate) fn outdated_text(outdated: &[OutdatedPluginView]) -> String {
     if outdated.is_empty() {
-        return "Each tag by which a plugin was pulled leads to a stored version.".to_owned();
+        return "Each pulled tag still points to a stored version.".to_owned();
     }
     let row = |one: &OutdatedPluginView| {
         let now = one.digest.as_ref().or(one.problem.as_ref());
@@ -150,6 +150,6 @@ mod tests {
              carrier/router:stable  router@0123456789ab  sha256:0d\n\
              carrier/router:stable  router@0123456789ab  refused\n"
         );
-        assert!(outdated_text(&[]).starts_with("Each tag"));
+        assert!(outdated_text(&[]).starts_with("Each pulled tag"));
     }
 }

@@ -72,7 +72,7 @@ fn refusals_of_all_protocols_are_counted_and_listed() -> Result<()> {
     }
     assert_eq!(all["refusals"].as_array().map(Vec::len), Some(6), "{all:#}");
 
-    // The record identifies the submission. The root token may read texts, and sees whole numbers; a viewer sees masked ones.
+    // The record identifies the submission. The root token may read texts, and sees unmasked numbers; a viewer sees masked ones.
     let found = appliance.get("/v1/refusals?account=shop&code=opted-out")?;
     assert_eq!(found["counts"].as_array().map(Vec::len), Some(1));
     let one = &found["refusals"][0];

@@ -223,7 +223,7 @@ fn a_moved_tag_changes_nothing_until_the_next_pull() -> Result<()> {
     let (status, first) = pull(&appliance, &request)?;
     assert_eq!(status, 200, "{first}");
     assert_eq!(appliance.get("/v1/plugins/outdated")?, json!([]));
-    assert!(stick.ask(&appliance, &["outdated"])?.starts_with("Each tag"));
+    assert!(stick.ask(&appliance, &["outdated"])?.starts_with("Each pulled tag"));
 
     std::fs::copy(stick.fixture.guest("least_cost"), stick.fixture.folder().join("author/next.wasm"))?;
     stick.push("next.wasm", "router")?;

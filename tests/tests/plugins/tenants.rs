@@ -90,8 +90,8 @@ fn each_router_is_asked_for_its_own_tenant() -> Result<()> {
         assert_eq!(routers.peer_of(account)?, peer, "{account}");
     }
     // The operator's binding is replaced without affecting those of tenants.
-    let carriers = json!({ "plugin": "prefix-router", "policy": all_to("two") });
-    ensure!(routers.root.ask("POST", "/v1/hooks/router/activate", Some(&carriers))?.status == 200);
+    let operators = json!({ "plugin": "prefix-router", "policy": all_to("two") });
+    ensure!(routers.root.ask("POST", "/v1/hooks/router/activate", Some(&operators))?.status == 200);
     assert_eq!((routers.peer_of("own")?, routers.peer_of("shop")?), ("two".to_owned(), "one".to_owned()));
 
     // Calls are counted to the tenant of the binding.
@@ -163,7 +163,7 @@ fn a_router_that_names_a_peer_of_others_is_a_fault() -> Result<()> {
     let mut forced = json!({ "peers": ["two"], "force": true, "on-fault": "pass" });
     let bound = routers.bind("southern", "one", &forced)?;
     ensure!(bound.0 == 200, "{bound:?}");
-    assert_eq!(routers.peer_of("bank")?, "three", "the carrier's router decides");
+    assert_eq!(routers.peer_of("bank")?, "three", "the operator's router decides");
     forced["on-fault"] = json!({ "peer": "two" });
     let bound = routers.bind("southern", "one", &forced)?;
     ensure!(bound.0 == 200, "{bound:?}");

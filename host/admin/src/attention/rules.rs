@@ -390,8 +390,7 @@ fn plugin_faults(hook: &str, counts: &PluginCountsView) -> Option<AttentionView>
         counts.version,
         plural(counts.calls, "call", "calls"),
     );
-    let remedy =
-        "switchyard plugin status shows the faults; switchyard plugin rollback activates the version before";
+    let remedy = "switchyard plugin status shows the faults; switchyard plugin rollback activates the previous version";
     let about = (AttentionSubjectKind::Hook, Some(hook));
     (faults > 0).then(|| finding(AttentionSeverity::Warning, "plugin-faults", about, text, remedy))
 }

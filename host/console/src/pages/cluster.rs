@@ -31,7 +31,7 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
         Err(error) if error.status == StatusCode::NOT_FOUND => {
             return Ok(html! {
                 h1 { "Cluster" }
-                section.card { div.empty { h2 { "This appliance is not in a cluster" } p { "With a second machine and a section " code { "[cluster]" } " of the configuration, another appliance goes on when this one dies." } } }
+                section.card { div.empty { h2 { "This appliance is not in a cluster" } p { "With a second machine and a section " code { "[cluster]" } " in the configuration, another appliance takes over if this one fails." } } }
             });
         }
         Err(error) => return Err(error),

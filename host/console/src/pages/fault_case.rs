@@ -50,7 +50,7 @@ fn page_body(hook: &str, id: u64, made: &FaultCase) -> Markup {
             "The question at which " (made.plugin) " " (version_tag(&made.version)) " failed, with its policy document, the time and the host's answers. Append it to " code { "cases.toml" } " of the plugin, and run " code { "switchyard plugin test" } "."
         }
         section.card {
-            p { "It has whole numbers and the text of the message. `expect` is the fault: replace it by the answer that you want." }
+            p { "The case contains unmasked numbers and the text of the message. `expect` is the fault: replace it with the answer that you want." }
             p { "On the command line: " code { "switchyard plugin case " (hook) " " (id) " --append cases.toml" } }
             pre tabindex="0" aria-label="The case" { (made.case.trim()) }
             p.actions {

@@ -67,7 +67,7 @@ fn examples(faulty: &FaultyVersion, cases_of: Option<Hook>) -> Markup {
                 html! {
                     @match cases_of {
                         Some(hook) => { a href=(fault_case::path(hook.name(), one.id)) { "Make it a case" } }
-                        None => { span.muted { "needs the right to read texts" } }
+                        None => { span.muted { "needs the permission to read texts" } }
                     }
                 },
             ]

@@ -297,7 +297,7 @@ fn canary_calls(candidate: &CandidateStateView) -> Markup {
     let (asked, failed) = (candidate.asked, candidate.failed);
     html! {
         p {
-            (plural(asked, "call was its own", "calls were its own"))
+            (plural(asked, "call went to the canary", "calls went to the canary"))
             @if failed > 0 { ", " (count(failed)) " failed and were answered by the live chain" }
             @else if asked > 0 { ", without faults" }
             ". " (plural(candidate.bypassed, "call bypassed it", "calls bypassed it")) "."
@@ -428,7 +428,7 @@ fn live_actions(context: &RequestContext, found: &HookStateView) -> Markup {
     let action = format!("/plugins/{}", found.hook.name());
     html! {
         @if found.history.as_ref().is_some_and(|history| history.len() > 1) {
-            div.actions { (action_button(context, &action, "Roll back to the chain before", "danger", &[("do", "rollback")])) }
+            div.actions { (action_button(context, &action, "Roll back to the previous chain", "danger", &[("do", "rollback")])) }
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) async fn section(context: &RequestContext, trace: &TraceView) -> Opti
             vec![html! { a href=(format!("/plugins/{}", hook.name())) { (hook.name()) } }, by, what, actions]
         })
         .collect();
-    let empty = html! { p { "No question of a plugin about this message is kept." } };
+    let empty = html! { p { "No call of a plugin was recorded with this message." } };
     Some(html! {
         section.card #cases {
             h2 { "Calls of plugins" }
@@ -184,7 +184,7 @@ fn answers(calls: &[TriedHostCallView]) -> Markup {
             ]
         })
         .collect();
-    let empty = html! { p { "The plugins asked the host nothing." } };
+    let empty = html! { p { "The plugins called no functions of the host." } };
     table("Answers of the host", &["Call", "Name", "Key", "Answer"], &rows, &empty)
 }
 
@@ -228,11 +228,11 @@ fn page_body(id: &str, hook: &str, made: &[MessageCase]) -> Markup {
             section.card {
                 p { "Decided by " (one.plugin) " " (version_tag(&one.version)) "." }
                 @if let Some(inexact) = &one.inexact {
-                    p { span.badge.warn { "inexact" } " The decision of the time may have been another, because of " (inexact) "." }
+                    p { span.badge.warn { "inexact" } " The recorded decision may have been different: " (inexact) "." }
                 }
                 pre tabindex="0" aria-label="The case" { (one.case.trim()) }
             }
         }
-        p { "It has whole numbers and the text of the message. Making it is recorded in the audit log. " a href=(message) { "Back to the message" } }
+        p { "The case contains unmasked numbers and the text of the message. Its creation is recorded in the audit log. " a href=(message) { "Back to the message" } }
     }
 }

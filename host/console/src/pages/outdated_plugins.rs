@@ -17,10 +17,10 @@ pub(crate) async fn show(context: RequestContext) -> Response {
     let outdated = context.get::<Vec<OutdatedPluginView>>("/v1/plugins/outdated").await;
     let body = outdated.map(|outdated| {
         let rows: Vec<_> = outdated.iter().map(|one| row(&context, one)).collect();
-        let empty = html! { p { "Each tag by which a plugin was pulled leads to a stored version." } };
+        let empty = html! { p { "Each pulled tag still points to a stored version." } };
         html! {
             h1 { "Outdated plugins" }
-            p.lead { "These tags lead to another artifact than when their plugins were pulled. Pulling stores the new version without activating it." }
+            p.lead { "These tags now point to another artifact than when their plugins were pulled. Pulling stores the new version without activating it." }
             section.card { (table("Outdated plugins", &["Tag", "Stored", "Leads to", ""], &rows, &empty)) }
         }
     });

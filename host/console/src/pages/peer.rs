@@ -40,7 +40,7 @@ const PEERS: EntityKind = EntityKind {
     nav_item: NavItem::Peers,
     search_field: "peer",
 };
-/// Peers whose protocol a plugin speaks: they are listed with the other peers.
+/// Peers whose protocol a plugin implements: they are listed with the other peers.
 const PLUGIN_PEERS: EntityKind = EntityKind { list: "plugin-peer", ..PEERS };
 const GATEWAYS: EntityKind = EntityKind {
     list: "gateway",

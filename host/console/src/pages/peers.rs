@@ -296,7 +296,7 @@ async fn list(context: &RequestContext, kind: &'static ListKind, query: &Form) -
     })
 }
 
-/// The peers whose protocol a plugin speaks.
+/// The peers whose protocol a plugin implements.
 fn plugin_peers_section(peers: &[PluginPeerView]) -> Markup {
     let rows: Vec<_> = peers.iter().map(plugin_peer_row).collect();
     let heads = [

@@ -125,7 +125,7 @@ pub(crate) fn results(tried: &PolicyTryView) -> Markup {
             @for unknown in &tried.unknown {
                 p { span.badge.warn { "unknown" } " The policy names the " (unknown.kind.name()) " " code { (unknown.name) } ", which does not exist." }
             }
-            @if !tried.complete { p { span.badge.warn { "incomplete" } " The time was up before all messages were tried." } }
+            @if !tried.complete { p { span.badge.warn { "incomplete" } " The time limit was reached before all messages were tried." } }
             (table("Decisions", &heads, &rows, &html! { p { "The archive has no messages yet." } }))
         }
     }

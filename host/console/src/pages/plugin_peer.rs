@@ -45,7 +45,7 @@ fn figures(peer: &PluginPeerView) -> Markup {
             ("Callbacks refused", html! { (count(callbacks.refused)) }),
             ("Callbacks failed", html! { (count(callbacks.failed)) }),
             ("Callbacks beyond the limits", html! { (count(callbacks.limited)) }),
-            ("Receipts in callbacks", html! { (count(callbacks.receipts)) }),
+            ("DLRs in callbacks", html! { (count(callbacks.receipts)) }),
             ("Messages in callbacks", html! { (count(callbacks.messages)) }),
         ]))
         p.muted { "Since the start of the daemon." }

@@ -121,18 +121,18 @@ fn tag_form(context: &RequestContext, form: &Form, tags: &PluginTagsView) -> Mar
                     }
                     small #tag-hint {
                         "The tag is resolved once; the version keeps its digest."
-                        @if !tags.complete { " There are more tags: pull others by the command line." }
+                        @if !tags.complete { " There are more tags; to pull one of them, use the command line." }
                     }
                 }
                 p {
                     label for="digest" { "Digest" }
                     input #digest name="digest" value=(form.text("digest")) maxlength="71" autocomplete="off" spellcheck="false" aria-describedby="digest-hint";
-                    small #digest-hint { "sha256: and 64 hexadecimal digits. With a tag, the tag must lead to it." }
+                    small #digest-hint { "sha256: and 64 hexadecimal digits. If you also give a tag, it must point to this digest." }
                 }
                 p {
                     label for="name" { "Name" }
                     input #name name="name" value=(form.text("name")) maxlength="64" autocomplete="off" spellcheck="false" aria-describedby="name-hint";
-                    small #name-hint { "The name on the appliance; if it is empty, that in the source." }
+                    small #name-hint { "The name on the appliance; if empty, the name in the source." }
                 }
                 p.actions { button.primary type="submit" { "Pull" } }
             }

@@ -90,8 +90,8 @@ pub(crate) async fn edit(
 
 /// The binding of a plugin in the live chain; the first binding if `plugin` is empty.
 fn live_binding<'a>(found: &'a HookStateView, plugin: &str) -> Option<&'a Binding> {
-    let mut carriers = found.live.chain.iter().filter(|one| one.tenant.is_none());
-    carriers.find(|one| plugin.is_empty() || one.plugin == plugin)
+    let mut operators = found.live.chain.iter().filter(|one| one.tenant.is_none());
+    operators.find(|one| plugin.is_empty() || one.plugin == plugin)
 }
 
 async fn render(
@@ -174,7 +174,7 @@ fn page_body(
                         p {
                             label {
                                 input type="checkbox" name="requests" value="1";
-                                " show what is different in requests: they have numbers and texts, and this is audited"
+                                " show the differences between requests, with numbers and texts; this is recorded in the audit log"
                             }
                         }
                     }

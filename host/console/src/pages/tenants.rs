@@ -57,7 +57,7 @@ async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, Api
     ];
     let no_tenants = html! {
         h2 { "None yet" }
-        p { "A tenant is a customer with accounts and users of its own, and perhaps tenants below it. " code { "[[tenant]]" } " of the configuration makes one." }
+        p { "A tenant is a customer with accounts and users of its own, and perhaps tenants below it. " code { "[[tenant]]" } " in the configuration defines one." }
     };
     Ok(html! {
         h1 { "Tenants" }

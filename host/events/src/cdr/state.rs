@@ -61,8 +61,8 @@ impl CdrState {
         Seq(self.seq)
     }
 
-    /// The state with which this node goes on. What another one has begun stays on its disk, and ends there with what is stored; the
-    /// next number follows in the folder of this one.
+    /// The state from which this node continues. A file that another node has begun stays on that node's disk and ends with
+    /// its last stored record; this node writes the file with the next number into its own folder.
     pub(crate) fn taken_over_by(mut self, node: &str) -> Self {
         if self.node == node {
             return self;

@@ -32,7 +32,7 @@ fn router(fixture: &HooksFixture, tenant: &str, peer: &str) -> Binding {
     Binding { tenant: Some(tenant.to_owned()), peers: vec![peer.to_owned()], ..binding }
 }
 
-fn carriers(fixture: &HooksFixture, peer: &str) -> Binding {
+fn operators(fixture: &HooksFixture, peer: &str) -> Binding {
     with_long_deadline(fixture.binding("prefix_router", &route_all_to(peer)))
 }
 
@@ -66,7 +66,7 @@ fn note(routed: &RoutingDecision) -> &str {
 fn a_binding_is_asked_for_its_tenants_branch_only() {
     let fixture = fixture();
     let (north, other) = (router(&fixture, "north-tenant", "north"), router(&fixture, "other", "reserve"));
-    activate(&fixture, &[&north, &other, &carriers(&fixture, "south")]).unwrap();
+    activate(&fixture, &[&north, &other, &operators(&fixture, "south")]).unwrap();
     assert_eq!(peers(&fixture, "acme"), [fixture.peer("north")], "a tenant below it");
     assert_eq!(peers(&fixture, "south"), [fixture.peer("reserve")]);
     assert_eq!(peers(&fixture, "reserve"), [fixture.peer("south")], "of no tenant");
@@ -91,7 +91,7 @@ fn a_binding_is_asked_for_its_tenants_branch_only() {
 }
 
 #[test]
-fn the_carriers_bindings_come_where_the_chain_has_them() {
+fn the_operators_bindings_come_where_the_chain_has_them() {
     let fixture = fixture();
     let guard = "[[route]]\nprefix = \"86\"\nreject = \"prohibited\"\n";
     let guard = with_long_deadline(fixture.binding("prefix_router", guard));
@@ -103,7 +103,7 @@ fn the_carriers_bindings_come_where_the_chain_has_them() {
     // A router that passes leaves the message to the next router. A router of another tenant is not asked about it.
     let passes =
         Binding { policy: "[[route]]\nprefix = \"1\"\nlegs = [{ peer = \"north\" }]\n".to_owned(), ..own };
-    activate(&fixture, &[&passes, &carriers(&fixture, "south"), &router(&fixture, "other", "north")])
+    activate(&fixture, &[&passes, &operators(&fixture, "south"), &router(&fixture, "other", "north")])
         .unwrap();
     assert_eq!(peers(&fixture, "acme"), [fixture.peer("south")]);
     activate(&fixture, &[&passes, &router(&fixture, "other", "north")]).unwrap();
@@ -116,13 +116,13 @@ fn the_carriers_bindings_come_where_the_chain_has_them() {
 fn the_tree_may_change_under_a_chain() {
     let fixture = fixture();
     let own = router(&fixture, "north-tenant", "north");
-    activate(&fixture, &[&own, &carriers(&fixture, "south")]).unwrap();
+    activate(&fixture, &[&own, &operators(&fixture, "south")]).unwrap();
     assert_eq!(peers(&fixture, "acme"), [fixture.peer("north")]);
     publish(&fixture, &[("shop", None), ("other", None)]);
     assert_eq!(peers(&fixture, "acme"), [fixture.peer("south")], "the tenant is removed");
     // Its binding does not prevent changes of other bindings, but cannot be activated with new contents.
     let other = router(&fixture, "other", "north");
-    activate(&fixture, &[&other, &own, &carriers(&fixture, "south")]).unwrap();
+    activate(&fixture, &[&other, &own, &operators(&fixture, "south")]).unwrap();
     let changed = Binding { policy: route_all_to("south"), peers: vec!["south".to_owned()], ..own.clone() };
     let error = activate(&fixture, &[&changed, &other]).unwrap_err();
     assert!(matches!(&error, HookError::UnknownTenant(tenant) if tenant == "north-tenant"), "{error}");
@@ -144,7 +144,7 @@ fn a_tenants_router_uses_the_peers_of_its_binding_only() {
     // If the router names such a peer at run time, that is a fault, and the binding's `on-fault` applies.
     for (on_fault, expected) in [(OnFault::Peer("reserve".to_owned()), "reserve"), (OnFault::Pass, "acme")] {
         let binding = Binding { on_fault, ..outside.clone() };
-        let chain = vec![binding, carriers(&fixture, "acme")];
+        let chain = vec![binding, operators(&fixture, "acme")];
         fixture.hooks.activate(Hook::Router, NOW, chain, FORCED).unwrap();
         assert_eq!(peers(&fixture, "acme"), [fixture.peer(expected)]);
         assert_eq!(fixture.hooks.counts(Hook::Router)[0].counts.faults, [0, 0, 0, 1, 0]);
@@ -159,7 +159,7 @@ fn a_tenants_router_uses_the_peers_of_its_binding_only() {
 }
 
 #[test]
-fn a_tenants_router_changes_nothing_that_is_the_carriers() {
+fn a_tenants_router_changes_nothing_that_is_the_operators() {
     let fixture = fixture();
     fixture
         .pool_snapshots
@@ -212,7 +212,7 @@ fn a_failing_binding_of_a_tenant_is_rolled_back_alone() {
     let fixture = fixture();
     let low = Tolerance { faults: 2, window_ms: 3_600_000 };
     let good = router(&fixture, "shop", "north");
-    let (other, default) = (router(&fixture, "other", "north"), carriers(&fixture, "south"));
+    let (other, default) = (router(&fixture, "other", "north"), operators(&fixture, "south"));
     activate(&fixture, &[&good, &default]).unwrap();
     // In the meantime, another tenant gets a router.
     activate(&fixture, &[&good, &other, &default]).unwrap();
@@ -239,7 +239,7 @@ fn a_failing_binding_of_a_tenant_is_rolled_back_alone() {
 #[test]
 fn a_canary_of_a_tenant_decides_for_its_branch() {
     let fixture = fixture();
-    let (own, default) = (router(&fixture, "shop", "north"), carriers(&fixture, "south"));
+    let (own, default) = (router(&fixture, "shop", "north"), operators(&fixture, "south"));
     activate(&fixture, &[&own, &default]).unwrap();
     let trial = Binding { policy: route_all_to("reserve"), peers: vec!["reserve".to_owned()], ..own };
     let canary = TrialMode::Canary { share: 10_000 };
@@ -255,8 +255,8 @@ fn only_routers_serve_tenants() {
     let screen = Binding { tenant: Some("shop".to_owned()), ..screen };
     let error = fixture.hooks.activate(Hook::Screen, NOW, vec![screen], FORCED).unwrap_err();
     assert!(matches!(error, HookError::ServesNoTenants("screen")), "{error}");
-    let carriers = Binding { peers: vec!["north".to_owned()], ..carriers(&fixture, "north") };
-    assert!(matches!(activate(&fixture, &[&carriers]), Err(HookError::ServesNoPeers("router"))));
+    let operators = Binding { peers: vec!["north".to_owned()], ..operators(&fixture, "north") };
+    assert!(matches!(activate(&fixture, &[&operators]), Err(HookError::ServesNoPeers("router"))));
 }
 
 #[test]

@@ -153,7 +153,7 @@ impl<P: LinkedProtocol> Outgoing<P> {
                 && matches!(link_peer, LinkPeer::Gateway(_))
                 && link.deps.log.take(link.now).is_some()
             {
-                tracing::warn!(peer = %link.record.name, "the gateway gives no id: its reports cannot be matched");
+                tracing::warn!(peer = %link.record.name, "the gateway returns no message id: its DLRs cannot be matched");
             }
             let id = id.map_or_else(PeerMessageId::default, |id| PeerMessageId::new(&id));
             self.messages.accepted(token, id)

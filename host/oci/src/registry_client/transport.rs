@@ -142,7 +142,7 @@ impl RegistryClient {
         let why = if self.credentials.is_some() {
             "the registry refuses the credentials, or the user may not do this; check them"
         } else {
-            "the registry wants credentials: set SWITCHYARD_REGISTRY_USER and SWITCHYARD_REGISTRY_PASSWORD, or give --auth-file \
+            "the registry requires credentials: set SWITCHYARD_REGISTRY_USER and SWITCHYARD_REGISTRY_PASSWORD, or give --auth-file \
              FILE with a file as `skopeo login --authfile FILE` writes it"
         };
         OciError::Unauthorized { url: without_query(url), why }

@@ -117,7 +117,12 @@ pub(crate) struct Config {
     )]
     pub(crate) listeners: Vec<ListenerKind>,
     /// Tenants: customers who have a branch of accounts and users of their own.
-    #[key(name = "tenant", named, live = "takes effect at once", removed = "its users see nothing any more")]
+    #[key(
+        name = "tenant",
+        named,
+        live = "takes effect at once",
+        removed = "its users no longer see anything"
+    )]
     pub(crate) tenants: Vec<TenantKeys>,
     /// Accounts that submit messages.
     #[key(
@@ -161,7 +166,7 @@ pub(crate) struct Config {
     #[key(name = "gsm", named, restart = "MSCs and HLR keep state for their connections to a core network")]
     pub(crate) networks: Vec<Network>,
     /// The number plans.
-    #[key(restart = "the core networks and the shell hold the number plans")]
+    #[key(restart = "the core networks and the shell read the number plans at the start")]
     numbering: Option<Numbering>,
     /// Systems that receive events about messages: acceptance, submit attempts, DLRs and final states.
     #[key(
@@ -195,7 +200,7 @@ pub(crate) struct Config {
         name = "pace-bucket",
         named,
         live = "takes effect at once",
-        removed = "messages that wait for it go on"
+        removed = "messages that wait for it continue"
     )]
     pub(crate) pace_buckets: Vec<PaceBucketKeys>,
     /// Hours in which messages may be sent; accounts and peers share them by name.
@@ -203,7 +208,7 @@ pub(crate) struct Config {
         name = "send-window",
         named,
         live = "takes effect at once",
-        removed = "messages that wait for it go on"
+        removed = "messages that wait for it continue"
     )]
     pub(crate) send_windows: Vec<SendWindowKeys>,
     /// Opt-out keywords.
@@ -215,7 +220,7 @@ pub(crate) struct Config {
     /// Encryption of texts.
     pub(crate) privacy: PrivacyKeys,
     /// Settings that all `redact` rules share.
-    #[key(restart = "event sinks, CDR files and the archive have it from the start")]
+    #[key(restart = "event sinks, CDR files and the archive read it at the start")]
     redaction: RedactionKeys,
     /// The initial binding of the screen, which decides whether a message may pass.
     screen: BindingKeys,
@@ -226,14 +231,14 @@ pub(crate) struct Config {
     pub(crate) router: RouterKeys,
     /// The initial binding of the resolver, which finds the subscriber of a number.
     resolver: BindingKeys,
-    /// The initial binding of the delivery policy, which decides after a failed attempt.
+    /// The initial binding of the delivery policy, which decides the next step after a failed attempt.
     delivery_policy: BindingKeys,
-    /// The initial binding of the receipt policy, which decides after a DLR, or after its absence.
+    /// The initial binding of the receipt policy, which decides the next step after a DLR, or if none arrives.
     receipt: BindingKeys,
     /// The initial binding of the biller, which prices messages.
     biller: BindingKeys,
     /// The home network.
-    #[key(restart = "the hooks hold it")]
+    #[key(restart = "the hooks read it at the start")]
     pub(crate) home: HomeKeys,
     /// Settings shared by all plugins.
     #[key(restart = "the plugin runtime reserves memory and threads at the start")]

@@ -18,7 +18,7 @@ const LONGEST_PERIOD: Duration = Duration::from_secs(31 * 86_400);
 /// `[[pace-bucket]]`: a limit that accounts and peers share. Each submit attempt takes a token from each pace bucket of
 /// its message. A message waits in its queue while one of its buckets has no token.
 #[derive(Debug, Clone, PartialEq, Keys)]
-#[keys(live = "takes effect at once; what was taken today counts", check = Self::complete)]
+#[keys(live = "takes effect at once; tokens taken today still count", check = Self::complete)]
 pub(crate) struct PaceBucketKeys {
     /// The name: 1 to 64 characters of a-z, 0-9, dot, hyphen and underscore.
     #[key(example = "campaign-c1", check = check_name)]
@@ -145,7 +145,7 @@ impl SendWindowKeys {
         let minutes = |key, text: &str| {
             let minutes = parse_minute_of_day(text);
             if minutes.is_none() && section.has(key) {
-                section.error(key, format!("is {text:?}; write a time of the day such as \"08:00\""));
+                section.error(key, format!("is {text:?}; write a time of day such as \"08:00\""));
             }
             minutes
         };

@@ -53,8 +53,8 @@ fn wrong_buckets_and_windows_are_told() {
     assert_eq!(
         window("8:00", "24:01"),
         [
-            "line 6: send-window[0].from: is \"8:00\"; write a time of the day such as \"08:00\"",
-            "line 7: send-window[0].to: is \"24:01\"; write a time of the day such as \"08:00\"",
+            "line 6: send-window[0].from: is \"8:00\"; write a time of day such as \"08:00\"",
+            "line 7: send-window[0].to: is \"24:01\"; write a time of day such as \"08:00\"",
         ]
     );
     assert_eq!(

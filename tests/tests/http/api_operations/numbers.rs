@@ -6,7 +6,7 @@ use behaviour_tests::load::gsm::Subscribers;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// Operations whose answers contain whole numbers in this test, for a caller who may read texts.
+/// Operations whose answers contain unmasked numbers in this test, for a caller who may read texts.
 const WITH_NUMBERS: [&str; 8] = [
     "GET /v1/history",
     "GET /v1/history/export",

@@ -141,7 +141,7 @@ fn a_collector_receives_the_trace_of_a_message_with_the_span_of_each_plugin_call
         [
             "screen firewall",
             "router prefix-router",
-            "delivery-policy retry-ladder", // How long to wait for a DLR, and what follows from it.
+            "delivery-policy retry-ladder", // How long to wait for a DLR, and the next step after it.
             "receipt second-chance",
             "receipt second-chance"
         ],

@@ -176,7 +176,7 @@ fn a_registry_gets_the_credentials_that_it_wants_and_no_message_has_them() -> Re
     let location = format!("oci://{}/first:1.0", registry.address());
     let push = ["push", "first.wasm", &*location];
     let message = author.fail(&push)?;
-    assert!(message.contains("wants credentials") && message.contains("--auth-file"), "{message}");
+    assert!(message.contains("requires credentials") && message.contains("--auth-file"), "{message}");
 
     let with_password = |arguments: &[&str], password: &str| -> Result<Output> {
         let mut command = author.command(arguments);

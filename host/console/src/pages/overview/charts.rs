@@ -229,7 +229,7 @@ fn event_list(events: &[HistoryEventView]) -> Markup {
     html! {
         div.events {
             h2 { "Events" }
-            @if events.is_empty() { p.muted { "No exchange of plugins, no configuration change, no fault, no start in this range." } }
+            @if events.is_empty() { p.muted { "No plugin change, configuration change, fault or start in this range." } }
             ul {
                 @for event in events.iter().rev().take(MAX_EVENTS) {
                     li {

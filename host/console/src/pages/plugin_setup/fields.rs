@@ -171,11 +171,11 @@ pub(super) fn place_fields(fields: &SetupFields<'_>) -> Markup {
         Some(tenant) => format!("{} for {tenant}", one.plugin),
         None => one.plugin.clone(),
     };
-    let carriers = others.iter().filter(|one| one.tenant.is_none()).map(|one| name(one));
-    let alone = match carriers.collect::<Vec<_>>() {
+    let operators = others.iter().filter(|one| one.tenant.is_none()).map(|one| name(one));
+    let alone = match operators.collect::<Vec<_>>() {
         _ if !tenant.is_empty() => "first".to_owned(),
         none if none.is_empty() => "last".to_owned(),
-        carriers => format!("alone: it replaces {}", carriers.join(", ")),
+        operators => format!("alone: it replaces {}", operators.join(", ")),
     };
     let mut options = vec![(ALONE.to_owned(), alone)];
     for position in 0..=others.len() {

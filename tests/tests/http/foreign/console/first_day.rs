@@ -115,7 +115,7 @@ async fn replace_and_roll_back_router(console: &ConsoleFixture) -> Result<()> {
     browser.press("Promote").await?;
     browser.reads("The candidate is live").await?;
     ensure!(live()?["version"] != before["version"], "the canary is not live");
-    browser.press("Roll back to the chain before").await?;
+    browser.press("Roll back to the previous chain").await?;
     browser.reads("Rolled back to the chain that was live before").await?;
     ensure!(live()?["version"] == before["version"], "{} is live", live()?["version"]);
     browser.screenshot("day-09-rolled-back").await
