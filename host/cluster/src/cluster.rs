@@ -283,7 +283,7 @@ impl Cluster {
         self.nodes.lock().has_other_with_space(Instant::now(), &self.options.node)
     }
 
-    /// Publishes whether this node is fetching a snapshot: the leader does not wait for it meanwhile.
+    /// Publishes whether this node has yet to read the log, or to fetch a snapshot: the leader does not wait for it meanwhile.
     pub fn set_joining(&self, is_joining: bool) {
         self.own.lock().is_joining = is_joining;
     }
@@ -335,10 +335,7 @@ impl Cluster {
             version: known.record.version.clone(),
             formats: known.record.formats,
             durable: known.record.applied,
-            lacks: match known.record.is_joining {
-                true => Some("the messages: it is fetching a snapshot".to_owned()),
-                false => known.record.lacks().cloned(),
-            },
+            lacks: known.record.lacks(),
         });
         ClusterView {
             node: self.options.node.clone(),

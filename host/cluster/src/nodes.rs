@@ -55,7 +55,7 @@ pub(crate) struct NodeRecord {
     /// Whether its free disk space is below the watermark: as leader it would refuse submissions.
     #[serde(default)]
     pub(crate) disk_low: bool,
-    /// Whether it is fetching a snapshot: the leader does not wait for it meanwhile.
+    /// Whether it has yet to read the log, or to fetch a snapshot: the leader does not wait for it meanwhile.
     #[serde(default)]
     pub(crate) is_joining: bool,
     /// The records that it cannot read, so that it does not follow: the leader does not wait for it.
@@ -67,8 +67,10 @@ pub(crate) struct NodeRecord {
 
 impl NodeRecord {
     /// The missing part without which it does not lead.
-    pub(crate) fn lacks(&self) -> Option<&String> {
-        self.unreadable.as_ref().or(self.lacks.as_ref())
+    pub(crate) fn lacks(&self) -> Option<String> {
+        let unread = || "the messages: it has not read the log yet, or is fetching a snapshot".to_owned();
+        let joining = || self.is_joining.then(unread);
+        self.unreadable.clone().or_else(joining).or_else(|| self.lacks.clone())
     }
 }
 
@@ -136,11 +138,7 @@ impl NodeTable {
     pub(crate) fn has_other_with_space(&self, now: Instant, own: &str) -> bool {
         self.nodes.iter().any(|(name, known)| {
             let record = &known.record;
-            name != own
-                && known.is_live(now)
-                && record.lacks().is_none()
-                && !record.disk_low
-                && !record.is_joining
+            name != own && known.is_live(now) && record.lacks().is_none() && !record.disk_low
         })
     }
 

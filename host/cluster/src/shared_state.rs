@@ -300,7 +300,7 @@ impl Cluster {
     /// The missing part of the shared state; a node does not lead without it.
     #[must_use]
     pub fn lacks(&self) -> Option<String> {
-        self.own.lock().lacks().cloned()
+        self.own.lock().lacks()
     }
 
     /// Publishes the address at which other nodes fetch files from this node.

@@ -115,6 +115,8 @@ impl ClusterNode {
         };
         let Some(cluster) = or_signal(runtime, signals, join) else { return Ok(None) };
         let cluster = cluster?;
+        // Until the log was read once, it is not known whether the tables are complete.
+        cluster.set_joining(true);
         let data = &config.appliance.data;
         let files = Arc::new(SharedFiles::open(&data.join("fetched"))?);
         let certificate = certificate_of(config, options)?;
@@ -268,6 +270,7 @@ impl ClusterNode {
             let reached = journal.copied().map_or(applied, |copied| copied.min(applied));
             match journal.follow(reached.next(), PART) {
                 Ok(tail) => {
+                    cluster.set_joining(false);
                     let known = tail.records.partition_point(|record| record.seq <= applied);
                     match follower.apply(tail.records.get(known..).unwrap_or_default()) {
                         Ok(()) => unreadable.clear(),
@@ -326,7 +329,6 @@ impl ClusterNode {
                     cluster.set_joining(true);
                     let replaced = tables.replace(&self.client, cluster.number());
                     cluster.set_applied(tables.follower.durable());
-                    cluster.set_joining(false);
                     match replaced {
                         Ok(()) => {
                             unreadable.clear();
