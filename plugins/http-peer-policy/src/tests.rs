@@ -249,7 +249,7 @@ fn mistakes_in_documents_are_named() {
         ("[request]\nurl = \"https://h/{to}\"\n".to_owned(), "{to} is not a placeholder"),
         (format!("{whole}form = {{}}\njson = {{}}\n"), "one body"),
         (format!("{whole}method = \"GET\"\nform = {{}}\n"), "POST or PUT"),
-        (format!("{whole}headers = {{ \"a b\" = \"\" }}\n"), "no name of a header"),
+        (format!("{whole}headers = {{ \"a b\" = \"\" }}\n"), "not a header name"),
         (format!("{whole}[accepted]\nid = \"ids.0\"\n"), "JSON Pointer"),
         (format!("{whole}[accepted]\nid-pattern = \"id\"\n"), "one group"),
         (format!("{whole}[accepted]\nstatus = [20]\n"), "200 to 599"),

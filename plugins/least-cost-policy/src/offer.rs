@@ -77,9 +77,9 @@ mod tests {
         );
         assert_eq!(Offer::row("").unwrap(), []);
         for (row, expected) in [
-            ("north", "no offer"),
-            ("north 0.1 95 x", "no offer"),
-            ("north 0.1 good", "no offer"),
+            ("north", "not an offer"),
+            ("north 0.1 95 x", "not an offer"),
+            ("north 0.1 good", "not an offer"),
             ("north cheap 95", "not a price"),
             ("north 0.1 101", "0 to 100"),
             ("north 5000 95", "more than a leg may"),

@@ -123,7 +123,7 @@ fn a_table_provides_offers() {
     );
     for (row, expected) in [
         ("", "none of 0 offers"),
-        ("a", "no offer"),
+        ("a", "not an offer"),
         ("a 0.01; a 0.02", "two offers"),
         ("a 0.01 20", "none of 1 offers"),
     ] {

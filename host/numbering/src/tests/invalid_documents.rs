@@ -50,7 +50,7 @@ fn every_error_has_a_message() {
         ("to = \"refuse\"", "to = \"nowhere\"", "\"nowhere\" is not a target"),
         ("name = \"our numbers\"\n", "", "name"),
         ("name = \"our numbers\"", "name = \"\"", "appears in message traces"),
-        ("[\"900XXXXXXX\"]", "[\"6195550XXX\"]", "another meaning at line 42"),
+        ("[\"900XXXXXXX\"]", "[\"6195550XXX\"]", "another meaning at line 43"),
         ("[\"NXXXX\", \"NXXXXX\"]", "[]", "`numbers` is empty"),
         ("numbers = [\"7XXX\"]", "numbers = [\"0XXX\"]", "another meaning at line"),
         ("[[plan.nanp.internal]]", "[plan.nanp.internal]", "must be written as [[plan.nanp.internal]]"),
