@@ -202,7 +202,10 @@ fn errors_name_the_mistake() {
         ("[[source]]\nhttp = \"https://h/\"\nfields = { mcc = \"/m\" }".to_owned(), "{number}"),
         ("[[source]]\nhttp = \"https://{number}/\"\nfields = { mcc = \"/m\" }".to_owned(), "after the host"),
         ("[[source]]\nhttp = \"https://h/{number}\"".to_owned(), "needs `fields` or `network`"),
-        ("[[source]]\nhttp = \"https://h/{number}\"\nfields = { mcc = \"m\" }".to_owned(), "not a JSON pointer"),
+        (
+            "[[source]]\nhttp = \"https://h/{number}\"\nfields = { mcc = \"m\" }".to_owned(),
+            "not a JSON pointer",
+        ),
         (
             "[[source]]\nhttp = \"https://h/{number}\"\nfields = { Mcc = \"/m\" }".to_owned(),
             "an attribute has",

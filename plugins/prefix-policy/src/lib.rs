@@ -154,7 +154,10 @@ mod tests {
                 "[[route]]\nprefix = \"86\"\nhome = true\nsend-windows = [{ name = \"w\", zone = \"UTC\" }]\n",
                 "line 1: the window \"w\" needs",
             ),
-            ("[[route]]\nprefix = \"86\"\nhome = true\nattributes = { MCC = \"262\" }\n", "is not an attribute"),
+            (
+                "[[route]]\nprefix = \"86\"\nhome = true\nattributes = { MCC = \"262\" }\n",
+                "is not an attribute",
+            ),
             (
                 "[[route]]\nprefix = \"86\"\nattributes = { mcc = \"*\" }\nhome = true\n[[route]]\nprefix = \"86\"\nattributes = { mcc = \"460\" }\nhome = true\n",
                 "line 5: prefix \"86\" can never be reached",

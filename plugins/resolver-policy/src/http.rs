@@ -138,9 +138,7 @@ impl Policy {
             (_, body) => body.map(toml::Spanned::into_inner).unwrap_or_default(),
         };
         if !url.contains(NUMBER) && !body.contains(NUMBER) {
-            return Err(format!(
-                "line {at}: neither `url` nor `body` has {NUMBER} in place of the number"
-            ));
+            return Err(format!("line {at}: neither `url` nor `body` has {NUMBER} in place of the number"));
         }
         for (name, value) in &document.headers {
             let token = |octet: u8| octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&octet);
