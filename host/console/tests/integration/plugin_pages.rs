@@ -203,7 +203,7 @@ async fn a_plugin_is_pulled_from_a_source() {
     let page = get(&console, "/plugins/pull?source=carrier&plugin=other", "admin").await;
     assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(
-        page.text.contains("&lt;other&gt;: the registry wants") && page.text.contains("name=\"digest\""),
+        page.text.contains("&lt;other&gt;: the registry requires") && page.text.contains("name=\"digest\""),
         "{}",
         page.text
     );

@@ -109,7 +109,7 @@ async fn replace_and_roll_back_router(console: &ConsoleFixture) -> Result<()> {
     browser.reads("decides for 100 % of the destinations").await?;
     console.send(NUMBER).await?;
     browser.go("/plugins/router").await?;
-    browser.reads("1 call was its own, without faults").await?;
+    browser.reads("1 call went to the canary, without faults").await?;
     browser.reads("Side by side").await?;
     browser.screenshot("day-08-a-canary").await?;
     browser.press("Promote").await?;
