@@ -1,6 +1,5 @@
 use crate::redis_options::{RedisAccountOptions, RedisPermissions};
 use model::PoolName;
-use ports::matches_wildcard;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -8,14 +7,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) options: RedisAccountOptions,
-}
-
-impl Account {
-    /// Whether the account may see a pool.
-    pub(crate) fn can_see(&self, pool: &PoolName) -> bool {
-        let name = pool.as_str().as_bytes();
-        self.options.pools.iter().any(|pattern| matches_wildcard(pattern.as_bytes(), name))
-    }
 }
 
 /// All accounts by name.
@@ -95,7 +86,7 @@ impl Authorization {
         let visible = match &self.last_pool {
             Some((last_pool, visible)) if last_pool == pool => *visible,
             _ => {
-                let visible = account.can_see(pool);
+                let visible = account.options.can_see(pool.as_str());
                 self.last_pool = Some((pool.clone(), visible));
                 visible
             }
@@ -105,6 +96,8 @@ impl Authorization {
 
     /// Whether a list may contain the pool.
     pub(crate) fn can_list(&self, pool: &PoolName) -> bool {
-        self.account.as_ref().is_none_or(|account| account.options.permissions.read && account.can_see(pool))
+        self.account
+            .as_ref()
+            .is_none_or(|account| account.options.permissions.read && account.options.can_see(pool.as_str()))
     }
 }

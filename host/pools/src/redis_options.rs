@@ -73,6 +73,14 @@ pub struct RedisAccountOptions {
     pub networks: Vec<IpNetwork>,
 }
 
+impl RedisAccountOptions {
+    /// Whether the account may see the pool with this name.
+    #[must_use]
+    pub fn can_see(&self, pool: &str) -> bool {
+        self.pools.iter().any(|pattern| ports::matches_wildcard(pattern.as_bytes(), pool.as_bytes()))
+    }
+}
+
 fn account_name(name: &str) -> Result<(), String> {
     if name.is_empty() || name.len() > 100 || !name.bytes().all(|octet| octet.is_ascii_graphic()) {
         return Err("must be 1 to 100 printable ASCII characters without spaces".to_owned());

@@ -1,10 +1,9 @@
 //! Partitions of a cluster: the accounts of this partition, and those of others.
 
-use super::daemon::PoolKeys;
 use super::{Account, Config};
 use configuration::Section;
 use links::GatewayKind;
-use ports::matches_wildcard;
+use pools::RedisAccountOptions;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The logins, accounts and pools of other partitions.
@@ -95,7 +94,7 @@ impl Config {
         }
     }
 
-    /// Moves the accounts of other partitions to `elsewhere`.
+    /// Moves the accounts of other partitions to `elsewhere`, and finds the logins and pools there.
     pub(super) fn set_elsewhere(&mut self) {
         let partition = self.partition();
         let (here, elsewhere): (Vec<_>, Vec<_>) =
@@ -126,19 +125,21 @@ impl Config {
         }
         let pools = self.pool.iter().filter(|pool| pool.partition != partition);
         self.elsewhere.pools = pools.map(|pool| (pool.name.clone(), pool.partition)).collect();
-        let redis_accounts = self.redis.iter().flat_map(|redis| &redis.options.accounts);
-        self.elsewhere.redis = redis_accounts
-            .filter_map(|account| {
-                let can_see = |pool: &&PoolKeys| {
-                    let mut patterns = account.pools.iter();
-                    patterns.any(|pattern| matches_wildcard(pattern.as_bytes(), pool.name.as_bytes()))
-                };
-                let mut partitions = self.pool.iter().filter(can_see).map(|pool| pool.partition);
-                let first = partitions.next()?;
-                let is_elsewhere = first != partition && partitions.all(|other| other == first);
-                is_elsewhere.then(|| (account.name.clone().into_bytes(), first))
-            })
-            .collect();
+        self.elsewhere.redis = self.redis_accounts_elsewhere();
+    }
+
+    /// The partition of each Redis account whose configured pools are all in the same other partition.
+    fn redis_accounts_elsewhere(&self) -> HashMap<Vec<u8>, u8> {
+        let accounts = self.redis.iter().flat_map(|redis| &redis.options.accounts);
+        let partition_of = |account: &RedisAccountOptions| {
+            let visible = self.pool.iter().filter(|pool| account.can_see(&pool.name));
+            let mut partitions = visible.map(|pool| pool.partition);
+            let first = partitions.next()?;
+            (first != self.partition() && partitions.all(|other| other == first)).then_some(first)
+        };
+        accounts
+            .filter_map(|account| Some((account.name.clone().into_bytes(), partition_of(account)?)))
+            .collect()
     }
 }
 
