@@ -1,4 +1,4 @@
-//! Lists of all partitions of a cluster: the leaders of all are asked at once, and their rows are merged.
+//! Lists of all partitions of a cluster: this leader queries all leaders at the same time, and merges their rows.
 
 use crate::authz;
 use crate::passed_on::{PARTITION, PassedHead};
@@ -27,14 +27,14 @@ mod message_pages;
 
 use message_pages::MessagePages;
 
-/// Leaders that are asked at the same time.
+/// Maximum number of leaders that are queried at the same time.
 const AT_ONCE: usize = 16;
-/// How long a leader may take: a search of messages takes at most five seconds.
+/// Timeout of a query to one leader. A search of messages takes at most five seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Octets of the answer of one leader.
+/// Maximum size of one leader's answer, in octets.
 const ANSWER_LIMIT: usize = 16 << 20;
 
-/// A list that can be about all partitions.
+/// A list that can cover all partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MergedList {
     Messages,
@@ -44,7 +44,10 @@ pub(crate) enum MergedList {
 }
 
 impl MergedList {
-    /// The list that a request asks for.
+    /// The list of a request.
+    ///
+    /// # Errors
+    /// The operation cannot cover all partitions.
     pub(crate) fn of(request: &Request) -> Result<Self, Problem> {
         let list = match request.uri().path() {
             "/v1/messages" => Some(Self::Messages),
@@ -60,7 +63,7 @@ impl MergedList {
         })
     }
 
-    /// The member of the answer that has the rows.
+    /// Name of the member with the rows in the answer.
     fn rows(self) -> &'static str {
         match self {
             Self::Messages => "messages",
@@ -71,7 +74,7 @@ impl MergedList {
     }
 }
 
-/// The description of the header that names a partition, for the operations that can be about all of them.
+/// Description of the header `Partition`, for the operations that can cover all partitions.
 pub(crate) enum PartitionHeader {}
 
 impl IntoParams for PartitionHeader {
@@ -89,7 +92,7 @@ impl IntoParams for PartitionHeader {
     }
 }
 
-/// The answer of one partition, or why there is none.
+/// The answer of one partition, or the reason why it is missing.
 type PartitionAnswer = Result<Value, String>;
 
 /// Answers a request for a list of all partitions.
@@ -124,7 +127,7 @@ async fn merge(
     };
     let head = PassedHead::of(&request).map_err(IntoResponse::into_response)?;
     let path = request.uri().path().to_owned();
-    // `None`: the partition has nothing more.
+    // `None`: all messages of the partition are already listed.
     let uri_for = |partition: u8| -> Option<Uri> {
         let query = pages.as_ref().map(|pages| pages.query(partition));
         let target = match query {
@@ -183,7 +186,7 @@ async fn merge(
     Ok(merged.into())
 }
 
-/// Asks the leader of a partition.
+/// Queries the leader of a partition. Returns the partition with the answer.
 async fn ask(
     pass_on: &dyn PassOn,
     partition: u8,
@@ -201,17 +204,21 @@ async fn ask(
         Err(_) => Err(format!("its leader has not answered within {} s", ANSWER_TIMEOUT.as_secs())),
     };
     if let Err(reason) = &answer {
-        tracing::warn!(partition, reason, "a list of all partitions lacks one");
+        tracing::warn!(
+            partition,
+            reason,
+            "the leader of a partition did not answer a query for all partitions"
+        );
     }
     (partition, answer)
 }
 
-/// Reads an answer.
+/// Reads the body of an answer.
 async fn read(response: Response<Body>) -> PartitionAnswer {
     let (head, body) = response.into_parts();
     let body = to_bytes(body, ANSWER_LIMIT)
         .await
-        .map_err(|_| format!("its answer breaks off, or is longer than {} MiB", ANSWER_LIMIT >> 20))?;
+        .map_err(|_| format!("its answer was cut off, or is longer than {} MiB", ANSWER_LIMIT >> 20))?;
     let answer: Option<Value> = serde_json::from_slice(&body).ok();
     match answer {
         Some(answer) if head.status.is_success() => Ok(answer),
@@ -224,7 +231,7 @@ async fn read(response: Response<Body>) -> PartitionAnswer {
     }
 }
 
-/// All rows, each with its partition: those of lists by peer or account.
+/// The rows of all partitions, each with its partition, in the order of peers and accounts.
 fn rows(answers: BTreeMap<u8, Value>) -> Vec<Value> {
     let mut rows = Vec::new();
     for (partition, answer) in answers {

@@ -1,4 +1,4 @@
-//! Who calls, in requests that a node of the cluster passes on to another.
+//! The caller of a request that a node of the cluster passes on to another.
 
 use access::Caller;
 use api::Role;

@@ -1,4 +1,4 @@
-//! Requests about a message of another partition of the cluster, or for another partition: its leader answers them.
+//! Requests for another partition of the cluster, or about one of its messages: they are passed on to its leader.
 
 use crate::all_partitions::{self, MergedList};
 use crate::authz;
@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 /// The partition that a request is for, if it is not the one of this leader; `all` for lists of all partitions.
 pub(crate) const PARTITION: HeaderName = HeaderName::from_static("partition");
-/// Octets of a passed-on request's body.
+/// Maximum size of a passed-on request's body, in octets.
 const BODY_LIMIT: usize = 16 << 20;
 
-/// Who answers a request.
+/// The leaders that answer a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Answerer {
     /// This leader.
@@ -38,7 +38,7 @@ fn message_of(path: &str) -> Option<MessageId> {
     rest.split('/').next()?.parse().ok()
 }
 
-/// Who answers a request: the leader of the partition that it names, or of that of its message.
+/// The leaders that answer a request: by the header `Partition`, or else by the partition of its message.
 fn answerer_of(request: &Request) -> Result<Answerer, Problem> {
     let Some(named) = request.headers().get(PARTITION) else {
         let partition = message_of(request.uri().path()).map(MessageId::partition);
@@ -58,14 +58,14 @@ fn answerer_of(request: &Request) -> Result<Answerer, Problem> {
     }
 }
 
-/// What another leader must know of a request beside its body.
+/// The client address and the headers of a request, in the form for another leader.
 pub(crate) struct PassedHead {
     remote: SocketAddr,
     headers: HeaderMap,
 }
 
 impl PassedHead {
-    /// The head of a request, with its caller, whom this node has authenticated.
+    /// Replaces the credentials by the caller, which this node has authenticated.
     pub(crate) fn of(request: &Request) -> Result<Self, Problem> {
         let caller = request.extensions().get::<Caller>().and_then(header_of);
         let caller =
@@ -79,7 +79,7 @@ impl PassedHead {
         Ok(Self { remote, headers })
     }
 
-    /// A request for this path and query, without a body.
+    /// The client address, and a GET request for this path and query.
     pub(crate) fn get(&self, uri: Uri) -> (SocketAddr, axum::http::Request<Bytes>) {
         let mut request = axum::http::Request::new(Bytes::new());
         *request.uri_mut() = uri;
@@ -88,7 +88,7 @@ impl PassedHead {
     }
 }
 
-/// Passes a request that another partition must answer on to its leader.
+/// Middleware: passes a request for other partitions on to their leaders.
 pub(crate) async fn pass_on(
     State(cluster): State<Arc<dyn ClusterLeader>>,
     request: Request,

@@ -76,8 +76,8 @@ pub struct ClusterNodeView {
     pub formats: RecordFormats,
     /// The last record that is durable in its tables.
     pub durable: u64,
-    /// The reason why it cannot lead: it lacks shared state such as a plugin, or cannot read some records. Null if it can
-    /// lead.
+    /// The reason why it cannot lead: it lacks messages or shared state such as a plugin, or cannot read some records. Null if
+    /// it can lead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacks: Option<String>,
 }

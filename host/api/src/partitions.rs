@@ -1,26 +1,26 @@
-//! Answers about all partitions of a cluster: to requests with the header `Partition: all`.
+//! Answers to requests with the header `Partition: all`, which cover all partitions of a cluster.
 
 use super::{LinkView, QueueView, StatusView};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A row with the partition that it is about.
+/// A row with its partition.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct PartitionRow<T> {
-    /// The partition.
+    /// The partition of the row.
     pub partition: u8,
     /// The row.
     #[serde(flatten)]
     pub row: T,
 }
 
-/// A partition that is missing in an answer.
+/// A partition whose leader did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = MissingPartition)]
 pub struct MissingPartitionView {
-    /// The partition.
+    /// Number of the partition.
     pub partition: u8,
-    /// Why it is missing.
+    /// The reason why it is missing.
     pub reason: String,
 }
 
@@ -28,7 +28,7 @@ pub struct MissingPartitionView {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = AllQueues)]
 pub struct AllQueuesView {
-    /// The queues, by peer or account and partition.
+    /// The queues, sorted by peer or account, then by partition.
     pub queues: Vec<PartitionRow<QueueView>>,
     /// The partitions whose leader did not answer.
     pub missing: Vec<MissingPartitionView>,
@@ -38,7 +38,7 @@ pub struct AllQueuesView {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = AllLinks)]
 pub struct AllLinksView {
-    /// The links, by peer or account and partition.
+    /// The links, sorted by peer or account, then by partition.
     pub links: Vec<PartitionRow<LinkView>>,
     /// The partitions whose leader did not answer.
     pub missing: Vec<MissingPartitionView>,
@@ -61,7 +61,7 @@ pub struct AllStatusesView {
 pub enum QueuesAnswer {
     /// The queues of one partition.
     One(Vec<QueueView>),
-    /// With `Partition: all`.
+    /// The queues of all partitions, with `Partition: all`.
     All(AllQueuesView),
 }
 
@@ -72,7 +72,7 @@ pub enum QueuesAnswer {
 pub enum LinksAnswer {
     /// The links of one partition.
     One(Vec<LinkView>),
-    /// With `Partition: all`.
+    /// The links of all partitions, with `Partition: all`.
     All(AllLinksView),
 }
 
@@ -83,6 +83,6 @@ pub enum LinksAnswer {
 pub enum StatusAnswer {
     /// The status of one partition.
     One(Box<StatusView>),
-    /// With `Partition: all`.
+    /// The status of each partition, with `Partition: all`.
     All(AllStatusesView),
 }

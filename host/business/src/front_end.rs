@@ -132,11 +132,11 @@ async fn answer(
         Some((received, pass_on, partition))
     });
     let submitted = match elsewhere {
-        // The plugin there reads the request again: reading has no effect that lasts.
+        // The plugin at the leader reads the request again. Reading has no lasting effect.
         Some((received, pass_on, partition)) => {
             match ask_leader(&**pass_on, partition, caller.remote, received).await {
                 Ok(response) => {
-                    // The words for a wrong password are the plugin's, so only success proves the password.
+                    // Each plugin answers a wrong password in its own form, so only a success proves the password.
                     if let Some(permit) = caller.permit.as_ref().filter(|_| response.status().is_success()) {
                         permit.identify();
                     }

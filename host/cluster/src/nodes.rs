@@ -66,7 +66,7 @@ pub(crate) struct NodeRecord {
 }
 
 impl NodeRecord {
-    /// The missing part without which it does not lead.
+    /// The reason why it cannot lead; `None` if it can.
     pub(crate) fn lacks(&self) -> Option<String> {
         let unread = || "the messages: it has not read the log yet, or is fetching a snapshot".to_owned();
         let joining = || self.is_joining.then(unread);

@@ -297,7 +297,7 @@ impl Cluster {
         own.lacks = known.iter().flatten().next().cloned();
     }
 
-    /// The missing part of the shared state; a node does not lead without it.
+    /// The reason why this node cannot lead; `None` if it can. It lacks messages or shared state, or cannot read some records.
     #[must_use]
     pub fn lacks(&self) -> Option<String> {
         self.own.lock().lacks()

@@ -1,4 +1,4 @@
-//! The socket of a client: its own, or one that another node of the cluster has passed on.
+//! The socket of a client, which may be a connection that another node of the cluster has passed on.
 
 use ports::Socket;
 use resp::Session;
@@ -16,18 +16,18 @@ thread_local! {
     static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_SIZE].into_boxed_slice());
 }
 
-/// What [`ClientSocket::step`] has done.
+/// Result of [`ClientSocket::step`].
 pub(crate) enum SocketStep {
-    /// So many octets were received; 0 if the client has closed its side.
+    /// Number of received octets; 0 if the client has closed its side.
     Received(io::Result<usize>),
-    /// So many octets of the output were written.
+    /// Number of written octets of the output.
     Written(io::Result<usize>),
 }
 
-/// A socket that is read and written by one task.
+/// A socket that one task reads and writes.
 pub(crate) struct ClientSocket {
     socket: Socket,
-    /// Whether a layer below holds octets that it has taken and not sent.
+    /// Whether a lower layer, such as TLS, still buffers written octets.
     is_unflushed: bool,
 }
 
@@ -36,7 +36,7 @@ impl ClientSocket {
         Self { socket, is_unflushed: false }
     }
 
-    /// Writes as much as the socket takes now; `None` if that is nothing.
+    /// Writes as much as the socket accepts without waiting; `None` if it accepts nothing.
     pub(crate) async fn try_write(&mut self, output: &[u8]) -> Option<io::Result<usize>> {
         poll_fn(|context| {
             Poll::Ready(match self.poll_write(context, output) {
@@ -47,7 +47,7 @@ impl ClientSocket {
         .await
     }
 
-    /// Waits until something is written of the session's output, or, if `reading`, the session has received something.
+    /// Waits until part of the session's output is written, or, if `reading`, until the session has received octets.
     pub(crate) async fn step(&mut self, session: &mut Session, reading: bool) -> SocketStep {
         poll_fn(|context| {
             if let Poll::Ready(Err(error)) = self.poll_flush(context) {
@@ -66,7 +66,7 @@ impl ClientSocket {
         .await
     }
 
-    /// The socket, to which all octets written so far are sent before others.
+    /// The socket; octets that are still buffered precede later ones.
     pub(crate) fn into_socket(self) -> Socket {
         self.socket
     }
@@ -91,7 +91,7 @@ impl ClientSocket {
         flushed
     }
 
-    /// Reads once from the socket.
+    /// Reads once from the socket into the session.
     fn poll_receive(&mut self, context: &mut Context<'_>, session: &mut Session) -> Poll<io::Result<usize>> {
         BUFFER.with_borrow_mut(|buffer| {
             let mut into = ReadBuf::new(buffer);

@@ -97,7 +97,7 @@ impl Connection {
         loop {
             if let Some(leader) = self.exchange(&mut client).await {
                 let session = &mut self.handler.session;
-                let (output, rest) = (session.output().to_vec(), session.hand_over());
+                let (output, rest) = (session.output().to_vec(), session.take_unprocessed());
                 let closing = async move {
                     let _: Instant = shutdown_requested.await;
                 };

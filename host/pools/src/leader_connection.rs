@@ -1,29 +1,29 @@
-//! A client whose account has its pools in another partition of the cluster: the leader there serves it, and this node moves
-//! octets.
+//! Passing on of clients whose pools are in another partition of the cluster: its leader serves the client, and this node copies
+//! the octets.
 
 use ports::{PassOn, PassedConnection, Socket, splice};
 use std::io;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// Octets of an error that a leader may answer to a login.
+/// Maximum length of an error in a leader's answer to a login, in octets.
 const LONGEST_ERROR: usize = 4096;
 
-/// What a leader has answered to a login.
+/// The answer of a leader to a login.
 pub(crate) enum LeaderAnswer {
     Accepted(LeaderConnection),
-    /// The text of its error.
+    /// The login is refused, with this error text.
     Refused(String),
 }
 
 /// A connection to a leader that has logged the client in.
 pub(crate) struct LeaderConnection {
     leader: Socket,
-    /// What it has answered so far.
+    /// The octets that the leader has sent so far.
     answer: Vec<u8>,
 }
 
 impl LeaderConnection {
-    /// Sends the request that logs a client in to the leader of its partition.
+    /// Connects to the leader of a partition, and sends it the login request of a client.
     pub(crate) async fn log_in(
         pass_on: &dyn PassOn,
         partition: u8,
@@ -47,8 +47,8 @@ impl LeaderConnection {
         }
     }
 
-    /// Serves the client from now on. `output` goes to the client before the answer to its login; `rest` was received behind its
-    /// login.
+    /// Connects the client with the leader until either ends. `output` is sent to the client before the answer to its login; `rest`
+    /// are the octets that the client has sent after the login.
     pub(crate) async fn serve(
         self,
         mut client: Socket,
@@ -69,7 +69,7 @@ impl LeaderConnection {
     }
 }
 
-/// The text of a complete error at the start of an answer; `None` if it is no error, or more is needed.
+/// The text of the error at the start of an answer; `None` if the answer is not an error, or the error is incomplete.
 fn error_of(answer: &[u8]) -> io::Result<Option<String>> {
     let Some(text) = answer.strip_prefix(b"-") else { return Ok(None) };
     match text.windows(2).position(|pair| pair == b"\r\n") {

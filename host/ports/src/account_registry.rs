@@ -100,7 +100,7 @@ struct SessionEntry {
 struct AccountRates {
     /// The account's own.
     own: Option<ConfiguredRate>,
-    /// Those of its tenant and of the tenants above it, from the account up.
+    /// The limits of its tenant and of the tenants above it, from the account up.
     tenants: Vec<Arc<Mutex<ConfiguredRate>>>,
 }
 

@@ -1,4 +1,4 @@
-//! What comes to one partition of a cluster and belongs to another is passed on to its leader.
+//! Passing on: connections and requests of another partition of the cluster go to its leader.
 
 use crate::{LoginInterface, Socket};
 use axum::body::{Body, Bytes};
@@ -11,41 +11,41 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt as _, copy, split};
 
-/// How long one direction of a passed-on connection may stay open after the other has ended: the last answers are on their way.
+/// Time for one direction of a passed-on connection after the other has ended, so that the last answers arrive.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// An attempt to reach the leader of another partition. It fails if there is none at the moment.
+/// An attempt to reach the leader of another partition. It fails if the partition has no leader.
 pub type Passing<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
 
 /// A connection that one node passes on to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedConnection {
-    /// The interface to which it came.
+    /// The interface to which the client has connected.
     pub interface: LoginInterface,
-    /// The name of the listener to which it came.
+    /// The name of the listener to which the client has connected.
     pub listener: String,
     /// The address of the client.
     pub remote: SocketAddr,
-    /// The address to which the client has connected, for protocols that tell it to the client.
+    /// The address to which the client has connected, for protocols whose answers contain it.
     pub local: Option<SocketAddr>,
     /// Whether the client uses TLS.
     pub tls: bool,
 }
 
-/// An extension of a request that was passed on: it is not passed on again.
+/// Extension of a request that was passed on, so that it is not passed on again.
 #[derive(Debug, Clone, Copy)]
 pub struct WasPassedOn;
 
 /// The API to which a request is passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassedApi {
-    /// That of business systems.
+    /// The API of business systems.
     Business,
-    /// That of admins.
+    /// The admin API.
     Admin,
 }
 
-/// The way to the leaders of the other partitions.
+/// Access to the leaders of the other partitions.
 pub trait PassOn: fmt::Debug + Send + Sync + 'static {
     /// The partition of this process.
     fn partition(&self) -> u8;
@@ -53,19 +53,19 @@ pub trait PassOn: fmt::Debug + Send + Sync + 'static {
     /// The other partitions that have nodes or accounts, in order.
     fn other_partitions(&self) -> Vec<u8>;
 
-    /// The partition of the account that logs in with this name, if it is another one than this process's.
+    /// The partition of the account with this login name; `None` if it is the partition of this process, or the name is unknown.
     fn elsewhere(&self, interface: LoginInterface, name: &[u8]) -> Option<u8>;
 
-    /// The partition that has this number pool by the configuration, if it is another one than this process's.
+    /// The configured partition of a number pool; `None` if it is the partition of this process, or the pool is not configured.
     fn pool_elsewhere(&self, pool: &str) -> Option<u8>;
 
-    /// The node that leads a partition, and its URL, for messages to people; `None` if there is none at the moment.
+    /// The name and URL of the node that leads a partition, for error texts; `None` if it has no leader.
     fn leader(&self, partition: u8) -> Option<String>;
 
-    /// Opens a connection to the leader of a partition, for this one of a client.
+    /// Opens a connection to the leader of a partition, for a client's connection.
     fn connect(&self, partition: u8, connection: PassedConnection) -> Passing<Socket>;
 
-    /// Gives a request of a client to the leader of a partition.
+    /// Sends a client's request to the leader of a partition.
     fn request(
         &self,
         partition: u8,
@@ -75,14 +75,14 @@ pub trait PassOn: fmt::Debug + Send + Sync + 'static {
     ) -> Passing<Response<Body>>;
 }
 
-/// What the first octets of a connection say.
+/// The first request of a connection, as far as it was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FirstRequest {
-    /// More is needed.
+    /// More octets are needed.
     Incomplete,
     /// The client logs in with this name.
     Login(LoginInterface, Bytes),
-    /// It is served here, whatever it is.
+    /// Any other request, which this node serves.
     Other,
 }
 

@@ -110,7 +110,7 @@ fn generate_self_signed(address: IpAddr) -> Result<(String, String), ServerCerti
 /// The current certificate of a listener.
 #[derive(Debug)]
 pub struct ServerCertificate {
-    /// What it was read from; `None` if it never changes.
+    /// The files that it was read from; `None` if it never changes.
     files: Option<ServerTlsFiles>,
     current: ArcSwap<ServerConfig>,
     file_stamps: Mutex<FileStamps>,

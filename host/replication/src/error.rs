@@ -12,7 +12,7 @@ pub enum ReplicationError {
     Part {
         /// The part.
         part: &'static str,
-        /// What the store says.
+        /// The error of the store.
         reason: String,
     },
     /// A file fails.
@@ -28,7 +28,7 @@ pub enum ReplicationError {
     Fetch {
         /// The file.
         what: String,
-        /// What the last node said.
+        /// The error of the last node.
         reason: String,
     },
     /// The certificate of this node cannot be used.

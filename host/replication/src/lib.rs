@@ -1,4 +1,4 @@
-//! What the nodes of a cluster copy from each other beside the log.
+//! Shared state and snapshots that the nodes of a cluster copy from each other, in addition to the log.
 //!
 //! Each store of a node that has something to share is a [`SharedState`]. The [`Publisher`] of the leader writes to etcd what
 //! has changed in them, the [`Replica`] of a follower applies it. Large files pass from node to node ([`NodeListener`],

@@ -40,7 +40,7 @@ pub struct NodeListener {
     passed_to: Mutex<Option<PassedTo>>,
     passed: Arc<Semaphore>,
     take_snapshot: Mutex<Option<Arc<TakeSnapshot>>>,
-    /// One snapshot at a time: two could fill the disk.
+    /// Permit for one snapshot at a time, since two could fill the disk.
     snapshot: tokio::sync::Mutex<()>,
 }
 
@@ -117,7 +117,7 @@ impl NodeListener {
 /// Takes the connection of a client over. Other connections than those of nodes cannot get here.
 type TakeConnection = Arc<dyn Fn(Socket, PassedConnection) -> Result<(), &'static str> + Send + Sync>;
 
-/// Where passed-on connections and requests go.
+/// The handlers of passed-on connections and requests.
 #[derive(Clone)]
 pub struct PassedTo {
     /// Serves a connection; or says why it cannot.

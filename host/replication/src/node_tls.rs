@@ -99,7 +99,7 @@ impl NodeVerifier {
     }
 }
 
-/// How the two traits of rustls check that a certificate's owner has its key.
+/// Signature checks for the two verifier traits of rustls: the peer must have the key of its certificate.
 macro_rules! signature_methods {
     () => {
         fn verify_tls12_signature(

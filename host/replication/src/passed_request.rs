@@ -1,4 +1,4 @@
-//! The form of connections and requests that a node passes on to another.
+//! Headers and paths of connections and requests that a node passes on to another.
 
 use axum::extract::{ConnectInfo, Request};
 use axum::http::uri::{PathAndQuery, Uri};
@@ -25,7 +25,7 @@ const INTERFACES: [LoginInterface; 5] = [
     LoginInterface::Redis,
 ];
 
-/// The path below which the requests of an API are.
+/// The path prefix of the requests of an API.
 pub(crate) const fn prefix(api: PassedApi) -> &'static str {
     match api {
         PassedApi::Business => "/business",
@@ -33,7 +33,7 @@ pub(crate) const fn prefix(api: PassedApi) -> &'static str {
     }
 }
 
-/// What the headers say of a connection.
+/// Reads a connection from its headers; `None` if a header is missing or invalid.
 pub(crate) fn connection_of(headers: &HeaderMap) -> Option<PassedConnection> {
     let text = |name: HeaderName| headers.get(name)?.to_str().ok();
     let protocol = text(PROTOCOL)?;
@@ -57,7 +57,7 @@ pub(crate) fn headers_of(connection: &PassedConnection) -> impl Iterator<Item = 
     always.into_iter().chain(connection.local.map(|local| (LOCAL, local.to_string())))
 }
 
-/// Makes a passed-on request the one that the client sent: with its path, and its address as that of the connection.
+/// Restores the client's request from a passed-on request: its path, and the client's address as the connection's.
 pub(crate) fn unwrap(request: &mut Request) -> Option<PassedApi> {
     let whole = request.uri().path_and_query()?.as_str();
     let (api, path) = [PassedApi::Business, PassedApi::Admin].into_iter().find_map(|api| {

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the leader waits for another node to fetch a file. It is for tables of gigabytes.
+/// Timeout until another node has fetched a file. Tables may have gigabytes.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(300);
 const FETCH_CHECK: Duration = Duration::from_millis(50);
-/// How often the marks of what was removed are looked at.
+/// Interval at which old removal marks are deleted.
 const FORGET_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Writes to etcd what has changed in the shared state of the leader.

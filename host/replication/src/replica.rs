@@ -18,10 +18,10 @@ pub struct Replica {
     /// Up to which revision this node has everything, also what is only offered.
     seen: i64,
     is_founded: bool,
-    /// What this node has of the cluster's state: digests by name.
+    /// The shared state that this node has: digests by name.
     known: BTreeMap<String, String>,
     lacks: Option<String>,
-    /// Why this node cannot use what it has.
+    /// The reason why this node cannot use the shared state.
     unusable: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl Replica {
         Ok(changed)
     }
 
-    /// Why this node must not lead; `None` if it may.
+    /// The reason why this node must not lead; `None` if it may lead.
     #[must_use]
     pub fn lacks(&self) -> Option<&str> {
         self.lacks.as_deref().or(self.unusable.as_deref())
@@ -102,7 +102,7 @@ impl Replica {
         self.is_founded
     }
 
-    /// What this node has of the cluster's state: digests by name, with the part in front.
+    /// The shared state that this node has: digests by name, with the part as prefix.
     #[must_use]
     pub const fn known(&self) -> &BTreeMap<String, String> {
         &self.known

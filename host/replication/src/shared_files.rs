@@ -53,7 +53,7 @@ impl SharedFiles {
         Ok(Self { fetched: fetched.to_owned(), paths: Mutex::default(), digests: Mutex::default() })
     }
 
-    /// Where a fetched file is put.
+    /// The path for a fetched file.
     pub(crate) fn fetched_path(&self, file: &SharedFile) -> PathBuf {
         self.fetched.join(&file.sha256)
     }
@@ -62,7 +62,7 @@ impl SharedFiles {
         &self.fetched
     }
 
-    /// Where a file is, if this node has it.
+    /// The path of a file; `None` if this node does not have it.
     pub(crate) fn find(&self, sha256: &str) -> Option<PathBuf> {
         self.paths.lock().get(sha256).filter(|path| path.exists()).cloned()
     }

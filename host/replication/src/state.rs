@@ -4,7 +4,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What a name stands for on this node.
+/// The content of a name on this node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LocalContent {
     /// These octets.

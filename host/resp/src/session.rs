@@ -41,7 +41,7 @@ pub struct Session {
     queued_octets: usize,
     output: BytesMut,
     state: State,
-    /// The request of the pending login, as it was received.
+    /// The request of the pending login, as received.
     login_request: Bytes,
     /// Whether the client has logged in, or there are no accounts.
     authenticated: bool,
@@ -162,16 +162,16 @@ impl Session {
         self.end_login(ticket, Err(error));
     }
 
-    /// The request of a login that is pending, as it was received.
+    /// The request of the pending login, as received; empty if no login is pending.
     #[must_use]
     pub fn login_request(&self) -> &[u8] {
         &self.login_request
     }
 
-    /// Ends the session, whose client is another's from now on. Returns what was received and not processed: while a login is
-    /// pending, all that came after it.
+    /// Ends the session, because another node serves the client. Returns the octets that were received and not processed: while a
+    /// login is pending, all octets after the login.
     #[must_use]
-    pub fn hand_over(&mut self) -> BytesMut {
+    pub fn take_unprocessed(&mut self) -> BytesMut {
         self.start_closing();
         std::mem::take(&mut self.input)
     }
@@ -318,7 +318,7 @@ impl Session {
         }
     }
 
-    /// Keeps the request of so many octets, if it has begun a login.
+    /// Stores the request, which has this length, if it has begun a login.
     fn keep_login(&mut self, octets: &[u8], length: usize) {
         if self.state == State::Authenticating {
             self.login_request = Bytes::copy_from_slice(octets.get(..length).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Pages of the messages of all partitions: each partition has a position of its own, and the cursor has them all.
+//! Pages of the messages of all partitions. The cursor contains a position for each partition.
 
 use super::with_partition;
 use crate::problem::{Problem, ProblemKind};
@@ -9,35 +9,36 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Messages of a page that names no limit.
+/// Number of messages in a page without `limit`.
 const DEFAULT_LIMIT: usize = 100;
 
-/// How far the list of one partition has come.
+/// Position in the list of one partition, which is listed from the newest message to the oldest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Position {
-    /// All messages from this id on are listed.
+    /// All messages with this id or a higher one are listed.
     Before(MessageId),
-    /// All are listed.
+    /// All messages are listed.
     End,
 }
 
 impl Position {
-    /// Before the first page: the archive has the messages of all partitions, and those of this one end here.
+    /// Position before the first page: after the last id of the partition, since an archive also has the higher ids of other
+    /// partitions.
     fn start(partition: u8) -> Self {
         let behind = MessageId::first_of(partition.saturating_add(1)).0 - MessageId::FIRST.0;
         Self::Before(MessageId(behind))
     }
 
-    /// After a page of a leader with this `next`.
+    /// Position after a page with this `next`.
     fn after(partition: u8, next: Option<MessageId>) -> Self {
         next.filter(|next| next.partition() == partition).map_or(Self::End, Self::Before)
     }
 }
 
-/// The messages of a partition that a page can have, newest first.
+/// Messages of one partition that may go into the page, newest first.
 struct Found {
     rows: std::iter::Peekable<std::vec::IntoIter<(u64, MessageId, Value)>>,
-    /// The position when all of them are listed.
+    /// The position when all these messages are listed.
     end: Position,
 }
 
@@ -45,15 +46,15 @@ struct Found {
 #[derive(Debug)]
 pub(super) struct MessagePages {
     limit: usize,
-    /// The parameters of the request without its cursor.
+    /// Query parameters of the request, except the cursor.
     parameters: Vec<(String, String)>,
     positions: BTreeMap<u8, Position>,
-    /// Whether a partition that has answered has more.
+    /// Whether a partition that has answered has more messages.
     has_more: bool,
 }
 
 impl MessagePages {
-    /// The page that a request asks for.
+    /// The page of a request.
     pub(super) fn of(uri: &Uri, partitions: impl Iterator<Item = u8>) -> Result<Self, Problem> {
         let bad = |what: String| Problem::new(ProblemKind::BadRequest, what);
         let query = Query::<Vec<(String, String)>>::try_from_uri(uri);
@@ -61,7 +62,7 @@ impl MessagePages {
         let cursor =
             parameters.iter().position(|(name, _)| name == "cursor").map(|at| parameters.remove(at).1);
         let limit = parameters.iter().find(|(name, _)| name == "limit");
-        // The leaders refuse another value.
+        // The leaders refuse an invalid value.
         let limit = limit.and_then(|(_, limit)| limit.parse().ok()).unwrap_or(DEFAULT_LIMIT);
         let mut positions: BTreeMap<_, _> =
             partitions.map(|partition| (partition, Position::start(partition))).collect();
@@ -69,7 +70,7 @@ impl MessagePages {
             let known = positions_of(&cursor).ok_or_else(|| {
                 bad(format!("cursor: {cursor:?} is not the `next` of a page of all partitions"))
             })?;
-            // One that is unknown by now is none of the cluster's any more.
+            // A partition that is no longer known has left the cluster.
             let known = known.into_iter().filter(|(partition, _)| positions.contains_key(partition));
             positions.extend(known.collect::<Vec<_>>());
         }
@@ -89,13 +90,13 @@ impl MessagePages {
         Some(query.join("&"))
     }
 
-    /// The newest messages of the pages of these partitions, and moves the positions behind them.
+    /// Takes the newest messages from the pages of these partitions, and moves the positions past them.
     pub(super) fn merge(&mut self, answers: BTreeMap<u8, Value>) -> Vec<Value> {
         let mut found: BTreeMap<u8, Found> =
             answers.into_iter().map(|(partition, answer)| (partition, found(partition, answer))).collect();
         let mut page = Vec::new();
         while page.len() < self.limit {
-            // Time, not id: the ids of a partition are all above those of a lower one.
+            // Ordered by time, not by id: all ids of a partition are higher than those of lower partitions.
             let newest = found
                 .iter_mut()
                 .filter_map(|(partition, found)| found.rows.peek().map(|(at, id, _)| (*at, *id, *partition)))
@@ -115,7 +116,7 @@ impl MessagePages {
         page
     }
 
-    /// The cursor of the next page; `None` if all partitions that have answered have come to their end.
+    /// The cursor of the next page; `None` if no partition that has answered has more messages.
     pub(super) fn next(&self) -> Option<String> {
         let part = |(partition, position): (&u8, &Position)| match position {
             Position::Before(id) => format!("{partition}-{id}"),
@@ -126,7 +127,7 @@ impl MessagePages {
     }
 }
 
-/// The positions in a cursor.
+/// Parses a cursor; `None` if it is invalid.
 fn positions_of(cursor: &str) -> Option<Vec<(u8, Position)>> {
     let part = |part: &str| -> Option<(u8, Position)> {
         let (partition, position) = part.split_once('-')?;
@@ -140,7 +141,7 @@ fn positions_of(cursor: &str) -> Option<Vec<(u8, Position)>> {
     cursor.split('.').map(part).collect()
 }
 
-/// What a page of one partition has of its own: with an archive, its leader finds the messages of all.
+/// The partition's own messages in the page of its leader, which also has those of other partitions if there is an archive.
 fn found(partition: u8, mut answer: Value) -> Found {
     let id = |value: &Value| value.as_str().and_then(|id| id.parse::<MessageId>().ok());
     let end = Position::after(partition, id(&answer["next"]));

@@ -41,7 +41,7 @@ pub(super) struct SessionEnd {
 
 /// The part of a link that all protocols share, as the mapping of a protocol sees it.
 pub struct Link {
-    /// What all links share.
+    /// Dependencies that all links share.
     pub deps: Arc<LinkDeps>,
     /// The record for the API.
     pub record: Arc<LinkRecord>,

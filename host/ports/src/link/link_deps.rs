@@ -10,12 +10,12 @@ use tokio::sync::mpsc;
 /// The limits of every link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkLimits {
-    /// How long output may wait for a peer that does not read; after that the link is closed.
+    /// Maximum time that output waits for a peer that does not read. Then the link is closed.
     pub write_timeout: Duration,
     /// Octets that may wait to be written to one peer before nothing more is read from it; at four times this the
     /// link is closed.
     pub output_limit: usize,
-    /// How long a closing link waits for commands that are still on their way to it.
+    /// Time that a closing link waits for commands of the engine.
     pub close_timeout: Duration,
 }
 
@@ -43,7 +43,7 @@ pub struct ListenerCounts {
     pub handshakes_failed: u64,
 }
 
-/// What all links of all protocols share.
+/// Dependencies that the links of all protocols share.
 pub struct LinkDeps {
     /// The way to the engine.
     pub core: Arc<dyn EventSink>,

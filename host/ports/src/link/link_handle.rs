@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Sleep;
 
-/// How often a link that is held back looks whether the lease holds again.
+/// Interval at which a link without a valid lease checks the lease.
 pub(super) const LEASE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The knowledge of the engine about a link.

@@ -59,7 +59,7 @@ pub trait LinkProtocol: Send + 'static {
     fn on_written(&mut self, written: u64) {
         let _ = written;
     }
-    /// What limits the throughput, as the protocol sees it.
+    /// The limit of the throughput in the protocol.
     fn blocked_by(&self, now: Instant) -> LinkBlocker;
     /// Whether no message waits to be sent.
     fn is_idle(&self) -> bool;
@@ -73,7 +73,7 @@ pub trait LinkProtocol: Send + 'static {
     /// Reports an outcome for each message that has none, after the connection has ended.
     fn close(self, link: &mut Link);
 
-    /// What the first octets of a connection to a listener say. A login of another partition's account is passed on to it.
+    /// The first request of a connection to a listener. The login of an account in another partition is passed on.
     fn first_request(octets: &[u8]) -> FirstRequest {
         let _ = octets;
         FirstRequest::Other

@@ -326,7 +326,7 @@ pub struct LinkState {
     pub round_trip: Option<Duration>,
     /// The time since the last octets received.
     pub silent_for: Duration,
-    /// What limits the throughput.
+    /// The limit of the throughput.
     pub blocked_by: LinkBlocker,
     /// Traffic received.
     pub inbound: Traffic,

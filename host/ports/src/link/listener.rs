@@ -249,7 +249,7 @@ impl<O: PartialEq> Listener<O> {
     }
 }
 
-/// What the connections of one listener share.
+/// State that the connections of one listener share.
 struct Server<F> {
     deps: Arc<LinkDeps>,
     name: Arc<str>,
@@ -424,7 +424,7 @@ impl<P: LinkProtocol, F: Fn(IncomingPeer) -> P + Send + Sync> Server<F> {
 /// The peer of an incoming connection, before its login is decided.
 #[derive(Clone)]
 pub struct IncomingPeer {
-    /// What all links share.
+    /// Dependencies that all links share.
     pub deps: Arc<LinkDeps>,
     /// The address of the remote end.
     pub remote: SocketAddr,

@@ -247,7 +247,7 @@ fn a_login_is_handed_over_as_it_was_received_with_what_follows() {
     client.session.receive(b"AUTH ann right\r\nPING\r\nPI");
     let Some(Event::Authenticate { .. }) = client.session.poll_event() else { panic!("no password") };
     assert_eq!(client.session.login_request(), b"AUTH ann right\r\n");
-    assert_eq!(client.session.hand_over().as_ref(), b"PING\r\nPI");
+    assert_eq!(client.session.take_unprocessed().as_ref(), b"PING\r\nPI");
     client.session.receive(b"NG\r\n");
     assert_eq!(client.read(), "");
 }
