@@ -123,6 +123,9 @@ impl Engine {
         reply: ReplyTo,
         out: &mut Output,
     ) -> Result<MessageId, Refusal> {
+        if let Some(id) = self.repeated_attempt(now, &message, out) {
+            return Ok(id);
+        }
         let mut verdict = std::mem::replace(&mut message.routed.verdict, Verdict::Hold(Timestamp(0)));
         let redirected = self.reroute_legs(now, &message, &mut verdict);
         message.routed.verdict = verdict;
@@ -380,6 +383,7 @@ impl Engine {
         if !is_own_dlr && let Some(submission) = message.submission {
             self.submissions.join(submission, message.id);
         }
+        self.join_remote_attempt(message);
         self.set_subscriber_key(slot, message);
         if !is_own_dlr {
             self.note_decision_limits(now, message);

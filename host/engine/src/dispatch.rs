@@ -46,7 +46,11 @@ impl Engine {
                 break BlockedBy::NotConfigured;
             }
             let Some(link) = self.free_link(index) else {
-                break if self.peers[index].links.is_empty() { BlockedBy::NoLink } else { BlockedBy::Window };
+                break match &self.peers[index] {
+                    peer if !peer.links.is_empty() => BlockedBy::Window,
+                    peer if peer.settings.remote => BlockedBy::NoHome,
+                    _ => BlockedBy::NoLink,
+                };
             };
             if now.mono < self.peers[index].paused_until {
                 break BlockedBy::PolicyPause { until: self.peers[index].paused_until };
@@ -272,11 +276,15 @@ impl Engine {
             number,
             since: Some(now.mono),
         });
+        let link = link.id;
         *self.submit_row_live.entry(self.submit_row).or_insert(0) += 1;
         let want_dlr = peer.settings.sends_dlrs && entry.dlr_request().any();
+        let remote = peer.settings.remote;
         let taken = entry.history.as_ref().map_or(0, |history| history.segments.len());
         let steps = entry.history.as_ref().map_or(&[][..], |history| &history.steps);
-        let ticket = ticket(steps, SubmitTicket { at: now.wall, attempt: entry.attempts });
+        let ticket = ticket(steps, SubmitTicket { at: now.wall, attempt: entry.attempts }, remote);
+        let taken = taken + self.segments_before(&message);
+        let entry = &self.slab[slot];
         out.batch.submit_attempts.push(SubmitAttempt {
             id: entry.id,
             attempt: entry.attempts,
@@ -284,7 +292,7 @@ impl Engine {
             at: now.wall,
         });
         out.commands.push(EngineCommand::Send {
-            link: link.id,
+            link,
             message,
             leg: entry.leg,
             taken: u16::try_from(taken).unwrap_or(u16::MAX),
@@ -298,6 +306,19 @@ impl Engine {
             let (peer, attempt) = (self.slab[slot].peer, self.slab[slot].attempts);
             self.add_step(now, slot, StepKind::Submitted { peer, attempt });
         }
+    }
+
+    /// The number of the last attempt's ticket; 0 without an attempt.
+    pub(crate) fn last_ticket(&self, slot: Slot) -> u16 {
+        let entry = &self.slab[slot];
+        let steps = entry.history.as_ref().map_or(&[][..], |history| &history.steps);
+        let last = steps.iter().enumerate().rev().find_map(|(at, step)| match step.kind {
+            StepKind::Submitted { attempt, .. } => Some((at, attempt)),
+            _ => None,
+        });
+        let Some((at, attempt)) = last else { return entry.attempts };
+        let own = SubmitTicket { at: steps[at].at, attempt };
+        ticket(&steps[..at], own, self.is_remote(entry.peer)).attempt
     }
 
     /// The leg's longest wait is over: moves the message to its next leg.
@@ -377,8 +398,10 @@ impl Engine {
 }
 
 /// The ticket of the attempt that follows these steps: `own`, unless it repeats an uncertain attempt, perhaps more
-/// than once; in that case, the ticket of the uncertain attempt.
-fn ticket(steps: &[Step], own: SubmitTicket) -> SubmitTicket {
+/// The ticket of the attempt that follows these steps: `own`, unless it repeats an uncertain attempt, perhaps more
+/// than once; in that case, the ticket of the uncertain attempt. `remote`: another partition has the links. It answers a
+/// repetition with the answer to the attempt, so what an admin sends again although it is uncertain gets a ticket of its own.
+fn ticket(steps: &[Step], own: SubmitTicket, remote: bool) -> SubmitTicket {
     let mut ticket = own;
     let mut repeats = false;
     for step in steps.iter().rev() {
@@ -398,6 +421,7 @@ fn ticket(steps: &[Step], own: SubmitTicket) -> SubmitTicket {
             | StepKind::NotSent => {}
             // The peer is not the peer of the uncertain attempt.
             StepKind::AdminAction { action: AdminActionKind::Rerouted, .. } => break,
+            StepKind::AdminAction { action: AdminActionKind::SentAgain, .. } if remote => break,
             StepKind::AdminAction { .. } => {}
             _ => break,
         }
@@ -423,18 +447,18 @@ mod tests {
     fn a_repeated_submit_keeps_its_ticket() {
         use StepKind::{Recovered, Refused, SentAgain, Unanswered};
         let own = SubmitTicket { at: Timestamp(100), attempt: 9 };
-        assert_eq!(ticket(&[], own), own);
+        assert_eq!(ticket(&[], own, false), own);
         let first = SubmitTicket { at: Timestamp(1), attempt: 1 };
-        assert_eq!(ticket(&steps(&[submitted(1), Unanswered, SentAgain]), own), first);
-        assert_eq!(ticket(&steps(&[submitted(1), Recovered, SentAgain]), own), first);
+        assert_eq!(ticket(&steps(&[submitted(1), Unanswered, SentAgain]), own, false), first);
+        assert_eq!(ticket(&steps(&[submitted(1), Recovered, SentAgain]), own, false), first);
         let record = StepKind::CallRecorded { hook: model::Hook::Peer, record: Box::default() };
-        assert_eq!(ticket(&steps(&[submitted(1), record, Unanswered, SentAgain]), own), first);
+        assert_eq!(ticket(&steps(&[submitted(1), record, Unanswered, SentAgain]), own, false), first);
         let twice = [submitted(1), Unanswered, SentAgain, submitted(2), Unanswered, SentAgain];
-        assert_eq!(ticket(&steps(&twice), own), first);
-        assert_eq!(ticket(&steps(&[submitted(1), Refused { code: 88 }]), own), own);
+        assert_eq!(ticket(&steps(&twice), own, false), first);
+        assert_eq!(ticket(&steps(&[submitted(1), Refused { code: 88 }]), own, false), own);
         let refused = [submitted(1), Refused { code: 88 }, submitted(2), Unanswered, SentAgain];
-        assert_eq!(ticket(&steps(&refused), own), SubmitTicket { at: Timestamp(3), attempt: 2 });
+        assert_eq!(ticket(&steps(&refused), own, false), SubmitTicket { at: Timestamp(3), attempt: 2 });
         let answered_since = [submitted(1), Unanswered, SentAgain, submitted(2), Refused { code: 88 }];
-        assert_eq!(ticket(&steps(&answered_since), own), own);
+        assert_eq!(ticket(&steps(&answered_since), own, false), own);
     }
 }

@@ -179,7 +179,7 @@ impl Engine {
     }
 
     /// The peer has accepted an uncertain message after all: it sent a DLR.
-    pub(crate) fn accepted_by_dlr(&mut self, now: Now, slot: Slot, dlr: &Dlr) {
+    pub(crate) fn accepted_by_dlr(&mut self, now: Now, slot: Slot, dlr: &Dlr, out: &mut Output) {
         let peer = self.slab[slot].peer.0 as usize;
         self.leave_uncertain(slot);
         let (group, limit) = (self.peers[peer].settings.group, self.peers[peer].settings.dlr_timeout);
@@ -192,6 +192,7 @@ impl Engine {
         }
         self.peers[peer].awaiting += 1;
         self.index_segments(slot, group);
+        self.tell_accepted(now, slot, &[], out);
     }
 
     /// Applies a DLR to a message that waits for one. `decision`: the decision of the receipt policy; only a remap matters
@@ -267,7 +268,7 @@ impl Engine {
                 {
                     dlr.id = segment.id.clone();
                 }
-                if self.slab[slot].message.is_none() && self.settings.receipt {
+                if self.slab[slot].message.is_none() && self.asks_receipt(slot) {
                     let again = Event::QueryResult { id, dlr: Some(dlr) };
                     self.waiting_for_content.entry(id).or_default().push(again);
                     self.load_if_missing(slot, out);
@@ -384,16 +385,22 @@ impl Engine {
         if !account.settings.is_addressee() {
             return;
         }
-        // Beyond the account's queue limit, the DLR can be requested again from the message's record. A DLR to a
-        // subscriber goes to the handset, so the subscriber must be resolved.
-        let serial = account.settings.serial;
+        // Beyond the account's queue limit, the DLR can be requested again from the message's record.
         if account.waiting() >= account.settings.queue_limit {
             self.totals.dlrs_dropped += 1;
             return;
         }
         self.totals.dlrs_made += 1;
+        let dlr = self.dlr_message(now, message, text);
+        self.admit(now, dlr, 0, SenderResult::default(), out);
+    }
+
+    /// A message to the submitter of another one.
+    pub(crate) fn dlr_message(&self, now: Now, message: &Message, text: DlrContent) -> Message {
+        let serial = self.peers.get(message.origin.0 as usize).is_some_and(|peer| peer.settings.serial);
+        // A DLR to a subscriber goes to the handset, so the subscriber must be resolved.
         let leg = Leg { resolve: serial && self.settings.resolver, ..Leg::to(message.origin) };
-        let dlr = Message {
+        Message {
             id: MessageId(0),
             kind: MessageKind::Dlr(Box::new(text)),
             origin: message.origin,
@@ -420,8 +427,7 @@ impl Engine {
             scheduled: None,
             expires_at: now.wall + self.settings.own_dlr_validity,
             routed: RoutingDecision::new(Verdict::Forward(vec![leg]), DLR_ROUTE.clone()),
-        };
-        self.admit(now, dlr, 0, SenderResult::default(), out);
+        }
     }
 
     pub(crate) fn await_dlr(&mut self, now: Now, slot: Slot, out: &mut Output) {

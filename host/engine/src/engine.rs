@@ -14,6 +14,7 @@ use crate::peer::{InFlight, Link, Peer};
 use crate::pools::Pools;
 use crate::queue_actions::rules::QueueActions;
 use crate::receipt_state::ReceiptState;
+use crate::remote_attempts::RemoteAttempts;
 use crate::resolver_queue::Resolver;
 use crate::slab::{Entry, NONE, PendingFinish, Slab, Slot, State, flag};
 use crate::submissions::Submissions;
@@ -83,6 +84,7 @@ pub struct Engine {
     /// Records of submissions by plugins whose outcome is the next event. A record does not start a history: without a
     /// history, a first attempt is only in its link's list.
     pub(crate) submit_records: HashMap<MessageId, CallRecord>,
+    pub(crate) remote_attempts: RemoteAttempts,
     pub(crate) subscriber_locks: SubscriberLocks,
     pub(crate) pools: Pools,
     pub(crate) pace_limits: PaceLimits,
@@ -174,6 +176,7 @@ impl Engine {
             policy: DeliveryPolicyState::default(),
             receipts: ReceiptState::default(),
             submit_records: HashMap::new(),
+            remote_attempts: RemoteAttempts::default(),
             subscriber_locks: SubscriberLocks::new(random.next()),
             pace_limits: PaceLimits::default(),
             decision_limits: DecisionLimits::default(),
@@ -230,6 +233,9 @@ impl Engine {
                 self.accept_many(now, (messages, shared_id), key, reply, out);
             }
             Event::Outcome { link, id, outcome } => self.outcome(now, link, id, outcome, out),
+            Event::AttemptOutcome { id, attempt, outcome } => {
+                self.attempt_outcome(now, id, attempt, outcome, out);
+            }
             Event::Dlr { peer, dlr, reply } => self.dlr_received(now, peer, dlr, reply, out),
             Event::QueryResult { id, dlr } => self.query_result(now, id, dlr, out),
             Event::Query { .. }
@@ -636,6 +642,7 @@ impl Engine {
         self.forget_earlier_legs(slot);
         self.forget_decision_limits(id);
         self.ids.remove(&self.slab, id);
+        self.remote_attempts.leave(id);
         if !self.slab[slot].has(flag::OWN_DLR) {
             self.pairs.remove(&mut self.slab, slot);
             self.submissions.leave(id);

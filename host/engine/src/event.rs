@@ -125,6 +125,16 @@ pub enum Event {
         /// The outcome.
         outcome: Outcome,
     },
+    /// The outcome of a submit attempt at a remote peer ([`PeerSettings::remote`]), which its home tells until it is confirmed. It may
+    /// come again, and at any time after the attempt; it changes nothing if the message has had another attempt or outcome since.
+    AttemptOutcome {
+        /// The message.
+        id: MessageId,
+        /// The number of the attempt, of its ticket.
+        attempt: u16,
+        /// The outcome.
+        outcome: Outcome,
+    },
     /// A peer sent a DLR. Answered by [`crate::EngineAnswer::DlrRecorded`] once its consequences are durable.
     Dlr {
         /// The peer that sent it.

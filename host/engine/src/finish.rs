@@ -45,6 +45,7 @@ impl Engine {
             self.drop_own_dlr(slot, out);
             return;
         }
+        let told = self.attempt_end(slot, (self.slab[slot].state, state));
         let slot = self.remove_from_wait(slot, out);
         self.release_subscriber_lock(slot);
         let entry = &mut self.slab[slot];
@@ -61,13 +62,17 @@ impl Engine {
         };
         let request = entry.dlr_request();
         let good = matches!(state, FinalState::Delivered | FinalState::Relayed);
-        let wants = if good { request.on_success } else { request.on_failure };
-        let missing = entry.message.is_none() && (wants || entry.has(flag::PRICED));
+        let has_dlr = told.as_ref().is_none_or(|told| told.has_dlr);
+        let wants_dlr = has_dlr && if good { request.on_success } else { request.on_failure };
+        let outcome = told.and_then(|told| told.outcome);
+        let needed = wants_dlr || outcome.is_some() || entry.has(flag::PRICED);
+        let missing = entry.message.is_none() && needed;
+        let pending = PendingFinish { ended, wants_dlr, outcome };
         if missing || self.recovering {
             // The DLR and the ledger need the content; the end becomes durable together with them.
             entry.state = State::Ending;
             entry.due = Moment(u64::MAX);
-            self.ending.insert(entry.id, PendingFinish { ended, wants_dlr: wants });
+            self.ending.insert(entry.id, pending);
             if missing {
                 self.load_if_missing(slot, out);
             } else {
@@ -76,16 +81,16 @@ impl Engine {
             }
             return;
         }
-        self.finish(now, slot, ended, wants, dlr, out);
+        self.finish(now, slot, pending, dlr, out);
     }
 
     /// Finishes messages that ended during recovery.
     pub(crate) fn finish_recovered(&mut self, now: Now, out: &mut Output) {
         for id in std::mem::take(&mut self.ended_during_recovery) {
             if let Some(slot) = self.ids.get(&self.slab, id)
-                && let Some(PendingFinish { ended, wants_dlr }) = self.ending.remove(&id)
+                && let Some(pending) = self.ending.remove(&id)
             {
-                self.finish(now, slot, ended, wants_dlr, None, out);
+                self.finish(now, slot, pending, None, out);
             }
         }
     }
@@ -165,11 +170,11 @@ impl Engine {
         &mut self,
         now: Now,
         slot: Slot,
-        mut ended: FinalRecord,
-        wants_dlr: bool,
+        pending: PendingFinish,
         dlr: Option<&model::Dlr>,
         out: &mut Output,
     ) {
+        let PendingFinish { mut ended, wants_dlr, outcome } = pending;
         self.totals.ended[ended.state as usize] += 1;
         self.count(slot, Counted::Ended(ended.state));
         let id = self.slab[slot].id;
@@ -190,6 +195,11 @@ impl Engine {
                 _ => u16::try_from(good).unwrap_or(u16::MAX),
             };
             self.make_dlr(now, &message, &ended, dlr, (all, delivered), out);
+        }
+        if let Some(outcome) = outcome
+            && let Some(message) = self.slab[slot].message.clone()
+        {
+            self.tell_outcome(now, &message, &outcome, out);
         }
         // Counted here, so that a crash between an end and its record counts nothing twice.
         if ended.state == FinalState::Cancelled {
@@ -260,9 +270,9 @@ impl Engine {
                 self.match_orphan_dlrs(now, slot, group, out);
             }
             if self.slab[slot].state == State::Ending
-                && let Some(PendingFinish { ended, wants_dlr }) = self.ending.remove(&id)
+                && let Some(pending) = self.ending.remove(&id)
             {
-                self.finish(now, slot, ended, wants_dlr, None, out);
+                self.finish(now, slot, pending, None, out);
             }
         }
         self.content_loaded_for_resolver(id);

@@ -67,6 +67,46 @@ impl Engine {
         }
     }
 
+    /// Applies the outcome of an attempt at a remote peer.
+    pub(crate) fn attempt_outcome(
+        &mut self,
+        now: Now,
+        id: MessageId,
+        attempt: u16,
+        outcome: Outcome,
+        out: &mut Output,
+    ) {
+        let Some(slot) = self.ids.get(&self.slab, id) else { return };
+        if !self.is_remote(self.slab[slot].peer) || self.last_ticket(slot) != attempt {
+            return;
+        }
+        let late = InFlight { slot, seq: 0, at: now.wall, number: 0, since: None };
+        match self.slab[slot].state {
+            // Perhaps it was sent on a link before that is not down yet.
+            State::Submitted => {
+                let Some(flight) = self.remove_from_link(self.slab[slot].link, slot) else { return };
+                self.complete_submit(slot, flight.seq, out);
+                let peer = self.slab[slot].peer;
+                self.mark_dirty(peer.0);
+                self.apply_outcome(now, slot, flight, outcome, out);
+            }
+            State::Uncertain if matches!(outcome, Outcome::Accepted { .. } | Outcome::Refused { .. }) => {
+                self.leave_uncertain(slot);
+                self.slab[slot].state = State::Submitted;
+                self.apply_outcome(now, slot, late, outcome, out);
+            }
+            // It waits for its repetition.
+            State::Deferred | State::Queued | State::Suspended | State::Paced
+                if outcome != Outcome::NotSent && self.last_attempt_unanswered(slot) =>
+            {
+                let slot = self.remove_from_wait(slot, out);
+                (self.slab[slot].state, self.slab[slot].link) = (State::Submitted, NONE);
+                self.apply_outcome(now, slot, InFlight { slot, ..late }, outcome, out);
+            }
+            _ => {}
+        }
+    }
+
     /// Removes a message from its link's list.
     pub(crate) fn remove_from_link(&mut self, link: u32, slot: Slot) -> Option<InFlight> {
         let state = self.links.get_mut(link as usize)?.as_mut()?;
@@ -105,6 +145,12 @@ impl Engine {
                 self.start_history(slot, flight);
                 self.store_segments(slot, taken);
                 self.add_step(now, slot, StepKind::Unanswered);
+                let settings = &self.peer_of(slot).settings;
+                if settings.remote && !self.slab[slot].has(flag::OWN_DLR) {
+                    self.totals.uncertain += 1;
+                    self.await_settlement(now, slot, out);
+                    return;
+                }
                 let settings = &self.peer_of(slot).settings;
                 let again = settings.uncertainty == UncertainPolicy::SendAgain;
                 if settings.serial && (again || self.slab[slot].has(flag::OWN_DLR)) {
@@ -157,6 +203,7 @@ impl Engine {
             self.drop_own_dlr(slot, out);
             return;
         }
+        self.tell_accepted(now, slot, &ids, out);
         if expects && !addressee && self.slab[slot].dlr_request().any() {
             self.start_history(slot, flight);
             self.add_step(now, slot, StepKind::Responded { id: first });
@@ -187,7 +234,10 @@ impl Engine {
         code: u32,
         out: &mut Output,
     ) {
+        let told = class;
         let class = match class {
+            // The other partition has the resolver's answer.
+            class if self.is_of_partition(self.slab[slot].origin) => class,
             ErrorClass::UnknownSubscriber if self.requery_subscriber(now, slot, false, out) => return,
             ErrorClass::NumberMoved if self.requery_subscriber(now, slot, true, out) => return,
             // No better answer exists: the leg has failed.
@@ -201,6 +251,9 @@ impl Engine {
             self.count(slot, Counted::Throttled);
             let peer = self.slab[slot].peer.0 as usize;
             self.peers[peer].throttled(now.mono, number, &mut self.random);
+        }
+        if self.tell_refused(now, slot, (told, code), out) {
+            return;
         }
         self.decide_next(now, slot, class, code, out);
     }

@@ -21,6 +21,8 @@ pub enum BlockedBy {
     Window,
     /// No link is up.
     NoLink,
+    /// The partition that has the links to the peer is not reached.
+    NoHome,
     /// The configured rate limit.
     Rate {
         /// The time of the next message.

@@ -28,9 +28,14 @@ const MIN_WAIT: Duration = Duration::from_millis(100);
 const RECOVERED_AT_ONCE: usize = 1_000;
 
 impl Engine {
+    /// Whether the receipt policy is called for a message: for an attempt of another partition, that partition calls it.
+    pub(crate) fn asks_receipt(&self, slot: Slot) -> bool {
+        self.settings.receipt && !self.is_of_partition(self.slab[slot].origin)
+    }
+
     /// The peer has accepted a message, and a DLR is expected: asks the policy for the wait.
     pub(crate) fn receipt_expected(&mut self, now: Now, slot: Slot, out: &mut Output) {
-        if self.settings.receipt {
+        if self.asks_receipt(slot) {
             self.ask_receipt(now, slot, ReceiptSubject::Accepted { recovered: false }, out);
         }
     }
@@ -45,7 +50,7 @@ impl Engine {
         out: &mut Output,
     ) {
         if self.slab[slot].state == State::Uncertain {
-            self.accepted_by_dlr(now, slot, &dlr);
+            self.accepted_by_dlr(now, slot, &dlr, out);
         }
         let entry = &self.slab[slot];
         if let Some(pending) = self.receipts.pending.get_mut(&entry.id) {
@@ -54,7 +59,7 @@ impl Engine {
         }
         let segments = entry.history.as_ref().map_or(&[][..], |history| &history.segments);
         let changes = segments.iter().any(|segment| segment.id == dlr.id && is_news(segment, &dlr));
-        if changes && self.settings.receipt && entry.message.is_some() {
+        if changes && self.asks_receipt(slot) && entry.message.is_some() {
             self.ask_receipt(now, slot, ReceiptSubject::Dlr(dlr, source), out);
         } else {
             self.apply_dlr(now, slot, &dlr, None, out);
@@ -432,7 +437,7 @@ impl Engine {
 
     /// Restores the wait of a recovered message that waits for a DLR, or calls the policy again.
     pub(crate) fn recover_receipt(&mut self, now: Now, slot: Slot) {
-        if !self.settings.receipt {
+        if !self.asks_receipt(slot) {
             return;
         }
         let entry = &self.slab[slot];

@@ -374,7 +374,7 @@ impl Engine {
     pub(crate) fn last_attempt_unanswered(&self, slot: Slot) -> bool {
         let steps = self.slab[slot].history.as_ref().map_or(&[][..], |history| &history.steps);
         let last = steps.iter().rev().find_map(|step| match step.kind {
-            StepKind::Unanswered => Some(true),
+            StepKind::Unanswered | StepKind::Recovered => Some(true),
             StepKind::Submitted { .. }
             | StepKind::Refused { .. }
             | StepKind::NotSent
@@ -382,7 +382,7 @@ impl Engine {
             | StepKind::Replaced => Some(false),
             _ => None,
         });
-        self.is_serial(slot) && last == Some(true)
+        (self.is_serial(slot) || self.is_remote(self.slab[slot].peer)) && last == Some(true)
     }
 
     /// A peer became serial, or stopped being serial.

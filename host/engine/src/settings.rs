@@ -58,6 +58,12 @@ pub struct PeerSettings {
     pub send_pace: PaceNames,
     /// Pace buckets and send windows for messages that the peer submits.
     pub submit_pace: PaceNames,
+    /// Another partition has the links to this peer and settles what is uncertain there: an attempt whose link is lost is
+    /// repeated under its ticket, and one that the other partition reports as unanswered waits for what follows from there.
+    pub remote: bool,
+    /// For an account: it is another partition, and its messages are its submit attempts. Each is tried once, and the outcome
+    /// goes to that partition.
+    pub of_partition: bool,
     /// For an account: the limits of the account, of its tenant, and of the tenants above.
     pub branch: BranchLimits,
 }
@@ -85,6 +91,8 @@ impl PeerSettings {
             opt_out: false,
             send_pace: PaceNames::default(),
             submit_pace: PaceNames::default(),
+            remote: false,
+            of_partition: false,
             branch: BranchLimits::default(),
         }
     }

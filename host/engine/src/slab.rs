@@ -1,5 +1,5 @@
 use model::{
-    DlrRequest, EarlierLeg, FinalRecord, Message, MessageId, Moment, PeerId, Step, SubmittedSegment,
+    DlrRequest, EarlierLeg, FinalRecord, Message, MessageId, Moment, Outcome, PeerId, Step, SubmittedSegment,
 };
 use std::sync::Arc;
 
@@ -106,6 +106,8 @@ pub(crate) struct MessageHistory {
 pub(crate) struct PendingFinish {
     pub(crate) ended: FinalRecord,
     pub(crate) wants_dlr: bool,
+    /// What the partition is told that the message came from.
+    pub(crate) outcome: Option<Outcome>,
 }
 
 /// One message in memory. Ten million of them are common: every octet counts.

@@ -12,7 +12,9 @@ impl Engine {
         self.totals.uncertain += 1;
         let entry = &self.slab[slot];
         let settings = &self.peers[entry.peer.0 as usize].settings;
-        let (remedy, limit, group) = (settings.uncertainty, settings.uncertain_limit, settings.group);
+        // Another partition recognises repetitions; and what it is told is to come in order.
+        let at_once = settings.remote || settings.of_partition;
+        let remedy = settings.uncertainty;
         if remedy == UncertainPolicy::SendAgain || entry.has(flag::OWN_DLR) {
             self.totals.sent_again += 1;
             self.add_step(now, slot, StepKind::SentAgain);
@@ -20,7 +22,7 @@ impl Engine {
             if self.recovering && !previous_leader_sends.is_zero() {
                 self.hold_lock_for_retry(slot);
                 self.wait_until(now, slot, now.mono + previous_leader_sends, out);
-            } else if self.slab[slot].attempts > 1 && !self.recovering {
+            } else if self.slab[slot].attempts > 1 && !self.recovering && !at_once {
                 // Otherwise a peer that never answers would get the message as fast as its timer runs. During
                 // recovery the daemon ended, not the peer.
                 self.try_later(now, slot, 0, false, out);
@@ -29,6 +31,17 @@ impl Engine {
             }
             return;
         }
+        self.await_settlement(now, slot, out);
+        self.tell_uncertain(now, slot, out);
+        if remedy == UncertainPolicy::Query {
+            self.query_peer(now, slot, out);
+        }
+    }
+
+    /// Lets an uncertain message wait for a late answer, a DLR or an admin.
+    pub(crate) fn await_settlement(&mut self, now: Now, slot: Slot, out: &mut Output) {
+        let settings = &self.peers[self.slab[slot].peer.0 as usize].settings;
+        let (limit, group) = (settings.uncertain_limit, settings.group);
         let entry = &mut self.slab[slot];
         entry.state = State::Uncertain;
         entry.due = now.mono + limit;
@@ -40,9 +53,6 @@ impl Engine {
             self.uncertain_by_pair.entry(key).or_default().push(id);
         }
         self.write_progress(now, slot, out);
-        if remedy == UncertainPolicy::Query {
-            self.query_peer(now, slot, out);
-        }
     }
 
     /// Makes an uncertain message whose peer ids are known wait for its DLRs like an answered message; the limit of

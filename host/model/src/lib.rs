@@ -33,6 +33,7 @@ mod queue_action;
 mod random;
 mod receipt;
 mod recorded_call;
+mod remote_attempt;
 mod resolution;
 mod screening;
 mod sealed_content;
@@ -86,6 +87,7 @@ pub use queue_action::{QueueAction, QueueActionId, QueueActionKind, QueueActionS
 pub use random::Random;
 pub use receipt::{AcceptedSubmission, DlrFacts, ReceiptDecision, ReceiptEvent, ReceiptVerdict};
 pub use recorded_call::{CallRecord, RecordedReceiptCall, RecordedSubmitCall, SubmitResult};
+pub use remote_attempt::RemoteAttempt;
 pub use resolution::{Imsi, Resolution, Subscriber};
 pub use screening::{ScreenVerdict, Screening};
 pub use sealed_content::SealedContent;

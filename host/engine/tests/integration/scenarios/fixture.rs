@@ -66,6 +66,8 @@ pub(crate) struct EngineFixture {
     pub(crate) pace: PaceSettings,
     pub(crate) send_pace: HashMap<PeerId, PaceNames>,
     pub(crate) submit_pace: HashMap<PeerId, PaceNames>,
+    /// Other peers, or other settings, from the next start on.
+    pub(crate) peers: Vec<PeerSettings>,
     /// Limits of submitters and of their tenants.
     pub(crate) branches: HashMap<PeerId, BranchLimits>,
     pub(crate) queue_actions: BTreeMap<QueueActionId, QueueAction>,
@@ -110,6 +112,7 @@ impl EngineFixture {
             pace: PaceSettings::default(),
             send_pace: HashMap::new(),
             submit_pace: HashMap::new(),
+            peers: Vec::new(),
             branches: HashMap::new(),
             queue_actions: BTreeMap::new(),
             most: (0, 0),
@@ -137,6 +140,9 @@ impl EngineFixture {
             settings.send_pace = self.send_pace.get(&peer).cloned().unwrap_or_default();
             settings.branch = self.branches.get(&peer).cloned().unwrap_or_default();
             self.engine.apply(self.now, Event::Peer(settings), &mut out);
+        }
+        for settings in &self.peers {
+            self.engine.apply(self.now, Event::Peer(settings.clone()), &mut out);
         }
         let newest: HashMap<MessageId, (SubmitAttempt, u64)> = self
             .submit_attempts

@@ -13,6 +13,7 @@ mod peer_groups;
 mod quarantine;
 mod queue_actions;
 mod receipts;
+mod remote_peers;
 mod replace_if_present;
 mod requery;
 mod resolver;

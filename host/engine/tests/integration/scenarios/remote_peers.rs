@@ -1,0 +1,294 @@
+//! Two engines: the messages are in one partition, and the links to their peer in another, its home.
+
+use crate::scenarios::fixture::{ACCOUNT, EngineFixture, FIRST, REPLY, message};
+use engine::{EngineAnswer, Event, PeerSettings, Settings, UncertainPolicy};
+use model::{
+    AddressBytes, Dlr, DlrRequest, DlrState, ErrorClass, FinalState, Leg, LinkId, Message, MessageId,
+    MessageKind, Outcome, PeerId, PeerMessageId, Random, RemoteAttempt, RoutingDecision, Verdict,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The account of the partition at the home.
+const PARTITION: PeerId = PeerId(4);
+/// The links to the peer at the home and to the home in the partition, and the link of the account.
+const PEER_LINK: LinkId = LinkId(1);
+const ACCOUNT_LINK: LinkId = LinkId(4);
+
+/// Both partitions, the connection between them, and the peer.
+struct World {
+    origin: EngineFixture,
+    home: EngineFixture,
+    random: Random,
+    is_connected: bool,
+    /// How often the peer has accepted the message to a number.
+    accepted: BTreeMap<AddressBytes, u32>,
+    dlrs: Vec<Dlr>,
+    submitted: u32,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let settings = || Settings { orphan_dlr_retention: Duration::from_secs(5), ..Settings::default() };
+        let mut origin = EngineFixture::with_dlrs(settings(), true);
+        origin.peers = vec![
+            // It wants no DLRs itself.
+            PeerSettings::new(ACCOUNT),
+            PeerSettings {
+                remote: true,
+                uncertainty: UncertainPolicy::SendAgain,
+                retry: vec![Duration::from_secs(10)],
+                ..PeerSettings::new(FIRST)
+            },
+        ];
+        let mut home = EngineFixture::with_dlrs(settings(), true);
+        home.peers = vec![
+            PeerSettings::new(FIRST),
+            PeerSettings {
+                addressee: true,
+                sends_dlrs: false,
+                of_partition: true,
+                uncertainty: UncertainPolicy::SendAgain,
+                queue_limit: u64::MAX,
+                segment_dlrs: true,
+                retry: vec![Duration::from_secs(1)],
+                ..PeerSettings::new(PARTITION)
+            },
+        ];
+        origin.crash();
+        home.crash();
+        home.link_up(FIRST, 10);
+        let mut world = Self {
+            origin,
+            home,
+            random: Random::new(seed),
+            is_connected: false,
+            accepted: BTreeMap::new(),
+            dlrs: Vec::new(),
+            submitted: 0,
+        };
+        world.connect();
+        world
+    }
+
+    fn connect(&mut self) {
+        if !self.is_connected {
+            self.is_connected = true;
+            self.home.link_up(PARTITION, 20);
+            self.origin.link_up(FIRST, 20);
+        }
+    }
+
+    fn disconnect(&mut self) {
+        if self.is_connected {
+            self.is_connected = false;
+            self.origin.sent.clear();
+            self.home.sent.retain(|(peer, ..)| *peer != PARTITION);
+            self.origin.run([Event::LinkDown { link: PEER_LINK }]);
+            self.home.run([Event::LinkDown { link: ACCOUNT_LINK }]);
+        }
+    }
+
+    fn submit(&mut self) {
+        let number = format!("4917{:08}", self.submitted);
+        self.submitted += 1;
+        let asks = Message { dlr_request: DlrRequest::FINAL, ..message(&number, vec![Leg::to(FIRST)]) };
+        self.origin.submit(asks).unwrap();
+    }
+
+    /// The attempt of the ticket with which a message was sent last.
+    fn attempt_of(&self, id: MessageId) -> u16 {
+        let (.., ticket) = self.origin.left.iter().rev().find(|(left, ..)| *left == id).unwrap();
+        ticket.attempt
+    }
+
+    /// The home gets the oldest message that the partition has sent.
+    fn hand_over(&mut self) {
+        if !self.origin.sent.is_empty() {
+            self.hand_over_at(0);
+        }
+    }
+
+    fn hand_over_at(&mut self, at: usize) {
+        let (_, message, _) = self.origin.sent.remove(at);
+        let id = message.id;
+        let attempt = self.attempt_of(id);
+        let mut fields = Vec::new();
+        RemoteAttempt { id, attempt, taken: 0 }.append_to(&mut fields);
+        let by = message.routed.by.clone();
+        let carried = Message {
+            origin: PARTITION,
+            protocol_fields: fields.into(),
+            routed: RoutingDecision::new(Verdict::Forward(vec![Leg::to(FIRST)]), by),
+            ..Message::clone(&message)
+        };
+        let messages = vec![carried];
+        self.home.run([Event::AcceptMany { messages, shared_id: false, key: None, reply: REPLY }]);
+        let Some(EngineAnswer::AcceptedMany(results)) = self.home.answers.pop() else { panic!() };
+        assert!(results.iter().all(Result::is_ok), "{results:?}");
+    }
+
+    /// The peer answers a message, or does not.
+    fn answer(&mut self) {
+        let Some(at) = self.home.sent.iter().position(|(peer, ..)| *peer == FIRST) else { return };
+        let message = self.home.sent[at].1.clone();
+        let lot = self.random.below(10);
+        if lot == 9 {
+            let outcome = Outcome::Refused { class: ErrorClass::Temporary, code: 8, taken: Vec::new() };
+            self.home.answer(message.id, outcome);
+            return;
+        }
+        if lot < 8 {
+            let number = message.destination.value.clone();
+            *self.accepted.entry(number.clone()).or_default() += 1;
+            let id = PeerMessageId::new(format!("p{}", message.id.0).as_bytes());
+            self.dlrs.push(Dlr {
+                id: id.clone(),
+                state: DlrState::Delivered,
+                intermediate: false,
+                error: 0,
+                network_error: None,
+                done_at: None,
+                from: number,
+                to: message.source.value.clone(),
+            });
+            if lot < 7 {
+                self.home.answer(message.id, Outcome::Accepted { ids: vec![id] });
+                return;
+            }
+        }
+        // The link is lost, with or without the message.
+        self.home.sent.retain(|(peer, ..)| *peer != FIRST);
+        self.home.run([Event::LinkDown { link: PEER_LINK }]);
+        self.home.link_up(FIRST, 10);
+    }
+
+    fn report(&mut self) {
+        if !self.dlrs.is_empty() {
+            let at = self.random.below(self.dlrs.len() as u64) as usize;
+            let dlr = self.dlrs.swap_remove(at);
+            self.home.run([Event::Dlr { peer: FIRST, dlr, reply: REPLY }]);
+        }
+    }
+
+    /// The partition gets an outcome or a DLR. Its answer may be lost with the connection.
+    fn tell(&mut self, may_fail: bool) {
+        let Some(at) = self.home.sent.iter().position(|(peer, ..)| *peer == PARTITION) else { return };
+        let notice = self.home.sent[at].1.clone();
+        let MessageKind::Dlr(content) = &notice.kind else { panic!("{notice:?}") };
+        if let Some(outcome) = Outcome::read(&notice.protocol_fields) {
+            let RemoteAttempt { id, attempt, .. } = RemoteAttempt::read(&notice.protocol_fields).unwrap();
+            self.origin.run([Event::AttemptOutcome { id, attempt, outcome }]);
+            // A repetition that has crossed the outcome leaves before the answer to it, or not at all.
+            let crossed = self.origin.sent.iter().position(|(_, message, _)| message.id == id);
+            if let Some(crossed) = crossed
+                && self.attempt_of(id) == attempt
+            {
+                if self.random.below(2) == 0 {
+                    self.hand_over_at(crossed);
+                } else {
+                    self.origin.sent.remove(crossed);
+                }
+            }
+        } else {
+            let dlr = Dlr {
+                id: content.peer_id.clone(),
+                state: content.state,
+                intermediate: content.intermediate,
+                error: content.error,
+                network_error: content.network_error,
+                done_at: Some(content.done_at),
+                from: notice.source.value.clone(),
+                to: notice.destination.value.clone(),
+            };
+            self.origin.run([Event::Dlr { peer: FIRST, dlr, reply: REPLY }]);
+        }
+        if may_fail && self.random.below(5) == 0 {
+            self.disconnect();
+        } else if let Some(at) = self.home.sent.iter().position(|(_, message, _)| message.id == notice.id) {
+            self.home.sent.remove(at);
+            let outcome = Outcome::Accepted { ids: Vec::new() };
+            self.home.run([Event::Outcome { link: ACCOUNT_LINK, id: notice.id, outcome }]);
+        }
+    }
+
+    fn crash_origin(&mut self) {
+        self.disconnect();
+        self.origin.crash();
+    }
+
+    fn crash_home(&mut self) {
+        self.disconnect();
+        // The fixture's disk has no orphan DLRs: none may wait.
+        self.home.pass(Duration::from_secs(10));
+        self.home.crash();
+        self.home.link_up(FIRST, 10);
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.origin.pass(time);
+        self.home.pass(time);
+    }
+
+    fn step(&mut self) {
+        match self.random.below(40) {
+            0..8 => self.submit(),
+            8..18 => self.hand_over(),
+            18..25 => self.answer(),
+            25..29 => self.report(),
+            29..35 => self.tell(true),
+            35 => self.disconnect(),
+            36 => self.crash_origin(),
+            37 => self.crash_home(),
+            38 => self.pass(Duration::from_secs(20)),
+            _ => self.connect(),
+        }
+        self.check();
+    }
+
+    fn check(&self) {
+        assert!(self.accepted.values().all(|count| *count == 1), "submitted twice: {:?}", self.accepted);
+    }
+
+    /// Without faults from now on, until nothing is left.
+    fn settle(&mut self) {
+        for _ in 0..2_000 {
+            if self.origin.engine.live() == 0 && self.home.engine.live() == 0 {
+                return;
+            }
+            self.connect();
+            self.hand_over();
+            self.answer();
+            self.report();
+            self.tell(false);
+            self.check();
+            if self.origin.sent.is_empty() && self.home.sent.is_empty() && self.dlrs.is_empty() {
+                self.pass(Duration::from_secs(60));
+            }
+        }
+        let left: Vec<_> = self.origin.messages.keys().map(|id| self.origin.engine.message(*id)).collect();
+        panic!("stuck: {left:?}; {} at the home", self.home.engine.live());
+    }
+}
+
+#[test]
+fn an_attempt_is_submitted_once_and_its_outcome_told_whatever_fails() {
+    for seed in 0..300 {
+        let mut world = World::new(seed);
+        for _ in 0..400 {
+            world.step();
+        }
+        world.settle();
+        assert_eq!(world.origin.finished.len() as u32, world.submitted, "seed {seed}");
+        let delivered = world.origin.finished.values().filter(|ended| ended.state == FinalState::Delivered);
+        // A DLR that waits at the fixture's crash is lost: then a message that the peer has accepted ends as unknown.
+        assert!(delivered.count() <= world.accepted.len(), "seed {seed}");
+        let states = world.origin.finished.values().map(|ended| ended.state);
+        let others = states.filter(|state| *state != FinalState::Delivered);
+        assert!(
+            others.clone().all(|state| state == FinalState::Unknown),
+            "seed {seed}: {:?}",
+            others.collect::<Vec<_>>()
+        );
+    }
+}
