@@ -25,6 +25,7 @@ mod listener_kind;
 mod message_to_pdu;
 mod messages_in_flight;
 mod options;
+mod partition;
 mod pdu_to_message;
 mod pending_answers;
 mod refusal_status;
@@ -41,6 +42,7 @@ pub use gateway_kind::GatewayKind;
 pub use links::{Links, PreparedListeners, ShutdownLeftover};
 pub use listener_kind::ListenerKind;
 pub use options::{LinkAccountOptions, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret};
+pub use partition::{PartitionAccountOptions, RemotePeerOptions};
 pub use ports::ServerTlsFiles;
 pub use ports::link::{
     ClientTls, LinkBlocker, LinkPhase, LinkRole, LinkState, ListenerCounts, ListenerError, PeerError,

@@ -1,22 +1,25 @@
 use crate::accounts::Accounts;
 use crate::gateway_kind::GatewayKind;
 use crate::listener_kind::ListenerKind;
+use crate::partition::{PartitionSession, PartitionSessions, dial_home};
 use crate::sgip::{self, SgipLink, SpOptions};
 use crate::shared::Shared;
 use crate::smpp_link::{SmppLink, dial_target};
 use crate::sp::state::SpState;
 use crate::sp::{self, SpLink};
-use crate::{LinkAccountOptions, LinkState, LinksOptions, PeerOptions};
+use crate::{
+    LinkAccountOptions, LinkState, LinksOptions, PartitionAccountOptions, PeerOptions, RemotePeerOptions,
+};
 use cmpp::Cmpp;
 use model::PeerId;
 use parking_lot::Mutex;
 use ports::link::{
     DialedPeer, LinkDeps, LinkLimits, Listener, ListenerCounts, ListenerError, PeerError, PreparedListener,
-    dial,
+    dial, serve_node,
 };
 use ports::{
-    ConnectionLimitReached, EventSink, LinkRegistry, LoginLimiter, PassedConnection, PasswordVerifier,
-    Routing, Socket, clock,
+    ConnectionLimitReached, EventSink, LinkRegistry, LoginLimiter, PassedConnection, PassedInterface,
+    PasswordVerifier, Routing, Socket, clock,
 };
 use smgp::Smgp;
 use sp_session::SpProtocol as _;
@@ -33,6 +36,9 @@ pub struct Links {
     peers: Mutex<HashMap<String, (Arc<PeerOptions>, DialedPeer)>>,
     gateways: Mutex<HashMap<String, (GatewayKind, DialedPeer)>>,
     sps: Mutex<HashMap<String, (Arc<SpOptions>, DialedPeer)>>,
+    /// Peers whose links another partition has.
+    remote_peers: Mutex<HashMap<String, (RemotePeerOptions, DialedPeer)>>,
+    partition_sessions: Arc<PartitionSessions>,
 }
 
 /// Listeners that are prepared but not open yet; see [`Links::prepare_listeners`].
@@ -88,6 +94,8 @@ impl Links {
             peers: Mutex::default(),
             gateways: Mutex::default(),
             sps: Mutex::default(),
+            remote_peers: Mutex::default(),
+            partition_sessions: Arc::default(),
         })
     }
 
@@ -196,8 +204,17 @@ impl Links {
     /// # Errors
     /// No listener of its protocol is open, or the listener has reached a limit.
     pub fn take_passed(&self, socket: Socket, connection: PassedConnection) -> Result<(), &'static str> {
+        let protocol = match connection.interface {
+            PassedInterface::Login(interface) => interface.link_protocol(),
+            PassedInterface::Partition => {
+                let sessions = self.partition_sessions.clone();
+                serve_node(&self.shared.deps, socket, |control| {
+                    PartitionSession::new(clock::now(), sessions, control)
+                });
+                return Ok(());
+            }
+        };
         let listeners = self.listeners.lock();
-        let protocol = connection.interface.link_protocol();
         let serves = |listener: &&Listener<ListenerKind>| Some(listener.options().protocol()) == protocol;
         let named = listeners.get(&connection.listener).filter(serves);
         let listener = named.or_else(|| listeners.values().find(serves));
@@ -330,15 +347,48 @@ impl Links {
         let dialed = dial(&self.shared.deps, dial_target(&options), move |now| {
             SmppLink::client(now, system_id.clone(), peer.clone())
         })?;
-        if let Some((_, old)) = peers.insert(options.name.clone(), (options, dialed)) {
+        let name = options.name.clone();
+        if let Some((_, old)) = peers.insert(name.clone(), (options, dialed)) {
             old.stop(clock::now() + CLOSE_TIMEOUT);
+        }
+        if let Some((_, remote)) = self.remote_peers.lock().remove(&name) {
+            remote.stop(clock::now() + CLOSE_TIMEOUT);
         }
         Ok(())
     }
 
+    /// Adds a peer whose links another partition has, or changes the one of that name. Links to the peer itself are closed.
+    ///
+    /// # Errors
+    /// If the appliance is shutting down.
+    pub fn set_remote_peer(&self, options: RemotePeerOptions) -> Result<(), PeerError> {
+        let mut remote = self.remote_peers.lock();
+        if remote.get(&options.name).is_some_and(|(old, _)| *old == options) {
+            return Ok(());
+        }
+        let dialed = dial_home(&self.shared.deps, options.clone())?;
+        let name = options.name.clone();
+        if let Some((_, old)) = remote.insert(name.clone(), (options, dialed)) {
+            old.stop(clock::now() + CLOSE_TIMEOUT);
+        }
+        // One lock at a time: `set_peer` takes them the other way round.
+        drop(remote);
+        if let Some((_, own)) = self.peers.lock().remove(&name) {
+            own.stop(clock::now() + CLOSE_TIMEOUT);
+        }
+        Ok(())
+    }
+
+    /// Sets the accounts that other partitions have here, one for each of them and each peer whose home this is.
+    pub fn set_partition_accounts(&self, accounts: Vec<PartitionAccountOptions>) {
+        self.partition_sessions.set_accounts(accounts, clock::now() + CLOSE_TIMEOUT);
+    }
+
     /// Removes a peer and closes its links. Returns whether there was one.
     pub fn remove_peer(&self, name: &str) -> bool {
-        let Some((_, peer)) = self.peers.lock().remove(name) else { return false };
+        let own = self.peers.lock().remove(name).map(|(_, peer)| peer);
+        let remote = self.remote_peers.lock().remove(name).map(|(_, peer)| peer);
+        let Some(peer) = own.or(remote) else { return false };
         peer.stop(clock::now() + CLOSE_TIMEOUT);
         true
     }
@@ -395,6 +445,10 @@ impl Links {
         for (_, (_, peer)) in self.peers.lock().drain() {
             peer.stop(until);
         }
+        for (_, (_, peer)) in self.remote_peers.lock().drain() {
+            peer.stop(until);
+        }
+        self.partition_sessions.close_all(until);
         for (_, (_, gateway)) in self.gateways.lock().drain() {
             gateway.stop(until);
         }

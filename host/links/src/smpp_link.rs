@@ -356,6 +356,7 @@ pub(crate) fn dial_target(options: &PeerOptions) -> DialTarget {
         name: options.name.clone(),
         peer: options.peer,
         address: options.address.clone(),
+        partition: None,
         links: options.links,
         connect_timeout: options.bind_timeout,
         redial_interval: options.redial_interval,

@@ -7,7 +7,7 @@ use crate::request_handler::{Login, RequestHandler};
 use crate::server_state::{RedisSettings, Shared};
 use ports::{
     ConnectionPermit, LinkCommand, LinkHandle, LoginAccount, LoginAttempt, LoginInterface, LoginRefused,
-    LoginSecret, PassOn, PassedConnection, Protocol, Socket, clock,
+    LoginSecret, PassOn, PassedConnection, PassedInterface, Protocol, Socket, clock,
 };
 use std::io;
 use std::net::SocketAddr;
@@ -212,7 +212,7 @@ impl Connection {
         partition: u8,
     ) -> Option<LeaderConnection> {
         let connection = PassedConnection {
-            interface: LoginInterface::Redis,
+            interface: PassedInterface::Login(LoginInterface::Redis),
             listener: "redis".to_owned(),
             remote: self.origin.remote,
             local: Some(self.origin.local),

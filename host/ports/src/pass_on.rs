@@ -1,6 +1,6 @@
 //! Passing on: connections and requests of another partition of the cluster go to its leader.
 
-use crate::{LoginInterface, Socket};
+use crate::{LoginInterface, Protocol, Socket};
 use axum::body::{Body, Bytes};
 use axum::http::{Request, Response};
 use std::fmt;
@@ -17,11 +17,31 @@ const LINGER: Duration = Duration::from_secs(10);
 /// An attempt to reach the leader of another partition. It fails if the partition has no leader.
 pub type Passing<T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send>>;
 
+/// The interface of a connection between nodes of two partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PassedInterface {
+    /// A client has connected to this interface.
+    Login(LoginInterface),
+    /// The node itself connects, with submit attempts of its partition.
+    Partition,
+}
+
+impl PassedInterface {
+    /// The interface's name between nodes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Login(interface) => interface.name(),
+            Self::Partition => Protocol::Partition.name(),
+        }
+    }
+}
+
 /// A connection that one node passes on to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedConnection {
     /// The interface to which the client has connected.
-    pub interface: LoginInterface,
+    pub interface: PassedInterface,
     /// The name of the listener to which the client has connected.
     pub listener: String,
     /// The address of the client.

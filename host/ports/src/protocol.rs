@@ -13,6 +13,8 @@ pub enum Protocol {
     Http,
     /// GSUP, from a core network.
     Gsup,
+    /// Another partition of the cluster.
+    Partition,
     /// The command line of subscribers.
     Shell,
     /// The appliance itself: test messages of admins.
@@ -31,6 +33,7 @@ impl Protocol {
             Self::Smgp => "smgp",
             Self::Http => "http",
             Self::Gsup => "gsup",
+            Self::Partition => "partition",
             Self::Shell => "shell",
             Self::Internal => "internal",
         }

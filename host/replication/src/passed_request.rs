@@ -3,7 +3,7 @@
 use axum::extract::{ConnectInfo, Request};
 use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{HeaderMap, HeaderName};
-use ports::{LoginInterface, PassedApi, PassedConnection, WasPassedOn};
+use ports::{LoginInterface, PassedApi, PassedConnection, PassedInterface, WasPassedOn};
 use std::net::SocketAddr;
 
 /// The protocol of the upgrade of `GET /connection`.
@@ -17,12 +17,13 @@ pub(crate) const LOCAL: HeaderName = HeaderName::from_static("passed-local");
 pub(crate) const TLS: HeaderName = HeaderName::from_static("passed-tls");
 
 /// The interfaces whose connections are passed on.
-const INTERFACES: [LoginInterface; 5] = [
-    LoginInterface::Smpp,
-    LoginInterface::Sgip,
-    LoginInterface::Cmpp,
-    LoginInterface::Smgp,
-    LoginInterface::Redis,
+const INTERFACES: [PassedInterface; 6] = [
+    PassedInterface::Login(LoginInterface::Smpp),
+    PassedInterface::Login(LoginInterface::Sgip),
+    PassedInterface::Login(LoginInterface::Cmpp),
+    PassedInterface::Login(LoginInterface::Smgp),
+    PassedInterface::Login(LoginInterface::Redis),
+    PassedInterface::Partition,
 ];
 
 /// The path prefix of the requests of an API.
@@ -83,7 +84,8 @@ mod tests {
                 interface,
                 listener: "smpp".to_owned(),
                 remote: "[2001:db8::1]:5000".parse().unwrap(),
-                local: (interface == LoginInterface::Redis).then(|| "192.0.2.1:6379".parse().unwrap()),
+                local: (interface == PassedInterface::Login(LoginInterface::Redis))
+                    .then(|| "192.0.2.1:6379".parse().unwrap()),
                 tls: true,
             };
             let headers: HeaderMap =

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use axum::Router;
 use ports::{
     ConnectionCounts, HttpLimits, HttpListener, HttpListenerLimits, LoginInterface, LoginLimiter,
-    ServerCertificate,
+    PassedInterface, ServerCertificate,
 };
 use replication::PassedTo;
 use std::net::SocketAddr;
@@ -74,8 +74,10 @@ pub(crate) fn take_passed(node: &LeadingNode, front_ends: &FrontEnds, admin: Rou
     let (links, redis) = (links.clone(), redis.clone());
     node.take_passed(PassedTo {
         connection: Arc::new(move |socket, connection| match (connection.interface, &redis) {
-            (LoginInterface::Redis, Some(redis)) => redis.take_passed(socket, &connection),
-            (LoginInterface::Redis, None) => Err("the Redis listener is not open"),
+            (PassedInterface::Login(LoginInterface::Redis), Some(redis)) => {
+                redis.take_passed(socket, &connection)
+            }
+            (PassedInterface::Login(LoginInterface::Redis), None) => Err("the Redis listener is not open"),
             _ => links.take_passed(socket, connection),
         }),
         business: business.router(),

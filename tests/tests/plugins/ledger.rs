@@ -20,6 +20,7 @@ const NEVER: SinkOptions = SinkOptions {
     receipts: false,
     undelivered: 0,
     per_second: 0,
+    sole_bind: false,
     delay: std::time::Duration::ZERO,
 };
 

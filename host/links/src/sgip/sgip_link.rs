@@ -87,6 +87,7 @@ fn dial_target(
         name: name.to_owned(),
         peer,
         address: address.to_owned(),
+        partition: None,
         links: node.connections,
         connect_timeout,
         redial_interval: Duration::from_secs(30),

@@ -40,6 +40,7 @@ pub(crate) fn dial_gateway<P: LinkedProtocol>(
         name: options.name.clone(),
         peer: options.peer,
         address: options.address.clone(),
+        partition: None,
         links: options.connections,
         connect_timeout: options.bind_timeout,
         redial_interval: REDIAL_INTERVAL,

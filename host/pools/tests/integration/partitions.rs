@@ -5,7 +5,7 @@ use crate::redis_server::account;
 use axum::body::{Body, Bytes};
 use axum::http::{Request, Response};
 use pools::{RedisOptions, RedisPermissions, RedisServer};
-use ports::{LoginInterface, PassOn, PassedApi, PassedConnection, Passing, Socket};
+use ports::{LoginInterface, PassOn, PassedApi, PassedConnection, PassedInterface, Passing, Socket};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl PassOn for Neighbours {
     }
 
     fn connect(&self, partition: u8, connection: PassedConnection) -> Passing<Socket> {
-        assert_eq!((partition, connection.interface), (1, LoginInterface::Redis));
+        assert_eq!((partition, connection.interface), (1, PassedInterface::Login(LoginInterface::Redis)));
         self.connections.fetch_add(1, Relaxed);
         let (near, far) = tokio::io::duplex(64);
         let taken = match &self.leader {

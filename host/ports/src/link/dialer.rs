@@ -4,10 +4,11 @@ use super::back_off::BackOff;
 use super::driver::{ControlReceiver, Driver, LinkEnd};
 use super::link_record::LinkRecord;
 use super::{ClientTls, LinkControl, LinkDeps, LinkProtocol, Socket, TlsError};
-use crate::clock;
+use crate::{PassedConnection, PassedInterface, clock};
 use api::{LinkPhase, LinkRole};
 use model::PeerId;
 use rustls_pki_types::ServerName;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
@@ -47,8 +48,10 @@ pub struct DialTarget {
     pub name: String,
     /// The peer id.
     pub peer: PeerId,
-    /// Host and port.
+    /// Host and port; with a partition, what is said of it instead.
     pub address: String,
+    /// The partition of the cluster whose leader is connected to, instead of an address.
+    pub partition: Option<u8>,
     /// The number of links to keep up; at least 1.
     pub links: usize,
     /// The time for the connection and the TLS handshake.
@@ -98,11 +101,11 @@ pub fn dial<P: LinkProtocol>(
     if deps.is_shutting_down() {
         return Err(PeerError::ShuttingDown);
     }
-    let host = target
-        .address
-        .rsplit_once(':')
-        .filter(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
-        .map(|(host, _)| host.trim_start_matches('[').trim_end_matches(']'))
+    let host = match target.partition {
+        Some(_) => Some(""),
+        None => host_of(&target.address),
+    };
+    let host = host
         .ok_or_else(|| PeerError::Address { name: target.name.clone(), address: target.address.clone() })?;
     let tls = match &target.tls {
         Some(tls) => {
@@ -131,6 +134,13 @@ pub fn dial<P: LinkProtocol>(
         });
     }
     Ok(DialedPeer { controls })
+}
+
+/// The host of an address.
+fn host_of(address: &str) -> Option<&str> {
+    let (host, port) = address.rsplit_once(':')?;
+    let is_address = !host.is_empty() && port.parse::<u16>().is_ok();
+    is_address.then(|| host.trim_start_matches('[').trim_end_matches(']'))
 }
 
 /// A link counts as stable after this time. A peer that accepts a login and closes at once must not be dialed in quick
@@ -219,6 +229,9 @@ impl<P: LinkProtocol, F: Fn(Instant) -> P + Send + Sync + 'static> Dialer<F> {
     }
 
     async fn connect(&self) -> Result<Socket, String> {
+        if let Some(partition) = self.target.partition {
+            return self.connect_to_partition(partition).await;
+        }
         let address = &self.target.address;
         let stream = TcpStream::connect(address.as_str())
             .await
@@ -237,5 +250,21 @@ impl<P: LinkProtocol, F: Fn(Instant) -> P + Send + Sync + 'static> Dialer<F> {
                 Ok(Socket::Tls(Box::new(stream.into())))
             }
         }
+    }
+
+    async fn connect_to_partition(&self, partition: u8) -> Result<Socket, String> {
+        let address = &self.target.address;
+        let pass_on = self.deps.registry.pass_on();
+        let pass_on = pass_on.ok_or_else(|| format!("{address}: this appliance belongs to no cluster"))?;
+        let connection = PassedConnection {
+            interface: PassedInterface::Partition,
+            // This node itself is the client.
+            listener: String::new(),
+            remote: (Ipv4Addr::UNSPECIFIED, 0).into(),
+            local: None,
+            tls: true,
+        };
+        let socket = pass_on.connect(partition, connection).await;
+        socket.map_err(|error| format!("{address}: cannot connect: {error}"))
     }
 }

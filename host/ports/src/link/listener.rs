@@ -6,7 +6,8 @@ use super::{LinkControl, LinkDeps, LinkPhase, LinkProtocol, LinkRole, Socket, Tl
 use crate::pass_on::splice;
 use crate::{
     Acceptor, ConnectionLimitReached, ConnectionLimiter, ConnectionLimits, ConnectionPermit, FirstRequest,
-    LoginAttempt, PassOn, PassedConnection, ServerTlsFiles, SessionPermit, SessionRequest, clock,
+    LoginAttempt, PassOn, PassedConnection, PassedInterface, ServerTlsFiles, SessionPermit, SessionRequest,
+    clock,
 };
 use bytes::BytesMut;
 use model::PeerId;
@@ -305,7 +306,7 @@ impl<P: LinkProtocol, F: Fn(IncomingPeer) -> P + Send + Sync> Server<F> {
             }
         };
         let passed = PassedConnection {
-            interface,
+            interface: PassedInterface::Login(interface),
             listener: self.name.to_string(),
             remote,
             local: None,

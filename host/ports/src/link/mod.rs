@@ -13,6 +13,7 @@ mod link_handle;
 mod link_protocol;
 mod link_record;
 mod listener;
+mod node_connection;
 mod tracked_socket;
 
 pub use api::{LinkBlocker, LinkPhase, LinkRole};
@@ -26,4 +27,5 @@ pub use link_handle::LinkHandle;
 pub use link_protocol::{LinkProtocol, LinkStep, PendingLogin};
 pub use link_record::{LinkRecord, LinkState, PduCounts, PduKind, Traffic};
 pub use listener::{IncomingPeer, Listener, ListenerError, ListenerSettings, PreparedListener};
+pub use node_connection::serve_node;
 pub use tracked_socket::{PassedStream, Socket};

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,8 @@ pub struct SinkOptions {
     pub undelivered: u32,
     /// Messages per second over all links; further messages are answered with ESME_RTHROTTLED (0x58). 0: unlimited.
     pub per_second: u32,
+    /// Whether a second bind beside one that is up is refused with ESME_RALYBND (0x05).
+    pub sole_bind: bool,
 }
 
 /// Results of a sink.
@@ -47,6 +49,8 @@ pub struct SinkReport {
     pub receipts_answered: u64,
     /// Accepted binds.
     pub binds: u64,
+    /// Binds refused because another one was up.
+    pub binds_refused: u64,
     /// Links that ended in an error.
     pub broken: u64,
     /// The last of these errors.
@@ -65,6 +69,9 @@ struct Shared {
     receipts: AtomicU32,
     undelivered: AtomicU32,
     per_second: AtomicU32,
+    sole_bind: AtomicBool,
+    /// Links that are bound.
+    bound: AtomicU32,
     /// Counts per second since `started`, while there is a limit.
     seconds: Mutex<Vec<SinkSecond>>,
     started: Instant,
@@ -80,6 +87,8 @@ struct Shared {
 const RECEIPT_WINDOW: usize = 2_000;
 /// ESME_RTHROTTLED.
 const THROTTLED: u32 = 0x58;
+/// ESME_RALYBND.
+const ALREADY_BOUND: u32 = 0x05;
 
 /// Counts of one second of a sink with a limit.
 #[derive(Debug, Clone, Copy, Default)]
@@ -137,6 +146,8 @@ impl Sink {
             receipts: AtomicU32::new(0),
             undelivered: AtomicU32::new(0),
             per_second: AtomicU32::new(0),
+            sole_bind: AtomicBool::new(false),
+            bound: AtomicU32::new(0),
             seconds: Mutex::default(),
             started: Instant::now(),
             next_id: AtomicU64::new(1),
@@ -166,6 +177,7 @@ impl Sink {
         self.shared.receipts.store(options.receipts.into(), Ordering::Relaxed);
         self.shared.undelivered.store(options.undelivered, Ordering::Relaxed);
         self.shared.per_second.store(options.per_second, Ordering::Relaxed);
+        self.shared.sole_bind.store(options.sole_bind, Ordering::Relaxed);
     }
 
     /// Closes all links; new ones are accepted.
@@ -250,6 +262,9 @@ fn serve(mut socket: TcpStream, shared: Arc<Shared>) {
     let outcome = link.drive(&mut socket);
     // A copy of the socket would keep the connection open.
     let _ = socket.shutdown(Shutdown::Both);
+    if link.is_bound {
+        link.shared.bound.fetch_sub(1, Ordering::Relaxed);
+    }
     let (unanswered, unsent) = (std::mem::take(&mut link.unanswered), std::mem::take(&mut link.unsent));
     link.shared.receipts_left.lock().extend(unanswered.into_values().chain(unsent));
     let mut report = link.shared.report.lock();
@@ -259,6 +274,7 @@ fn serve(mut socket: TcpStream, shared: Arc<Shared>) {
     report.receipts += link.report.receipts;
     report.receipts_answered += link.report.receipts_answered;
     report.binds += link.report.binds;
+    report.binds_refused += link.report.binds_refused;
     report.processor += thread_cpu_time();
     if let Err(error) = outcome {
         report.broken += 1;
@@ -400,6 +416,14 @@ impl Link {
                     }
                 }
                 wire::BIND_TRANSCEIVER | wire::BIND_TRANSMITTER | wire::BIND_RECEIVER => {
+                    let sole = self.shared.sole_bind.load(Ordering::Relaxed);
+                    let others = self.shared.bound.fetch_add(1, Ordering::Relaxed);
+                    if sole && others > 0 {
+                        self.shared.bound.fetch_sub(1, Ordering::Relaxed);
+                        self.report.binds_refused += 1;
+                        wire::put(&mut self.output, pdu.id | wire::ANSWER, ALREADY_BOUND, pdu.sequence, &[]);
+                        continue;
+                    }
                     self.report.binds += 1;
                     wire::put(&mut self.output, pdu.id | wire::ANSWER, 0, pdu.sequence, b"sink\0");
                     self.is_bound = true;

@@ -154,6 +154,15 @@ impl Tally {
         self.accepted_without(&self.receipts, most)
     }
 
+    /// The first few numbers that have arrived and have no delivery receipt, answered or not.
+    pub fn arrived_without_receipt(&self, most: usize) -> Vec<u64> {
+        let without = |number: &usize| {
+            self.arrivals[*number].load(Ordering::Relaxed) > 0
+                && self.receipts[*number].load(Ordering::Relaxed) == 0
+        };
+        (0..self.fate.len()).filter(without).take(most).map(|number| number as u64).collect()
+    }
+
     /// Number of delivery receipts after the first of each message.
     pub fn repeated_receipts(&self) -> u64 {
         let counts = self.receipts.iter().map(|count| u64::from(count.load(Ordering::Relaxed)));

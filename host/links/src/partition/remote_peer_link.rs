@@ -1,0 +1,333 @@
+//! The link to a peer whose links another partition has.
+
+use super::RemotePeerOptions;
+use super::frame::{Frame, VERSION};
+use bytes::{Bytes, BytesMut};
+use codec::RecordDecoder;
+use engine::{EngineAnswer, Event};
+use model::{
+    DlrRequest, Leg, Message, MessageId, MessageKind, Outcome, PeerId, PluginVersion, RemoteAttempt,
+    RoutingDecision, SubmitTicket, Timestamp, Verdict,
+};
+use ports::link::{
+    BoundLink, DialTarget, DialedPeer, Link, LinkBlocker, LinkDeps, LinkProtocol, LinkStep, LoginRefusal,
+    PeerError, dial,
+};
+use ports::{LinkCommand, Protocol};
+use rustc_hash::FxHashMap;
+use smpp::BindMode;
+use std::collections::VecDeque;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+/// The time for the connection, and for the home's answer to the first frame: it may have to close an older connection first.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// The longest wait between attempts to reach the home. A take-over needs some seconds.
+const REDIAL_INTERVAL: Duration = Duration::from_secs(2);
+/// Silence after which the home is asked for a sign of life, and after which it counts as gone.
+const PING_AFTER: Duration = Duration::from_secs(10);
+const DEAD_AFTER: Duration = Duration::from_secs(30);
+
+/// The home routes nothing: the peer is fixed.
+static ROUTED: LazyLock<Arc<PluginVersion>> =
+    LazyLock::new(|| Arc::new(PluginVersion { plugin: "partition".to_owned(), version: String::new() }));
+
+/// A message that the engine has sent.
+struct Unsent {
+    message: Arc<Message>,
+    leg: u8,
+    taken: u16,
+    want_dlr: bool,
+    ticket: SubmitTicket,
+}
+
+/// A message at the home, without an outcome.
+struct InFlight {
+    attempt: u16,
+    /// The offset of its frame in the stream.
+    begins: u64,
+}
+
+/// An outcome that the home waits to have confirmed.
+struct ToldOutcome {
+    number: MessageId,
+    id: MessageId,
+    attempt: u16,
+}
+
+/// One connection to the leader of the home.
+pub(crate) struct RemotePeerLink {
+    options: Arc<RemotePeerOptions>,
+    input: BytesMut,
+    output: BytesMut,
+    decoder: RecordDecoder,
+    is_bound: bool,
+    /// Why the connection has ended.
+    failed: Option<String>,
+    unsent: VecDeque<Unsent>,
+    in_flight: FxHashMap<MessageId, InFlight>,
+    /// Outcomes of this turn.
+    outcomes: Vec<ToldOutcome>,
+    /// Outcomes that the engine has, turn by turn: the answer to a flush says that they are durable.
+    flushing: VecDeque<Vec<ToldOutcome>>,
+    heard: Instant,
+    ping_at: Instant,
+}
+
+/// Starts to dial the home of a peer.
+pub(crate) fn dial_home(deps: &Arc<LinkDeps>, options: RemotePeerOptions) -> Result<DialedPeer, PeerError> {
+    let target = DialTarget {
+        name: options.name.clone(),
+        peer: options.peer,
+        address: format!("partition {}", options.partition),
+        partition: Some(options.partition),
+        links: 1,
+        connect_timeout: CONNECT_TIMEOUT,
+        redial_interval: REDIAL_INTERVAL,
+        redial_stable_after: None,
+        tls: None,
+    };
+    let (options, registry) = (Arc::new(options), deps.registry.clone());
+    dial(deps, target, move |now| RemotePeerLink::new(now, registry.partition(), options.clone()))
+}
+
+impl RemotePeerLink {
+    /// A connection of this partition.
+    pub(crate) fn new(now: Instant, partition: u8, options: Arc<RemotePeerOptions>) -> Self {
+        let mut output = BytesMut::new();
+        Frame::Hello { version: VERSION, partition, peer: options.name.clone() }.encode(&mut output);
+        Self {
+            options,
+            input: BytesMut::new(),
+            output,
+            decoder: RecordDecoder::new(),
+            is_bound: false,
+            failed: None,
+            unsent: VecDeque::new(),
+            in_flight: FxHashMap::default(),
+            outcomes: Vec::new(),
+            flushing: VecDeque::new(),
+            heard: now,
+            ping_at: now + PING_AFTER,
+        }
+    }
+
+    /// Also of an attempt before this connection: the engine knows whether it still waits for the outcome.
+    fn told(&mut self, link: &mut Link, id: MessageId, attempt: u16, outcome: Outcome) {
+        if self.in_flight.get(&id).is_some_and(|in_flight| in_flight.attempt == attempt) {
+            self.in_flight.remove(&id);
+        }
+        link.events.push(Event::AttemptOutcome { id, attempt, outcome });
+    }
+
+    /// The engine has an outcome durably. A repetition that crossed it must not follow the confirmation: the home does not know the
+    /// attempt any more then.
+    fn confirm(&mut self, told: &ToldOutcome) {
+        let is_superseded = |id, attempt| id == told.id && attempt == told.attempt;
+        self.unsent.retain(|unsent| !is_superseded(unsent.message.id, unsent.ticket.attempt));
+        if self.in_flight.get(&told.id).is_some_and(|in_flight| is_superseded(told.id, in_flight.attempt)) {
+            self.in_flight.remove(&told.id);
+        }
+        Frame::Recorded { number: told.number }.encode(&mut self.output);
+    }
+
+    fn on_frame(&mut self, link: &mut Link, frame: Frame) {
+        (self.heard, self.ping_at) = (link.now, link.now + PING_AFTER);
+        match frame {
+            Frame::Welcome if !self.is_bound => {
+                self.is_bound = true;
+                link.bind(BoundLink {
+                    peer: self.options.peer,
+                    mode: BindMode::Transceiver,
+                    version: VERSION,
+                    window: self.options.window,
+                    takes_messages: true,
+                });
+            }
+            Frame::Refusal { reason } if !self.is_bound => {
+                let (least_wait, check) = (Duration::ZERO, None);
+                link.refused(LoginRefusal { reason: reason.clone(), least_wait, check });
+                self.failed = Some(reason);
+            }
+            Frame::NotAccepted { id, attempt, outcome } => {
+                self.told(link, id, attempt, outcome);
+            }
+            Frame::Outcome { number, id, attempt, outcome } => {
+                self.told(link, id, attempt, outcome);
+                self.outcomes.push(ToldOutcome { number, id, attempt });
+            }
+            Frame::Dlr { number, dlr } => {
+                let (peer, reply) = (self.options.peer, link.reply(number.0));
+                link.events.push(Event::Dlr { peer, dlr, reply });
+            }
+            Frame::Pong => {}
+            Frame::Hello { .. }
+            | Frame::Welcome
+            | Frame::Refusal { .. }
+            | Frame::Submit(_)
+            | Frame::Recorded { .. }
+            | Frame::Ping => self.failed = Some("the home has sent a frame out of order".to_owned()),
+        }
+    }
+}
+
+/// The message that the home gets: as it leaves on this leg, with the attempt that it carries out.
+fn carried(unsent: &Unsent) -> Message {
+    let Unsent { message, leg, taken, want_dlr, ticket } = unsent;
+    let (source, destination) = message.addresses_on(*leg);
+    let mut fields = Vec::new();
+    RemoteAttempt { id: message.id, attempt: ticket.attempt, taken: *taken }.append_to(&mut fields);
+    let dlr_request = match want_dlr {
+        true => DlrRequest { intermediate: message.dlr_request.intermediate, ..DlrRequest::FINAL },
+        false => DlrRequest::NONE,
+    };
+    Message {
+        id: MessageId::default(),
+        kind: MessageKind::Text,
+        origin: PeerId(0),
+        source: source.clone(),
+        destination: destination.clone(),
+        service_type: message.service_type.clone(),
+        protocol_id: message.protocol_id,
+        esm_class: message.esm_class,
+        priority: message.priority,
+        dlr_request,
+        replace_if_present: false,
+        submission: None,
+        text: message.text.clone(),
+        tlvs: message.outgoing_tlvs(),
+        protocol_fields: Bytes::from(fields),
+        sealed: None,
+        accepted_at: Timestamp::default(),
+        scheduled: None,
+        expires_at: message.expires_at,
+        routed: RoutingDecision::new(Verdict::Forward(vec![Leg::to(PeerId(0))]), ROUTED.clone()),
+    }
+}
+
+impl LinkProtocol for RemotePeerLink {
+    const PROTOCOL: Protocol = Protocol::Partition;
+    type Login = ();
+
+    fn input(&mut self) -> &mut BytesMut {
+        &mut self.input
+    }
+
+    fn output(&mut self) -> &mut BytesMut {
+        &mut self.output
+    }
+
+    fn wants_input(&self) -> bool {
+        true
+    }
+
+    fn process(&mut self, _: Instant) {}
+
+    fn deadline(&self) -> Option<Instant> {
+        let limit = if self.is_bound { DEAD_AFTER } else { CONNECT_TIMEOUT };
+        Some(self.ping_at.min(self.heard + limit))
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        let limit = if self.is_bound { DEAD_AFTER } else { CONNECT_TIMEOUT };
+        if now >= self.heard + limit {
+            self.failed = Some("the home does not answer".to_owned());
+        } else if now >= self.ping_at {
+            self.ping_at = now + PING_AFTER;
+            if self.is_bound {
+                Frame::Ping.encode(&mut self.output);
+            }
+        }
+    }
+
+    fn is_bound(&self) -> bool {
+        self.is_bound
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    fn unanswered_in(&self) -> usize {
+        0
+    }
+
+    fn next_event(&mut self, link: &mut Link) -> LinkStep<()> {
+        if self.failed.is_none() {
+            match Frame::decode(&mut self.input, &mut self.decoder) {
+                Ok(None) => return LinkStep::Idle,
+                Ok(Some(frame)) => {
+                    self.on_frame(link, frame);
+                    return LinkStep::Handled;
+                }
+                Err(error) => self.failed = Some(format!("the home has sent what cannot be read: {error}")),
+            }
+        }
+        if let Some(reason) = &self.failed {
+            link.end(reason.clone(), false);
+        }
+        LinkStep::Idle
+    }
+
+    fn on_login(&mut self, _: &mut Link, (): ()) {}
+
+    fn on_command(&mut self, _: &mut Link, command: LinkCommand) {
+        match command {
+            LinkCommand::Send { message, leg, taken, want_dlr, ticket, .. } => {
+                self.unsent.push_back(Unsent { message, leg, taken, want_dlr, ticket });
+            }
+            LinkCommand::Answer { token, answer: EngineAnswer::DlrRecorded } => {
+                Frame::Recorded { number: MessageId(token) }.encode(&mut self.output);
+            }
+            LinkCommand::Flushed => {
+                for told in self.flushing.pop_front().unwrap_or_default() {
+                    self.confirm(&told);
+                }
+            }
+            // The home asks the peer itself.
+            LinkCommand::QueryPeer { .. } | LinkCommand::Answer { .. } => {}
+        }
+    }
+
+    fn fill_window(&mut self, link: &mut Link) -> bool {
+        if !self.outcomes.is_empty() {
+            link.events.push(Event::Flush { link: link.id() });
+            self.flushing.push_back(std::mem::take(&mut self.outcomes));
+        }
+        let mut sent = false;
+        while self.output.len() < link.deps.output_limit()
+            && let Some(unsent) = self.unsent.pop_front()
+        {
+            let begins = link.written + self.output.len() as u64;
+            Frame::Submit(Box::new(carried(&unsent))).encode(&mut self.output);
+            let attempt = unsent.ticket.attempt;
+            self.in_flight.insert(unsent.message.id, InFlight { attempt, begins });
+            sent = true;
+        }
+        sent
+    }
+
+    fn blocked_by(&self, _: Instant) -> LinkBlocker {
+        if self.in_flight.len() >= self.options.window { LinkBlocker::PeerWindow } else { LinkBlocker::None }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.unsent.is_empty()
+    }
+
+    fn unbind(&mut self, _: Instant) -> bool {
+        false
+    }
+
+    fn close(self, link: &mut Link) {
+        // The engine repeats the others under their tickets.
+        let unwritten = self.in_flight.iter().filter(|(_, in_flight)| in_flight.begins >= link.written);
+        let mut ids: Vec<MessageId> = unwritten.map(|(id, _)| *id).collect();
+        ids.extend(self.unsent.iter().map(|unsent| unsent.message.id));
+        ids.sort_unstable();
+        let link_id = link.id();
+        let not_sent =
+            ids.into_iter().map(|id| Event::Outcome { link: link_id, id, outcome: Outcome::NotSent });
+        link.events.extend(not_sent);
+    }
+}
