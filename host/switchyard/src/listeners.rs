@@ -129,8 +129,12 @@ pub(crate) async fn open(
     for gateway in &config.gateways {
         links.set_gateway(gateway.links.clone())?;
     }
+    links.set_partition_accounts(config.partition_account_options());
     for peer in &config.peers {
-        links.set_peer(peer.links.clone())?;
+        match peer.remote_options() {
+            Some(remote) => links.set_remote_peer(remote)?,
+            None => links.set_peer(peer.links.clone())?,
+        }
     }
     for listener in &config.listeners {
         let address = links.listen(listener.clone()).await?;

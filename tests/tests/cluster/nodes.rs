@@ -9,10 +9,13 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use testkit::etcd::EtcdServers;
 
+/// A peer whose lost answers become second attempts, so that no message waits for a DLR.
+pub(crate) const PEER_KEYS: &str = "dlrs = false\nuncertain = \"send-again\"";
+
 pub(crate) struct Bed {
     pub(crate) fixture: Fixture,
     pub(crate) servers: EtcdServers,
-    sink: Sink,
+    pub(crate) sink: Sink,
     pub(crate) tally: Arc<Tally>,
     /// Both nodes have the same address for ESMEs: on one machine, the leader's listener replaces the virtual address
     /// of two machines.
@@ -21,10 +24,15 @@ pub(crate) struct Bed {
 
 impl Bed {
     pub(crate) fn new() -> Result<Self> {
+        Self::with_sink(SinkOptions::default())
+    }
+
+    /// With a peer that behaves like this.
+    pub(crate) fn with_sink(options: SinkOptions) -> Result<Self> {
         let fixture = Fixture::new()?;
         let servers = EtcdServers::start(&fixture.folder().join("etcd"), 3, None)?;
         let tally = Arc::new(Tally::new(2_000_000));
-        let sink = Sink::start(SinkOptions::default(), &tally)?;
+        let sink = Sink::start(options, &tally)?;
         Ok(Self { fixture, servers, sink, tally, smpp: free_port()? })
     }
 
@@ -44,31 +52,30 @@ impl Bed {
         let mut config = TestDaemonConfig::new(self.fixture.binary(), &folder)?;
         config.ports(self.smpp, free_port()?).archive("none");
         config.account("acme", "window = 1000");
-        let peer = "links = 2\nwindow = 500\ndlrs = false\nuncertain = \"send-again\"";
-        config.peer("upstream", self.sink.address(), peer);
+        config.peer("upstream", self.sink.address(), &format!("links = 2\nwindow = 500\n{PEER_KEYS}"));
         config.cluster(name, &self.servers, keys);
         Ok(config)
     }
 
     /// A node of a partition, with listeners of its own. The accounts `zenith` and `shop` are in partition 1, `acme` is in partition 0.
     pub(crate) fn partition_node(&self, name: &str, partition: u8) -> Result<TestDaemonConfig> {
-        self.partition_node_with(name, partition, &[])
+        self.partition_node_with(name, partition, &[], PEER_KEYS)
     }
 
-    /// The same, with more sections of its own.
+    /// The same, with more sections of its own, and these keys of the peer.
     pub(crate) fn partition_node_with(
         &self,
         name: &str,
         partition: u8,
         own: &[&str],
+        peer: &str,
     ) -> Result<TestDaemonConfig> {
         let folder = self.fixture.folder().join(format!("{name}-{partition}"));
         let mut config = TestDaemonConfig::new(self.fixture.binary(), &folder)?;
         config.archive("none").account("acme", "window = 1000");
         config.account("zenith", "partition = 1\nwindow = 1000");
         config.business_account("shop", "partition = 1", "");
-        let peer = "links = 1\nwindow = 500\ndlrs = false\nuncertain = \"send-again\"";
-        config.peer("upstream", self.sink.address(), peer);
+        config.peer("upstream", self.sink.address(), &format!("links = 1\nwindow = 500\n{peer}"));
         let own = [&["listener", "business"], own].concat();
         let keys = format!("partition = {partition}\nown-sections = {own:?}");
         config.cluster(name, &self.servers, &keys).native("upstream");

@@ -1,6 +1,6 @@
 //! SGIP and Redis clients, and callers of front ends, whose account is in the other partition.
 
-use crate::nodes::Bed;
+use crate::nodes::{Bed, PEER_KEYS};
 use anyhow::{Context, Result, ensure};
 use api::ClusterView;
 use behaviour_tests::test_daemon::{HASH, PASSWORD, TestDaemon, TestDaemonConfig, free_port};
@@ -157,7 +157,7 @@ impl Redis {
 /// each.
 fn redis_node(bed: &Bed, name: &str, partition: u8) -> Result<(TestDaemonConfig, SocketAddr)> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
-    let mut config = bed.partition_node_with(name, partition, &["redis"])?;
+    let mut config = bed.partition_node_with(name, partition, &["redis"], PEER_KEYS)?;
     let limits = "unauthenticated-connections = 2\nlogin-timeout = \"120s\"\n";
     config.tables(&format!("[redis]\nlisten = [\"{address}\"]\n{limits}"));
     for (account, pools) in [("dialler", "support*"), ("sales", "sales"), ("both", "*")] {

@@ -30,6 +30,7 @@ pub(crate) use self::http::HttpTlsMode;
 use self::http::{BusinessListener, CallbackListener, HttpKeys};
 use self::pace::{PaceBucketKeys, SendWindowKeys};
 pub(crate) use self::partitions::OtherPartitions;
+use self::partitions::PartitionAccount;
 use self::peers::{Account, Gateway, Network, RedisListener, SHELL, ShellSettings, UNASSIGNED_PEER};
 pub(crate) use self::peers::{Peer, PluginPeer, SHELL as SHELL_PEER};
 pub(crate) use self::plugin_sources::{PluginSource, SourceError};
@@ -252,6 +253,9 @@ pub(crate) struct Config {
     /// The accounts of other partitions. All other fields have accounts of this partition only.
     #[key(skip)]
     pub(crate) elsewhere: OtherPartitions,
+    /// The accounts of other partitions at peers whose home is here.
+    #[key(skip)]
+    pub(crate) partition_accounts: Vec<PartitionAccount>,
 }
 
 /// The declarations of all keys.
@@ -568,8 +572,9 @@ impl Config {
         let plugin_peers = self.plugin_peers.iter().map(|peer| peer.link.name.clone());
         // Routes name them, too: a message to an account of another partition has no route here.
         let elsewhere = self.elsewhere.names.keys().cloned();
+        let of_partitions = self.partition_accounts.iter().map(|account| account.links.name.clone());
         let here = accounts.chain(peers).chain(gateways).chain(plugin_peers).chain(networks).chain(shell);
-        here.chain(elsewhere).collect()
+        here.chain(elsewhere).chain(of_partitions).collect()
     }
 
     /// The secrets of plugin peers, by peer.
@@ -581,7 +586,10 @@ impl Config {
     /// Text retention of accounts, by name; without accounts whose texts are kept as long as the messages.
     pub(crate) fn text_retention(&self) -> BTreeMap<String, Duration> {
         let kept = |account: &Account| Some((account.links.name.clone(), account.text_retention?));
-        self.accounts.iter().filter_map(kept).collect()
+        let of_partitions = self.partition_accounts.iter();
+        let of_partitions =
+            of_partitions.filter_map(|account| Some((account.links.name.clone(), account.text_retention?)));
+        self.accounts.iter().filter_map(kept).chain(of_partitions).collect()
     }
 
     /// Assigns peer ids: known names keep theirs, new names get one from the store.
@@ -615,6 +623,10 @@ impl Config {
         }
         for Peer { links, queue, .. } in &mut self.peers {
             assign(&links.name, &mut links.peer, queue);
+        }
+        for PartitionAccount { links, queue, .. } in &mut self.partition_accounts {
+            assign(&links.name, &mut links.account, queue);
+            links.peer = number(&links.peer_name);
         }
         if let Some(ShellSettings { options, queue, .. }) = &mut self.shell {
             assign(SHELL, &mut options.peer, queue);

@@ -1,10 +1,30 @@
 //! Partitions of a cluster: the accounts of this partition, and those of others.
 
+use super::peers::addressee_queue;
 use super::{Account, Config};
 use configuration::Section;
-use links::GatewayKind;
+use engine::PeerSettings;
+use links::{GatewayKind, PartitionAccountOptions};
 use pools::RedisAccountOptions;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+/// An account that another partition has in this one, for its messages to a peer whose home this is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PartitionAccount {
+    pub(crate) links: PartitionAccountOptions,
+    pub(crate) queue: PeerSettings,
+    /// The shortest retention of texts of the partition's accounts.
+    pub(crate) text_retention: Option<Duration>,
+}
+
+/// The name of the account that a partition has at the home of a peer.
+fn account_of(partition: u8, peer: &str) -> String {
+    format!("partition-{partition}/{peer}")
+}
+
+/// The delay before what a partition has not confirmed is sent to it again.
+const NOTICE_RETRY: Duration = Duration::from_secs(1);
 
 /// The logins, accounts and pools of other partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,7 +63,25 @@ impl Config {
                     section.error("partition", what);
                 }
             }
+            for (section, peer) in root.sections("peer").iter().zip(&self.peers) {
+                if peer.partition.is_some() {
+                    let what = "names the home of the peer in a cluster: this appliance belongs to none, since there is no section [cluster]";
+                    section.error("partition", what);
+                }
+            }
             return;
+        }
+        for (kind, section, name) in self.peer_sections(root) {
+            let is_taken = self.peers.iter().filter(|peer| peer.partition.is_some()).any(|peer| {
+                let name = name.strip_suffix(peer.links.name.as_str());
+                let number = name.and_then(|name| name.strip_prefix("partition-")?.strip_suffix('/'));
+                number.is_some_and(|number| number.parse::<u8>().is_ok())
+            });
+            if is_taken {
+                let what =
+                    format!("{name:?} is the name of the account of a partition, and of no other {kind}");
+                section.error("name", what);
+            }
         }
         if self.partition() != 0 {
             let own = "the process of partition 0 serves it: name the section in `own-sections` of [cluster], and leave it out of the file of \
@@ -94,9 +132,48 @@ impl Config {
         }
     }
 
+    /// Decides which peers have their links elsewhere, and which accounts other partitions have here.
+    fn set_homes(&mut self, partition: u8) {
+        let others: BTreeSet<u8> = self.accounts.iter().map(|account| account.partition).collect();
+        self.partition_accounts.clear();
+        for peer in &mut self.peers {
+            let Some(home) = peer.partition else { continue };
+            if home != partition {
+                peer.set_remote();
+                continue;
+            }
+            for &other in others.iter().filter(|other| **other != partition) {
+                let of_partition = self.accounts.iter().filter(|account| account.partition == other);
+                let queue = PeerSettings {
+                    of_partition: true,
+                    // What is told must not be lost.
+                    queue_limit: u64::MAX,
+                    segment_dlrs: true,
+                    retry: vec![NOTICE_RETRY],
+                    ..addressee_queue()
+                };
+                let links = PartitionAccountOptions {
+                    name: account_of(other, &peer.links.name),
+                    account: queue.peer,
+                    partition: other,
+                    peer_name: peer.links.name.clone(),
+                    peer: peer.links.peer,
+                };
+                let text_retention = of_partition.filter_map(|account| account.text_retention).min();
+                self.partition_accounts.push(PartitionAccount { links, queue, text_retention });
+            }
+        }
+    }
+
+    /// The options of the accounts that other partitions have here.
+    pub(crate) fn partition_account_options(&self) -> Vec<PartitionAccountOptions> {
+        self.partition_accounts.iter().map(|account| account.links.clone()).collect()
+    }
+
     /// Moves the accounts of other partitions to `elsewhere`, and finds the logins and pools there.
     pub(super) fn set_elsewhere(&mut self) {
         let partition = self.partition();
+        self.set_homes(partition);
         let (here, elsewhere): (Vec<_>, Vec<_>) =
             self.accounts.drain(..).partition(|account| account.partition == partition);
         self.accounts = here;

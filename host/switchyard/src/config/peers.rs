@@ -7,9 +7,9 @@ use super::plugins::InitialPlugin;
 use ::pools::RedisOptions;
 use business::BusinessAccountOptions;
 use configuration::{KeyFormat, Keys, Section, Shape};
-use engine::{PeerSettings, UncertainPolicy};
+use engine::{PaceNames, PeerSettings, UncertainPolicy};
 use gsm::GsmOptions;
-use links::{GatewayKind, LinkAccountOptions, PeerOptions};
+use links::{GatewayKind, LinkAccountOptions, PeerOptions, RemotePeerOptions};
 use model::{MessageChanges, PeerId};
 use numbering::NumberPlans;
 use plugin_peers::PluginPeerOptions;
@@ -143,7 +143,7 @@ impl Account {
 }
 
 /// The queue of a peer that delivers a message by accepting it.
-fn addressee_queue() -> PeerSettings {
+pub(super) fn addressee_queue() -> PeerSettings {
     PeerSettings {
         addressee: true,
         sends_dlrs: false,
@@ -230,6 +230,10 @@ pub(crate) struct Peer {
     /// The peer group. The peers of a group share their DLRs.
     #[key(label = "Group")]
     pub(crate) group: Option<String>,
+    /// The home of the peer: the partition of the cluster that has the links to it. The other partitions submit to its leader.
+    #[key(range = 0..=127, default_as = "none: each partition has its own links", label = "Home partition",
+        live = "its links are closed, and opened where they belong from then on")]
+    pub(crate) partition: Option<u8>,
     #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
     pub(crate) queue: PeerSettings,
 }
@@ -237,6 +241,26 @@ pub(crate) struct Peer {
 impl Peer {
     fn complete(&mut self, _: &Section<'_>) {
         self.queue = self.keys.settings(self.uncertain);
+    }
+
+    /// Makes it a peer whose links another partition has: the limits are those of its home, which settles what is uncertain.
+    pub(super) fn set_remote(&mut self) {
+        self.queue = PeerSettings {
+            remote: true,
+            rate: None,
+            send_pace: PaceNames::default(),
+            uncertainty: UncertainPolicy::SendAgain,
+            ..self.queue.clone()
+        };
+    }
+
+    /// The options of the link to its home, if another partition is that.
+    pub(crate) fn remote_options(&self) -> Option<RemotePeerOptions> {
+        let partition = self.partition.filter(|_| self.queue.remote)?;
+        let links = &self.links;
+        // The windows of the links are to be full although an outcome takes two commits and the way back.
+        let window = (2 * links.links * links.window).clamp(100, 10_000);
+        Some(RemotePeerOptions { name: links.name.clone(), peer: links.peer, partition, window })
     }
 }
 

@@ -18,6 +18,7 @@ impl Config {
             defaults.filter_map(|(peer, account)| Some((peer, names.id(account.as_deref()?)?))).collect();
         let shell = self.shell.as_ref().map(|shell| shell.options.peer);
         let accounts = self.accounts.iter().map(|account| account.links.peer);
+        let accounts = accounts.chain(self.partition_accounts.iter().map(|account| account.links.account));
         PeerRoles::new(defaults, accounts, shell)
     }
 }

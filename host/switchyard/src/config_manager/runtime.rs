@@ -133,6 +133,7 @@ pub(super) fn effective(running: &Config, new: &Config) -> Config {
     effective.take_live(new, false);
     effective.pools_configured.clone_from(&new.pools_configured);
     effective.elsewhere.clone_from(&new.elsewhere);
+    effective.partition_accounts.clone_from(&new.partition_accounts);
     // The links of core networks and of the local socket stay as they are; their queues change.
     for network in &mut effective.networks {
         if let Some(new) = new.networks.iter().find(|new| new.links.name == network.links.name) {
@@ -274,6 +275,9 @@ impl RuntimeComponents {
             self.keywords.store(Arc::new(KeywordRules::new(&to.opt_out)));
         }
         self.accounts(from, to)?;
+        if from.partition_accounts != to.partition_accounts {
+            self.links.set_partition_accounts(to.partition_account_options());
+        }
         let known = by_name(&from.gateways, |gateway| gateway.links.name());
         for gateway in &to.gateways {
             let before = known.get(gateway.links.name());
@@ -283,8 +287,14 @@ impl RuntimeComponents {
         }
         let known = by_name(&from.peers, |peer| &peer.links.name);
         for peer in &to.peers {
-            if known.get(peer.links.name.as_str()).is_none_or(|before| before.links != peer.links) {
-                self.links.set_peer(peer.links.clone())?;
+            match peer.remote_options() {
+                Some(remote) => self.links.set_remote_peer(remote)?,
+                None => {
+                    let before = known.get(peer.links.name.as_str());
+                    if before.is_none_or(|before| before.links != peer.links || before.queue.remote) {
+                        self.links.set_peer(peer.links.clone())?;
+                    }
+                }
             }
         }
         let known = by_name(&from.plugin_peers, |peer| &peer.link.name);
@@ -412,6 +422,8 @@ fn queues(config: &Config) -> HashMap<PeerId, &PeerSettings> {
     let plugin_peers = config.plugin_peers.iter().map(|peer| &peer.queue);
     let networks = config.networks.iter().map(|network| &network.queue);
     let shell = config.shell.iter().map(|shell| &shell.queue);
+    let of_partitions = config.partition_accounts.iter().map(|account| &account.queue);
+    let accounts = accounts.chain(of_partitions);
     let queues = accounts.chain(peers).chain(gateways).chain(plugin_peers).chain(networks).chain(shell);
     queues.map(|queue| (queue.peer, queue)).collect()
 }
