@@ -383,7 +383,7 @@ impl Engine {
         if !is_own_dlr && let Some(submission) = message.submission {
             self.submissions.join(submission, message.id);
         }
-        self.join_remote_attempt(message);
+        self.add_remote_attempt(message);
         self.set_subscriber_key(slot, message);
         if !is_own_dlr {
             self.note_decision_limits(now, message);

@@ -398,9 +398,8 @@ impl Engine {
 }
 
 /// The ticket of the attempt that follows these steps: `own`, unless it repeats an uncertain attempt, perhaps more
-/// The ticket of the attempt that follows these steps: `own`, unless it repeats an uncertain attempt, perhaps more
 /// than once; in that case, the ticket of the uncertain attempt. `remote`: another partition has the links. It answers a
-/// repetition with the answer to the attempt, so what an admin sends again although it is uncertain gets a ticket of its own.
+/// repetition as it has answered the attempt; an uncertain message that an admin sends again therefore gets a new ticket.
 fn ticket(steps: &[Step], own: SubmitTicket, remote: bool) -> SubmitTicket {
     let mut ticket = own;
     let mut repeats = false;

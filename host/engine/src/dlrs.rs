@@ -192,7 +192,7 @@ impl Engine {
         }
         self.peers[peer].awaiting += 1;
         self.index_segments(slot, group);
-        self.tell_accepted(now, slot, &[], out);
+        self.report_accepted(now, slot, &[], out);
     }
 
     /// Applies a DLR to a message that waits for one. `decision`: the decision of the receipt policy; only a remap matters

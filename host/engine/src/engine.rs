@@ -642,7 +642,7 @@ impl Engine {
         self.forget_earlier_legs(slot);
         self.forget_decision_limits(id);
         self.ids.remove(&self.slab, id);
-        self.remote_attempts.leave(id);
+        self.remote_attempts.remove(id);
         if !self.slab[slot].has(flag::OWN_DLR) {
             self.pairs.remove(&mut self.slab, slot);
             self.submissions.leave(id);

@@ -125,12 +125,12 @@ pub enum Event {
         /// The outcome.
         outcome: Outcome,
     },
-    /// The outcome of a submit attempt at a remote peer ([`PeerSettings::remote`]), which its home tells until it is confirmed. It may
-    /// come again, and at any time after the attempt; it changes nothing if the message has had another attempt or outcome since.
+    /// The outcome of a submit attempt at a remote peer ([`PeerSettings::remote`]). The home reports it until it is confirmed, so it
+    /// can come more than once, and late; it changes nothing if the message has had another attempt or outcome since.
     AttemptOutcome {
         /// The message.
         id: MessageId,
-        /// The number of the attempt, of its ticket.
+        /// The attempt number of the ticket.
         attempt: u16,
         /// The outcome.
         outcome: Outcome,

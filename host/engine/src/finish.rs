@@ -45,7 +45,7 @@ impl Engine {
             self.drop_own_dlr(slot, out);
             return;
         }
-        let told = self.attempt_end(slot, (self.slab[slot].state, state));
+        let attempt_end = self.attempt_end(slot, (self.slab[slot].state, state));
         let slot = self.remove_from_wait(slot, out);
         self.release_subscriber_lock(slot);
         let entry = &mut self.slab[slot];
@@ -62,9 +62,9 @@ impl Engine {
         };
         let request = entry.dlr_request();
         let good = matches!(state, FinalState::Delivered | FinalState::Relayed);
-        let has_dlr = told.as_ref().is_none_or(|told| told.has_dlr);
+        let has_dlr = attempt_end.as_ref().is_none_or(|end| end.has_dlr);
         let wants_dlr = has_dlr && if good { request.on_success } else { request.on_failure };
-        let outcome = told.and_then(|told| told.outcome);
+        let outcome = attempt_end.and_then(|end| end.outcome);
         let needed = wants_dlr || outcome.is_some() || entry.has(flag::PRICED);
         let missing = entry.message.is_none() && needed;
         let pending = PendingFinish { ended, wants_dlr, outcome };
@@ -199,7 +199,7 @@ impl Engine {
         if let Some(outcome) = outcome
             && let Some(message) = self.slab[slot].message.clone()
         {
-            self.tell_outcome(now, &message, &outcome, out);
+            self.report_outcome(now, &message, &outcome, out);
         }
         // Counted here, so that a crash between an end and its record counts nothing twice.
         if ended.state == FinalState::Cancelled {

@@ -82,7 +82,7 @@ impl Engine {
         }
         let late = InFlight { slot, seq: 0, at: now.wall, number: 0, since: None };
         match self.slab[slot].state {
-            // Perhaps it was sent on a link before that is not down yet.
+            // The attempt may have left on an earlier link that is not down yet.
             State::Submitted => {
                 let Some(flight) = self.remove_from_link(self.slab[slot].link, slot) else { return };
                 self.complete_submit(slot, flight.seq, out);
@@ -95,7 +95,7 @@ impl Engine {
                 self.slab[slot].state = State::Submitted;
                 self.apply_outcome(now, slot, late, outcome, out);
             }
-            // It waits for its repetition.
+            // It waits for the repetition of the attempt.
             State::Deferred | State::Queued | State::Suspended | State::Paced
                 if outcome != Outcome::NotSent && self.last_attempt_unanswered(slot) =>
             {
@@ -203,7 +203,7 @@ impl Engine {
             self.drop_own_dlr(slot, out);
             return;
         }
-        self.tell_accepted(now, slot, &ids, out);
+        self.report_accepted(now, slot, &ids, out);
         if expects && !addressee && self.slab[slot].dlr_request().any() {
             self.start_history(slot, flight);
             self.add_step(now, slot, StepKind::Responded { id: first });
@@ -234,10 +234,10 @@ impl Engine {
         code: u32,
         out: &mut Output,
     ) {
-        let told = class;
+        let reported = class;
         let class = match class {
-            // The other partition has the resolver's answer.
-            class if self.is_of_partition(self.slab[slot].origin) => class,
+            // The other partition has called the resolver, and calls it again if necessary.
+            class if self.is_partition_account(self.slab[slot].origin) => class,
             ErrorClass::UnknownSubscriber if self.requery_subscriber(now, slot, false, out) => return,
             ErrorClass::NumberMoved if self.requery_subscriber(now, slot, true, out) => return,
             // No better answer exists: the leg has failed.
@@ -252,7 +252,7 @@ impl Engine {
             let peer = self.slab[slot].peer.0 as usize;
             self.peers[peer].throttled(now.mono, number, &mut self.random);
         }
-        if self.tell_refused(now, slot, (told, code), out) {
+        if self.report_refused(now, slot, (reported, code), out) {
             return;
         }
         self.decide_next(now, slot, class, code, out);

@@ -30,7 +30,7 @@ const RECOVERED_AT_ONCE: usize = 1_000;
 impl Engine {
     /// Whether the receipt policy is called for a message: for an attempt of another partition, that partition calls it.
     pub(crate) fn asks_receipt(&self, slot: Slot) -> bool {
-        self.settings.receipt && !self.is_of_partition(self.slab[slot].origin)
+        self.settings.receipt && !self.is_partition_account(self.slab[slot].origin)
     }
 
     /// The peer has accepted a message, and a DLR is expected: asks the policy for the wait.

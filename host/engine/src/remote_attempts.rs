@@ -1,8 +1,8 @@
-//! Submit attempts of other partitions of a cluster, whose messages come to the links of this one.
+//! Submit attempts of other partitions of a cluster, for peers whose links are here.
 //!
-//! Each message of such an account is one attempt. Its outcome goes to the account as a DLR does: a message of its own,
-//! durable until the other partition has it. So a repetition finds either the message or what is told of it; when both are
-//! gone, the other partition knows the outcome and repeats nothing.
+//! Each message of such an account is one attempt. Its outcome is reported to the account as a DLR is: by a message of its
+//! own, stored until the other partition has confirmed it. A repetition therefore finds the message, its outcome or its DLR.
+//! When none of them exists, the other partition has the outcome on disk and does not repeat the attempt.
 
 use crate::Output;
 use crate::engine::Engine;
@@ -17,23 +17,23 @@ use rustc_hash::FxHashMap;
 /// An attempt: the account of its partition, the message there, and the number of the attempt.
 type AttemptKey = (PeerId, MessageId, u16);
 
-/// The attempts of other partitions that live entries belong to.
+/// Index of the attempts of other partitions by their live entries.
 #[derive(Debug, Default)]
 pub(crate) struct RemoteAttempts {
-    /// The message of this partition, and the number of live entries: itself and what is told of it.
+    /// The message of this partition, and the number of live entries: the message, its outcomes and its DLRs.
     messages: FxHashMap<AttemptKey, (MessageId, u32)>,
     entries: FxHashMap<MessageId, AttemptKey>,
 }
 
 impl RemoteAttempts {
-    fn join(&mut self, key: AttemptKey, entry: MessageId, message: MessageId) {
+    fn add(&mut self, key: AttemptKey, entry: MessageId, message: MessageId) {
         if self.entries.insert(entry, key).is_none() {
             self.messages.entry(key).or_insert((message, 0)).1 += 1;
         }
     }
 
     /// Removes a live entry.
-    pub(crate) fn leave(&mut self, entry: MessageId) {
+    pub(crate) fn remove(&mut self, entry: MessageId) {
         let Some(key) = self.entries.remove(&entry) else { return };
         if let Some((_, live)) = self.messages.get_mut(&key) {
             *live -= 1;
@@ -44,18 +44,18 @@ impl RemoteAttempts {
     }
 }
 
-/// What the end of a message tells the partition that it came from.
+/// The report to the other partition when the message of its attempt ends.
 pub(crate) struct AttemptEnd {
     /// Whether a DLR may follow: the peer has accepted the message.
     pub(crate) has_dlr: bool,
-    /// The outcome, unless it was told before.
+    /// The outcome; `None` if it was reported before.
     pub(crate) outcome: Option<Outcome>,
 }
 
 impl Engine {
     /// Whether the messages of this account are attempts of another partition.
-    pub(crate) fn is_of_partition(&self, account: PeerId) -> bool {
-        self.peers.get(account.0 as usize).is_some_and(|peer| peer.settings.of_partition)
+    pub(crate) fn is_partition_account(&self, account: PeerId) -> bool {
+        self.peers.get(account.0 as usize).is_some_and(|peer| peer.settings.partition_account)
     }
 
     /// Whether another partition has the links to this peer.
@@ -64,7 +64,7 @@ impl Engine {
     }
 
     fn remote_attempt(&self, message: &Message) -> Option<RemoteAttempt> {
-        if self.is_of_partition(message.origin) {
+        if self.is_partition_account(message.origin) {
             RemoteAttempt::read(&message.protocol_fields)
         } else {
             None
@@ -77,17 +77,17 @@ impl Engine {
     }
 
     /// Adds a live entry to the index, if it belongs to an attempt of another partition.
-    pub(crate) fn join_remote_attempt(&mut self, message: &Message) {
+    pub(crate) fn add_remote_attempt(&mut self, message: &Message) {
         let Some(attempt) = self.remote_attempt(message) else { return };
         let of = match &message.kind {
             MessageKind::Text => message.id,
             MessageKind::Dlr(dlr) => dlr.of,
         };
-        self.remote_attempts.join((message.origin, attempt.id, attempt.attempt), message.id, of);
+        self.remote_attempts.add((message.origin, attempt.id, attempt.attempt), message.id, of);
     }
 
-    /// The message of a repeated attempt. What is known of its outcome is told again: what was told before may not have been
-    /// applied.
+    /// The message of a repeated attempt. Its outcome, if known, is reported again: the other partition may not have applied
+    /// the earlier report.
     pub(crate) fn repeated_attempt(
         &mut self,
         now: Now,
@@ -107,7 +107,7 @@ impl Engine {
             _ => None,
         });
         if let Some(outcome) = outcome {
-            self.tell_outcome(now, &Message { id, ..message.clone() }, &outcome, out);
+            self.report_outcome(now, &Message { id, ..message.clone() }, &outcome, out);
         }
         Some(id)
     }
@@ -120,44 +120,45 @@ impl Engine {
     }
 
     /// The peer has accepted a message, its remaining segments under these ids.
-    pub(crate) fn tell_accepted(&mut self, now: Now, slot: Slot, ids: &[PeerMessageId], out: &mut Output) {
-        if self.is_of_partition(self.slab[slot].origin) {
+    pub(crate) fn report_accepted(&mut self, now: Now, slot: Slot, ids: &[PeerMessageId], out: &mut Output) {
+        if self.is_partition_account(self.slab[slot].origin) {
             let mut all = self.segment_ids(slot);
             all.extend_from_slice(ids);
-            self.tell(now, slot, &Outcome::Accepted { ids: all }, out);
+            self.report_to_partition(now, slot, &Outcome::Accepted { ids: all }, out);
         }
     }
 
-    /// The peer has refused a message. Returns whether that is the end of it: the other partition decides what follows.
-    pub(crate) fn tell_refused(
+    /// The peer has refused a message. Returns whether the message has ended with this: an attempt of another partition is
+    /// not retried here.
+    pub(crate) fn report_refused(
         &mut self,
         now: Now,
         slot: Slot,
         (class, code): (ErrorClass, u32),
         out: &mut Output,
     ) -> bool {
-        if !self.is_of_partition(self.slab[slot].origin) {
+        if !self.is_partition_account(self.slab[slot].origin) {
             return false;
         }
         let taken = self.segment_ids(slot);
-        self.tell(now, slot, &Outcome::Refused { class, code, taken }, out);
+        self.report_to_partition(now, slot, &Outcome::Refused { class, code, taken }, out);
         self.end_with(now, slot, FinalState::Failed, code, PeerMessageId::default(), None, out);
         true
     }
 
-    /// It is not known whether the peer has a message. During recovery nothing can be told; the other partition repeats the
-    /// attempt then, since the links of this process ended.
-    pub(crate) fn tell_uncertain(&mut self, now: Now, slot: Slot, out: &mut Output) {
-        if self.is_of_partition(self.slab[slot].origin) && !self.recovering {
+    /// A message has become uncertain. Not reported during recovery: the links of this process have ended, so the other
+    /// partition repeats the attempt.
+    pub(crate) fn report_uncertain(&mut self, now: Now, slot: Slot, out: &mut Output) {
+        if self.is_partition_account(self.slab[slot].origin) && !self.recovering {
             let taken = self.segment_ids(slot);
-            self.tell(now, slot, &Outcome::Unanswered { taken, known: Vec::new() }, out);
+            self.report_to_partition(now, slot, &Outcome::Unanswered { taken, known: Vec::new() }, out);
         }
     }
 
-    /// What the end of a message that was in this state tells; `None` for one that is no attempt of another partition.
+    /// The report when a message in state `was` ends; `None` if it is not an attempt of another partition.
     pub(crate) fn attempt_end(&self, slot: Slot, (was, state): (State, FinalState)) -> Option<AttemptEnd> {
         let entry = &self.slab[slot];
-        if !self.is_of_partition(entry.origin) {
+        if !self.is_partition_account(entry.origin) {
             return None;
         }
         let outcome = match was {
@@ -171,14 +172,20 @@ impl Engine {
         Some(AttemptEnd { has_dlr: was == State::AwaitingDlr, outcome })
     }
 
-    fn tell(&mut self, now: Now, slot: Slot, outcome: &Outcome, out: &mut Output) {
+    fn report_to_partition(&mut self, now: Now, slot: Slot, outcome: &Outcome, out: &mut Output) {
         if let Some(message) = self.slab[slot].message.clone() {
-            self.tell_outcome(now, &message, outcome, out);
+            self.report_outcome(now, &message, outcome, out);
         }
     }
 
-    /// Queues the outcome of a message for the partition that it came from.
-    pub(crate) fn tell_outcome(&mut self, now: Now, message: &Message, outcome: &Outcome, out: &mut Output) {
+    /// Queues the outcome of a message for the partition of the attempt.
+    pub(crate) fn report_outcome(
+        &mut self,
+        now: Now,
+        message: &Message,
+        outcome: &Outcome,
+        out: &mut Output,
+    ) {
         let content = DlrContent {
             of: message.id,
             state: DlrState::Enroute,

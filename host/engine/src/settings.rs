@@ -63,7 +63,7 @@ pub struct PeerSettings {
     pub remote: bool,
     /// For an account: it is another partition, and its messages are its submit attempts. Each is tried once, and the outcome
     /// goes to that partition.
-    pub of_partition: bool,
+    pub partition_account: bool,
     /// For an account: the limits of the account, of its tenant, and of the tenants above.
     pub branch: BranchLimits,
 }
@@ -92,7 +92,7 @@ impl PeerSettings {
             send_pace: PaceNames::default(),
             submit_pace: PaceNames::default(),
             remote: false,
-            of_partition: false,
+            partition_account: false,
             branch: BranchLimits::default(),
         }
     }

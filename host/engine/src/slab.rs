@@ -106,7 +106,7 @@ pub(crate) struct MessageHistory {
 pub(crate) struct PendingFinish {
     pub(crate) ended: FinalRecord,
     pub(crate) wants_dlr: bool,
-    /// What the partition is told that the message came from.
+    /// For an attempt of another partition: the outcome to report, if none was reported.
     pub(crate) outcome: Option<Outcome>,
 }
 

@@ -12,8 +12,8 @@ impl Engine {
         self.totals.uncertain += 1;
         let entry = &self.slab[slot];
         let settings = &self.peers[entry.peer.0 as usize].settings;
-        // Another partition recognises repetitions; and what it is told is to come in order.
-        let at_once = settings.remote || settings.of_partition;
+        // Another partition recognises repetitions, and must get outcomes and DLRs in order.
+        let at_once = settings.remote || settings.partition_account;
         let remedy = settings.uncertainty;
         if remedy == UncertainPolicy::SendAgain || entry.has(flag::OWN_DLR) {
             self.totals.sent_again += 1;
@@ -32,7 +32,7 @@ impl Engine {
             return;
         }
         self.await_settlement(now, slot, out);
-        self.tell_uncertain(now, slot, out);
+        self.report_uncertain(now, slot, out);
         if remedy == UncertainPolicy::Query {
             self.query_peer(now, slot, out);
         }

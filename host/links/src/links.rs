@@ -36,7 +36,7 @@ pub struct Links {
     peers: Mutex<HashMap<String, (Arc<PeerOptions>, DialedPeer)>>,
     gateways: Mutex<HashMap<String, (GatewayKind, DialedPeer)>>,
     sps: Mutex<HashMap<String, (Arc<SpOptions>, DialedPeer)>>,
-    /// Peers whose links another partition has.
+    /// Peers whose home is another partition.
     remote_peers: Mutex<HashMap<String, (RemotePeerOptions, DialedPeer)>>,
     partition_sessions: Arc<PartitionSessions>,
 }
@@ -357,7 +357,7 @@ impl Links {
         Ok(())
     }
 
-    /// Adds a peer whose links another partition has, or changes the one of that name. Links to the peer itself are closed.
+    /// Adds a peer whose home is another partition, or changes the one of that name. Links to the peer itself are closed.
     ///
     /// # Errors
     /// If the appliance is shutting down.
@@ -371,7 +371,7 @@ impl Links {
         if let Some((_, old)) = remote.insert(name.clone(), (options, dialed)) {
             old.stop(clock::now() + CLOSE_TIMEOUT);
         }
-        // One lock at a time: `set_peer` takes them the other way round.
+        // One lock at a time: `set_peer` takes both in the other order.
         drop(remote);
         if let Some((_, own)) = self.peers.lock().remove(&name) {
             own.stop(clock::now() + CLOSE_TIMEOUT);
@@ -379,7 +379,7 @@ impl Links {
         Ok(())
     }
 
-    /// Sets the accounts that other partitions have here, one for each of them and each peer whose home this is.
+    /// Sets the accounts of other partitions, one per partition and peer whose home is here.
     pub fn set_partition_accounts(&self, accounts: Vec<PartitionAccountOptions>) {
         self.partition_sessions.set_accounts(accounts, clock::now() + CLOSE_TIMEOUT);
     }

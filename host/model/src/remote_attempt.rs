@@ -4,13 +4,13 @@ use crate::{ErrorClass, MessageId, Outcome, PeerMessageId, put_tlv, tlvs};
 const ATTEMPT: u16 = 0x1700;
 const OUTCOME: u16 = 0x1701;
 
-/// A submit attempt of another partition, which a message of this one carries out: the links to the peer are here. It is
-/// among the protocol fields of the message and of what is told of it.
+/// A submit attempt of another partition that a message of this partition carries out, because the links to the peer are
+/// here. It is in the protocol fields of the message, of its outcomes and of its DLRs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RemoteAttempt {
-    /// The message, by its id in its own partition.
+    /// The id of the message in the other partition.
     pub id: MessageId,
-    /// The number of the attempt, of its ticket: a repetition has the same.
+    /// The attempt number of the ticket. A repetition has the same number.
     pub attempt: u16,
     /// Segments that the peer has from earlier attempts.
     pub taken: u16,
@@ -43,7 +43,7 @@ impl RemoteAttempt {
 }
 
 impl Outcome {
-    /// Appends it to protocol fields, those of a DLR that tells the outcome of a [`RemoteAttempt`].
+    /// Appends it to the protocol fields of a DLR that reports the outcome of a [`RemoteAttempt`].
     pub fn append_to(&self, fields: &mut Vec<u8>) {
         let mut value = Vec::new();
         self.encode(&mut value);
@@ -79,7 +79,7 @@ impl Outcome {
         }
     }
 
-    /// Decodes what [`Outcome::encode`] has written; `None` if the octets are anything else.
+    /// Decodes the octets of [`Outcome::encode`]; `None` if they are invalid.
     #[must_use]
     pub fn decode(octets: &[u8]) -> Option<Self> {
         let (kind, mut rest) = octets.split_first()?;

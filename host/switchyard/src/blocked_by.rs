@@ -10,7 +10,7 @@ pub(crate) fn describe_blocked_by(blocked_by: BlockedBy, now: Now) -> String {
         BlockedBy::Idle => "idle".to_owned(),
         BlockedBy::Window => "peer window: the windows of all links are full".to_owned(),
         BlockedBy::NoLink => "no link is up".to_owned(),
-        BlockedBy::NoHome => "the home partition of the peer is not reached".to_owned(),
+        BlockedBy::NoHome => "no connection to the home partition of the peer".to_owned(),
         BlockedBy::Rate { until } => format!("rate limit, until {}", now.wall_of(until).0),
         BlockedBy::Throttled { until, rate } => {
             format!("throttled by the peer: learnt rate {rate:.1}/s{}", describe_next(until, now))

@@ -106,15 +106,15 @@ fn a_peer_with_a_home_has_one_link_for_all_partitions() -> Result<()> {
     bed.sink.behave(sole());
 
     // At the home they are those of the partition.
-    let of_partition = zero.get(&format!("/v1/messages?account={OF_PARTITION}&limit=5"))?;
-    ensure!(of_partition.to_string().contains(OF_PARTITION), "{of_partition:#}");
+    let listed = zero.get(&format!("/v1/messages?account={OF_PARTITION}&limit=5"))?;
+    ensure!(listed.to_string().contains(OF_PARTITION), "{listed:#}");
     assert_eq!(queue(&zero, OF_PARTITION)?["queued"], 0);
 
     // Without the home, messages wait.
     let home = zero.kill()?;
     until("the queue names the home", || {
         submit(&one, "zenith", number + 2)?;
-        Ok(queue(&one, "upstream")?["blocked_by"] == "the home partition of the peer is not reached")
+        Ok(queue(&one, "upstream")?["blocked_by"] == "no connection to the home partition of the peer")
     })?;
     let zero = home.start()?;
     until("the queue is empty again", || Ok(queue(&one, "upstream")?["queued"] == 0))?;
@@ -175,6 +175,6 @@ fn a_home_needs_a_cluster_and_a_name_of_its_own() -> Result<()> {
     let mut taken = node(&bed, "a", 0)?;
     taken.account(OF_PARTITION, "system-id = \"x\"");
     let (valid, words) = taken.check()?;
-    ensure!(!valid && words.contains("is the name of the account of a partition"), "{words}");
+    ensure!(!valid && words.contains("is reserved for the account of a partition"), "{words}");
     Ok(())
 }

@@ -1,18 +1,18 @@
-//! What partitions of a cluster say to each other.
+//! Frames between two partitions of a cluster.
 //!
-//! A frame: 4 length of the rest (big-endian), 1 kind, content (little-endian, as in the records of `codec`). The partition that
-//! a message comes from is the client.
+//! A frame: 4 length of the rest (big-endian), 1 kind, content (little-endian, as in the records of `codec`). The partition
+//! of the messages is the client.
 //!
 //! | kind | from | content |
 //! |---|---|---|
-//! | 1 hello | client | 1 version, 1 partition, name of the peer: 2 length, UTF-8 |
-//! | 2 welcome | server | nothing |
+//! | 1 open | client | 1 version, 1 partition, name of the peer: 2 length, UTF-8 |
+//! | 2 opened | server | nothing |
 //! | 3 refusal | server | reason: 2 length, UTF-8 |
 //! | 4 submit | client | a record of a message, with the attempt among its protocol fields |
-//! | 5 not accepted | server | 8 id, 2 attempt, outcome |
+//! | 5 not accepted | server | 8 id, 2 attempt, outcome: nothing is stored of the attempt |
 //! | 6 outcome | server | 8 number, 8 id, 2 attempt, outcome |
 //! | 7 DLR | server | 8 number, record of a DLR |
-//! | 8 recorded | client | 8 number: the outcome or DLR is durable |
+//! | 8 recorded | client | 8 number: the outcome or DLR is stored |
 //! | 9 ping, 10 pong | client, server | nothing |
 
 use bytes::{Buf, BytesMut};
@@ -30,18 +30,17 @@ const MAX_FRAME: usize = 1 << 20;
 /// A frame.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Frame {
-    /// The first of a connection: messages of this partition for this peer follow.
-    Hello {
+    /// The first frame of a connection. Messages of this partition for this peer follow.
+    Open {
         version: u8,
         partition: u8,
         peer: String,
     },
-    Welcome,
+    Opened,
     Refusal {
         reason: String,
     },
     Submit(Box<Message>),
-    /// The attempt was not accepted; nothing is stored of it.
     NotAccepted {
         id: MessageId,
         attempt: u16,
@@ -64,7 +63,7 @@ pub(crate) enum Frame {
     Pong,
 }
 
-/// Octets that are no frame.
+/// Invalid octets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameError {
     #[error("a frame of {0} octets")]
@@ -82,11 +81,11 @@ impl Frame {
     pub(crate) fn encode(&self, output: &mut BytesMut) {
         let mut out = Vec::with_capacity(64);
         match self {
-            Self::Hello { version, partition, peer } => {
+            Self::Open { version, partition, peer } => {
                 out.extend_from_slice(&[1, *version, *partition]);
                 put_text(&mut out, peer);
             }
-            Self::Welcome => out.push(2),
+            Self::Opened => out.push(2),
             Self::Refusal { reason } => {
                 out.push(3);
                 put_text(&mut out, reason);
@@ -135,12 +134,10 @@ impl Frame {
         let Some(octets) = rest.get(..length) else { return Ok(None) };
         let mut cursor = Cursor::new(octets);
         let frame = match cursor.u8()? {
-            1 => Self::Hello {
-                version: cursor.u8()?,
-                partition: cursor.u8()?,
-                peer: cursor.text()?.to_owned(),
-            },
-            2 => Self::Welcome,
+            1 => {
+                Self::Open { version: cursor.u8()?, partition: cursor.u8()?, peer: cursor.text()?.to_owned() }
+            }
+            2 => Self::Opened,
             3 => Self::Refusal { reason: cursor.text()?.to_owned() },
             4 => {
                 let record = octets.get(cursor.at()..).unwrap_or_default();
@@ -219,8 +216,8 @@ mod tests {
         let number = MessageId(1_000_000_007);
         let refused = Outcome::Refused { class: ErrorClass::Throttled, code: 0x58, taken: Vec::new() };
         vec![
-            Frame::Hello { version: VERSION, partition: 1, peer: "upstream".to_owned() },
-            Frame::Welcome,
+            Frame::Open { version: VERSION, partition: 1, peer: "upstream".to_owned() },
+            Frame::Opened,
             Frame::Refusal { reason: "no".to_owned() },
             Frame::Submit(Box::new(message)),
             Frame::NotAccepted { id, attempt, outcome: refused },

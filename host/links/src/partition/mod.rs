@@ -1,8 +1,8 @@
-//! Peers whose links another partition of the cluster has: its home.
+//! Peers with a home: the partition of the cluster that has the links.
 //!
-//! In the other partitions a [`RemotePeerLink`] stands for the links. It submits to the leader of the home, over the mutual TLS of
-//! the nodes, and gets outcomes and DLRs back. At the home a [`PartitionSession`] is the other end: the link of an account that
-//! the partition has there.
+//! In the other partitions the peer has one [`RemotePeerLink`] instead of its links. It submits to the leader of the home, over
+//! the mutual TLS of the nodes, and receives outcomes and DLRs. At the home the connection is a [`PartitionSession`], the link of
+//! an account that the other partition has there.
 
 mod frame;
 mod remote_peer_link;
@@ -15,7 +15,7 @@ pub(crate) use sessions::PartitionSessions;
 
 use model::PeerId;
 
-/// A peer whose links another partition has.
+/// A peer whose home is another partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemotePeerOptions {
     /// The peer's name, which is the same in all partitions.
@@ -24,7 +24,7 @@ pub struct RemotePeerOptions {
     pub peer: PeerId,
     /// Its home.
     pub partition: u8,
-    /// Messages that may be at the home without an outcome.
+    /// The greatest number of messages at the home without an outcome.
     pub window: usize,
 }
 

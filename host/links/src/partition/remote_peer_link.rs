@@ -1,4 +1,4 @@
-//! The link to a peer whose links another partition has.
+//! The link to the home of a peer.
 
 use super::RemotePeerOptions;
 use super::frame::{Frame, VERSION};
@@ -24,15 +24,15 @@ use std::time::{Duration, Instant};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest wait between attempts to reach the home. A take-over needs some seconds.
 const REDIAL_INTERVAL: Duration = Duration::from_secs(2);
-/// Silence after which the home is asked for a sign of life, and after which it counts as gone.
+/// Silence after which a ping is sent, and after which the connection is closed.
 const PING_AFTER: Duration = Duration::from_secs(10);
 const DEAD_AFTER: Duration = Duration::from_secs(30);
 
-/// The home routes nothing: the peer is fixed.
+/// The decision of a message at the home: the peer is fixed, and no router is called.
 static ROUTED: LazyLock<Arc<PluginVersion>> =
     LazyLock::new(|| Arc::new(PluginVersion { plugin: "partition".to_owned(), version: String::new() }));
 
-/// A message that the engine has sent.
+/// A message from the engine that is not on the connection yet.
 struct Unsent {
     message: Arc<Message>,
     leg: u8,
@@ -45,11 +45,11 @@ struct Unsent {
 struct InFlight {
     attempt: u16,
     /// The offset of its frame in the stream.
-    begins: u64,
+    offset: u64,
 }
 
-/// An outcome that the home waits to have confirmed.
-struct ToldOutcome {
+/// An outcome that is not confirmed to the home yet.
+struct ReportedOutcome {
     number: MessageId,
     id: MessageId,
     attempt: u16,
@@ -67,9 +67,9 @@ pub(crate) struct RemotePeerLink {
     unsent: VecDeque<Unsent>,
     in_flight: FxHashMap<MessageId, InFlight>,
     /// Outcomes of this turn.
-    outcomes: Vec<ToldOutcome>,
-    /// Outcomes that the engine has, turn by turn: the answer to a flush says that they are durable.
-    flushing: VecDeque<Vec<ToldOutcome>>,
+    outcomes: Vec<ReportedOutcome>,
+    /// Outcomes passed to the engine, by turn. The answer to a turn's flush confirms that they are stored.
+    flushing: VecDeque<Vec<ReportedOutcome>>,
     heard: Instant,
     ping_at: Instant,
 }
@@ -95,7 +95,7 @@ impl RemotePeerLink {
     /// A connection of this partition.
     pub(crate) fn new(now: Instant, partition: u8, options: Arc<RemotePeerOptions>) -> Self {
         let mut output = BytesMut::new();
-        Frame::Hello { version: VERSION, partition, peer: options.name.clone() }.encode(&mut output);
+        Frame::Open { version: VERSION, partition, peer: options.name.clone() }.encode(&mut output);
         Self {
             options,
             input: BytesMut::new(),
@@ -112,29 +112,33 @@ impl RemotePeerLink {
         }
     }
 
-    /// Also of an attempt before this connection: the engine knows whether it still waits for the outcome.
-    fn told(&mut self, link: &mut Link, id: MessageId, attempt: u16, outcome: Outcome) {
+    /// Passes an outcome to the engine, also of an attempt before this connection: the engine knows whether it still waits for it.
+    fn outcome(&mut self, link: &mut Link, id: MessageId, attempt: u16, outcome: Outcome) {
         if self.in_flight.get(&id).is_some_and(|in_flight| in_flight.attempt == attempt) {
             self.in_flight.remove(&id);
         }
         link.events.push(Event::AttemptOutcome { id, attempt, outcome });
     }
 
-    /// The engine has an outcome durably. A repetition that crossed it must not follow the confirmation: the home does not know the
-    /// attempt any more then.
-    fn confirm(&mut self, told: &ToldOutcome) {
-        let is_superseded = |id, attempt| id == told.id && attempt == told.attempt;
+    /// Confirms a stored outcome. A repetition that crossed it must not follow the confirmation, after which the home no longer
+    /// knows the attempt.
+    fn confirm(&mut self, reported: &ReportedOutcome) {
+        let is_superseded = |id, attempt| id == reported.id && attempt == reported.attempt;
         self.unsent.retain(|unsent| !is_superseded(unsent.message.id, unsent.ticket.attempt));
-        if self.in_flight.get(&told.id).is_some_and(|in_flight| is_superseded(told.id, in_flight.attempt)) {
-            self.in_flight.remove(&told.id);
+        if self
+            .in_flight
+            .get(&reported.id)
+            .is_some_and(|in_flight| is_superseded(reported.id, in_flight.attempt))
+        {
+            self.in_flight.remove(&reported.id);
         }
-        Frame::Recorded { number: told.number }.encode(&mut self.output);
+        Frame::Recorded { number: reported.number }.encode(&mut self.output);
     }
 
     fn on_frame(&mut self, link: &mut Link, frame: Frame) {
         (self.heard, self.ping_at) = (link.now, link.now + PING_AFTER);
         match frame {
-            Frame::Welcome if !self.is_bound => {
+            Frame::Opened if !self.is_bound => {
                 self.is_bound = true;
                 link.bind(BoundLink {
                     peer: self.options.peer,
@@ -150,19 +154,19 @@ impl RemotePeerLink {
                 self.failed = Some(reason);
             }
             Frame::NotAccepted { id, attempt, outcome } => {
-                self.told(link, id, attempt, outcome);
+                self.outcome(link, id, attempt, outcome);
             }
             Frame::Outcome { number, id, attempt, outcome } => {
-                self.told(link, id, attempt, outcome);
-                self.outcomes.push(ToldOutcome { number, id, attempt });
+                self.outcome(link, id, attempt, outcome);
+                self.outcomes.push(ReportedOutcome { number, id, attempt });
             }
             Frame::Dlr { number, dlr } => {
                 let (peer, reply) = (self.options.peer, link.reply(number.0));
                 link.events.push(Event::Dlr { peer, dlr, reply });
             }
             Frame::Pong => {}
-            Frame::Hello { .. }
-            | Frame::Welcome
+            Frame::Open { .. }
+            | Frame::Opened
             | Frame::Refusal { .. }
             | Frame::Submit(_)
             | Frame::Recorded { .. }
@@ -171,8 +175,8 @@ impl RemotePeerLink {
     }
 }
 
-/// The message that the home gets: as it leaves on this leg, with the attempt that it carries out.
-fn carried(unsent: &Unsent) -> Message {
+/// The message for the home: the message as this leg sends it, with the attempt in its protocol fields.
+fn message_for_home(unsent: &Unsent) -> Message {
     let Unsent { message, leg, taken, want_dlr, ticket } = unsent;
     let (source, destination) = message.addresses_on(*leg);
     let mut fields = Vec::new();
@@ -280,11 +284,11 @@ impl LinkProtocol for RemotePeerLink {
                 Frame::Recorded { number: MessageId(token) }.encode(&mut self.output);
             }
             LinkCommand::Flushed => {
-                for told in self.flushing.pop_front().unwrap_or_default() {
-                    self.confirm(&told);
+                for reported in self.flushing.pop_front().unwrap_or_default() {
+                    self.confirm(&reported);
                 }
             }
-            // The home asks the peer itself.
+            // The home queries the peer.
             LinkCommand::QueryPeer { .. } | LinkCommand::Answer { .. } => {}
         }
     }
@@ -298,10 +302,10 @@ impl LinkProtocol for RemotePeerLink {
         while self.output.len() < link.deps.output_limit()
             && let Some(unsent) = self.unsent.pop_front()
         {
-            let begins = link.written + self.output.len() as u64;
-            Frame::Submit(Box::new(carried(&unsent))).encode(&mut self.output);
+            let offset = link.written + self.output.len() as u64;
+            Frame::Submit(Box::new(message_for_home(&unsent))).encode(&mut self.output);
             let attempt = unsent.ticket.attempt;
-            self.in_flight.insert(unsent.message.id, InFlight { attempt, begins });
+            self.in_flight.insert(unsent.message.id, InFlight { attempt, offset });
             sent = true;
         }
         sent
@@ -320,8 +324,8 @@ impl LinkProtocol for RemotePeerLink {
     }
 
     fn close(self, link: &mut Link) {
-        // The engine repeats the others under their tickets.
-        let unwritten = self.in_flight.iter().filter(|(_, in_flight)| in_flight.begins >= link.written);
+        // The engine repeats the written messages with their tickets.
+        let unwritten = self.in_flight.iter().filter(|(_, in_flight)| in_flight.offset >= link.written);
         let mut ids: Vec<MessageId> = unwritten.map(|(id, _)| *id).collect();
         ids.extend(self.unsent.iter().map(|unsent| unsent.message.id));
         ids.sort_unstable();

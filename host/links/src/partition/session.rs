@@ -16,24 +16,24 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
-/// The time for the first frame, and the silence after which the other partition counts as gone: it pings.
-const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time for the first frame, and the silence after which the connection is closed: the other partition sends pings.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 const DEAD_AFTER: Duration = Duration::from_secs(60);
-/// Outcomes and DLRs that may be unrecorded on the connection.
+/// The greatest number of unconfirmed outcomes and DLRs.
 const WINDOW: usize = 2000;
 /// Messages that are accepted together.
 const BATCH: usize = 500;
-/// Messages that the engine may have before it has answered; more wait in the socket.
+/// The greatest number of messages that the engine has not answered; nothing is read until it has.
 const UNACCEPTED: usize = 20_000;
 
-/// An accepted hello.
-pub(crate) struct Begun {
+/// The accepted first frame of a connection.
+pub(crate) struct PartitionLogin {
     account: Arc<PartitionAccountOptions>,
-    /// The session lasts until it is dropped.
-    _lasts: watch::Sender<()>,
+    /// Dropped when the session takes nothing more; see [`PartitionSessions::open`].
+    _open: watch::Sender<()>,
 }
 
-/// A message and its attempt, by the numbers of the other partition.
+/// Id of a message in the other partition, and number of its attempt.
 type AttemptNumber = (MessageId, u16);
 
 /// One connection of another partition.
@@ -43,13 +43,14 @@ pub(crate) struct PartitionSession {
     input: BytesMut,
     output: BytesMut,
     decoder: RecordDecoder,
-    begun: Option<Begun>,
-    greeted: bool,
+    login: Option<PartitionLogin>,
+    /// The first frame was received.
+    is_opened: bool,
     failed: Option<String>,
     /// Messages of this turn.
     batch: Vec<Message>,
     attempts: Vec<AttemptNumber>,
-    /// Messages that the engine has and has not answered, by token.
+    /// Messages that the engine has not answered, by token.
     unaccepted: FxHashMap<u64, Vec<AttemptNumber>>,
     unaccepted_messages: usize,
     next_token: u64,
@@ -71,8 +72,8 @@ impl PartitionSession {
             input: BytesMut::new(),
             output: BytesMut::new(),
             decoder: RecordDecoder::new(),
-            begun: None,
-            greeted: false,
+            login: None,
+            is_opened: false,
             failed: None,
             batch: Vec::new(),
             attempts: Vec::new(),
@@ -90,7 +91,11 @@ impl PartitionSession {
         self.failed = Some(reason);
     }
 
-    fn hello(&mut self, link: &mut Link, (version, partition, peer): (u8, u8, &str)) -> LinkStep<Begun> {
+    fn open(
+        &mut self,
+        link: &mut Link,
+        (version, partition, peer): (u8, u8, &str),
+    ) -> LinkStep<PartitionLogin> {
         if version != VERSION {
             self.refuse(link, format!("the home has version {VERSION} of the protocol, not {version}"));
             return LinkStep::Handled;
@@ -101,23 +106,24 @@ impl PartitionSession {
             self.refuse(link, format!("partition {here} {what}"));
             return LinkStep::Handled;
         };
-        let (lasts, closed) = self.sessions.open(account.account, self.control.clone());
+        let (open_session, closed) = self.sessions.open(account.account, self.control.clone());
         LinkStep::Login(Box::pin(async move {
             closed.await;
-            Begun { account, _lasts: lasts }
+            PartitionLogin { account, _open: open_session }
         }))
     }
 
-    fn on_frame(&mut self, link: &mut Link, frame: Frame) -> LinkStep<Begun> {
+    fn on_frame(&mut self, link: &mut Link, frame: Frame) -> LinkStep<PartitionLogin> {
         self.heard = link.now;
-        match (frame, &self.begun) {
-            (Frame::Hello { version, partition, peer }, None) if !self.greeted => {
-                self.greeted = true;
-                return self.hello(link, (version, partition, &peer));
+        match (frame, &self.login) {
+            (Frame::Open { version, partition, peer }, None) if !self.is_opened => {
+                self.is_opened = true;
+                return self.open(link, (version, partition, &peer));
             }
-            (Frame::Submit(mut message), Some(Begun { account, .. })) => {
+            (Frame::Submit(mut message), Some(PartitionLogin { account, .. })) => {
                 let Some(attempt) = RemoteAttempt::read(&message.protocol_fields) else {
-                    self.failed = Some("the partition has sent a message without its attempt".to_owned());
+                    self.failed =
+                        Some("the other partition has sent a message without its attempt".to_owned());
                     return LinkStep::Handled;
                 };
                 message.origin = account.account;
@@ -137,7 +143,7 @@ impl PartitionSession {
                 }
             }
             (Frame::Ping, Some(_)) => Frame::Pong.encode(&mut self.output),
-            _ => self.failed = Some("the partition has sent a frame out of order".to_owned()),
+            _ => self.failed = Some("the other partition has sent a frame out of order".to_owned()),
         }
         LinkStep::Handled
     }
@@ -178,8 +184,8 @@ impl PartitionSession {
     fn send(&mut self, link: &Link, message: &Message) -> bool {
         let MessageKind::Dlr(content) = &message.kind else { return false };
         let number = message.id;
-        let told = Outcome::read(&message.protocol_fields);
-        let frame = match told.zip(RemoteAttempt::read(&message.protocol_fields)) {
+        let outcome = Outcome::read(&message.protocol_fields);
+        let frame = match outcome.zip(RemoteAttempt::read(&message.protocol_fields)) {
             Some((outcome, RemoteAttempt { id, attempt, .. })) => {
                 Frame::Outcome { number, id, attempt, outcome }
             }
@@ -203,7 +209,7 @@ impl PartitionSession {
     }
 }
 
-/// The outcome of a message that was not accepted: the other partition tries again.
+/// The outcome of a message that was not accepted. The other partition retries it.
 fn refused(refusal: Refusal) -> Outcome {
     let class = match refusal {
         Refusal::QueueFull => ErrorClass::QueueFull,
@@ -214,7 +220,7 @@ fn refused(refusal: Refusal) -> Outcome {
 
 impl LinkProtocol for PartitionSession {
     const PROTOCOL: Protocol = Protocol::Partition;
-    type Login = Begun;
+    type Login = PartitionLogin;
 
     fn input(&mut self) -> &mut BytesMut {
         &mut self.input
@@ -225,23 +231,23 @@ impl LinkProtocol for PartitionSession {
     }
 
     fn wants_input(&self) -> bool {
-        self.unaccepted_messages < UNACCEPTED && (self.begun.is_some() || !self.greeted)
+        self.unaccepted_messages < UNACCEPTED && (self.login.is_some() || !self.is_opened)
     }
 
     fn process(&mut self, _: Instant) {}
 
     fn deadline(&self) -> Option<Instant> {
-        Some(self.heard + if self.begun.is_some() { DEAD_AFTER } else { HELLO_TIMEOUT })
+        Some(self.heard + if self.login.is_some() { DEAD_AFTER } else { OPEN_TIMEOUT })
     }
 
     fn on_timeout(&mut self, now: Instant) {
         if self.deadline().is_some_and(|deadline| deadline <= now) {
-            self.failed = Some("no sign of life of the partition".to_owned());
+            self.failed = Some("the other partition does not answer".to_owned());
         }
     }
 
     fn is_bound(&self) -> bool {
-        self.begun.is_some()
+        self.login.is_some()
     }
 
     fn in_flight(&self) -> usize {
@@ -252,9 +258,9 @@ impl LinkProtocol for PartitionSession {
         self.unaccepted_messages
     }
 
-    fn next_event(&mut self, link: &mut Link) -> LinkStep<Begun> {
-        // The rest of the input waits until the session has begun.
-        let waits = self.greeted && self.begun.is_none();
+    fn next_event(&mut self, link: &mut Link) -> LinkStep<PartitionLogin> {
+        // The rest of the input waits for the login.
+        let waits = self.is_opened && self.login.is_none();
         if self.failed.is_none() && !waits {
             match Frame::decode(&mut self.input, &mut self.decoder) {
                 Ok(None) => {
@@ -263,7 +269,7 @@ impl LinkProtocol for PartitionSession {
                 }
                 Ok(Some(frame)) => return self.on_frame(link, frame),
                 Err(error) => {
-                    self.failed = Some(format!("the partition has sent what cannot be read: {error}"));
+                    self.failed = Some(format!("the other partition has sent what cannot be read: {error}"));
                 }
             }
         }
@@ -273,12 +279,12 @@ impl LinkProtocol for PartitionSession {
         LinkStep::Idle
     }
 
-    fn on_login(&mut self, link: &mut Link, begun: Begun) {
-        let account = begun.account.clone();
+    fn on_login(&mut self, link: &mut Link, login: PartitionLogin) {
+        let account = login.account.clone();
         self.heard = link.now;
-        self.begun = Some(begun);
+        self.login = Some(login);
         link.record = LinkRecord::new(LinkRole::Server, account.account, &account.name, 0, true);
-        Frame::Welcome.encode(&mut self.output);
+        Frame::Opened.encode(&mut self.output);
         link.bind(BoundLink {
             peer: account.account,
             mode: BindMode::Transceiver,
@@ -292,7 +298,7 @@ impl LinkProtocol for PartitionSession {
         match command {
             LinkCommand::Send { message, .. } => {
                 if !self.send(link, &message) {
-                    // A route has named the account. It takes no messages.
+                    // A route leads to the account, which takes no messages.
                     let (class, code) = (ErrorClass::Permanent, smpp::CommandStatus::RINVDSTADR.0);
                     let outcome = Outcome::Refused { class, code, taken: Vec::new() };
                     link.events.push(Event::Outcome { link: link.id(), id: message.id, outcome });
@@ -323,8 +329,8 @@ impl LinkProtocol for PartitionSession {
         let link_id = link.id();
         let mut left: Vec<_> = self.unrecorded.into_iter().collect();
         left.sort_unstable();
-        let outcomes = left.into_iter().map(|(id, begins)| {
-            let outcome = match begins < link.written {
+        let outcomes = left.into_iter().map(|(id, offset)| {
+            let outcome = match offset < link.written {
                 true => Outcome::Unanswered { taken: Vec::new(), known: Vec::new() },
                 false => Outcome::NotSent,
             };

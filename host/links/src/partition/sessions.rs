@@ -1,4 +1,4 @@
-//! The accounts of other partitions, and which connection is whose.
+//! The accounts of other partitions, and their connections.
 
 use super::PartitionAccountOptions;
 use model::PeerId;
@@ -56,14 +56,14 @@ impl PartitionSessions {
         accounts.into_iter().for_each(|account| self.close(account, until));
     }
 
-    /// Opens a session, which lasts until the sender is dropped, and closes those before. The future ends when these take
-    /// nothing more: what an older connection still brings must not follow what a newer one has repeated.
+    /// Opens a session until the sender is dropped, and closes the earlier sessions of the account. The future ends when they take
+    /// nothing more: an older connection must not submit an attempt after a newer one has repeated it.
     pub(crate) fn open(
         &self,
         account: PeerId,
         control: UnboundedSender<LinkControl>,
     ) -> (watch::Sender<()>, impl Future<Output = ()> + Send + use<>) {
-        let (lasts, is_open) = watch::channel(());
+        let (open_session, is_open) = watch::channel(());
         let mut open = self.open.lock();
         let sessions = open.entry(account).or_default();
         sessions.retain(|session| session.is_open.has_changed().is_ok());
@@ -78,7 +78,7 @@ impl PartitionSessions {
                 while session.changed().await.is_ok() {}
             }
         };
-        (lasts, closed)
+        (open_session, closed)
     }
 }
 
@@ -94,8 +94,8 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         let mut open = || {
             let (control, commands) = unbounded_channel();
-            let (lasts, closed) = sessions.open(PeerId(3), control);
-            (lasts, Box::pin(closed), commands)
+            let (open_session, closed) = sessions.open(PeerId(3), control);
+            (open_session, Box::pin(closed), commands)
         };
         let (first, mut alone, mut of_first) = open();
         assert_eq!(alone.as_mut().poll(&mut context), Poll::Ready(()));

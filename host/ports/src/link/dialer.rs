@@ -48,9 +48,9 @@ pub struct DialTarget {
     pub name: String,
     /// The peer id.
     pub peer: PeerId,
-    /// Host and port; with a partition, what is said of it instead.
+    /// Host and port. With a partition, its name in errors.
     pub address: String,
-    /// The partition of the cluster whose leader is connected to, instead of an address.
+    /// Connect to the leader of this partition instead of the address.
     pub partition: Option<u8>,
     /// The number of links to keep up; at least 1.
     pub links: usize,

@@ -5,8 +5,8 @@ use model::PeerId;
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-/// Serves a connection that another node of the cluster has opened for itself. `create` makes the protocol's side; the sender
-/// that it gets closes the link.
+/// Serves a connection that another node of the cluster has opened for itself. `create` creates the protocol's session; its
+/// argument closes the link.
 pub fn serve_node<P: LinkProtocol>(
     deps: &Arc<LinkDeps>,
     socket: Socket,

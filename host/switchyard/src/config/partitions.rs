@@ -9,12 +9,12 @@ use pools::RedisAccountOptions;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-/// An account that another partition has in this one, for its messages to a peer whose home this is.
+/// An account of another partition, for its messages to a peer whose home is this partition.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PartitionAccount {
     pub(crate) links: PartitionAccountOptions,
     pub(crate) queue: PeerSettings,
-    /// The shortest retention of texts of the partition's accounts.
+    /// The shortest text retention of the accounts of that partition.
     pub(crate) text_retention: Option<Duration>,
 }
 
@@ -23,7 +23,7 @@ fn account_of(partition: u8, peer: &str) -> String {
     format!("partition-{partition}/{peer}")
 }
 
-/// The delay before what a partition has not confirmed is sent to it again.
+/// The delay before an unconfirmed outcome or DLR is sent again.
 const NOTICE_RETRY: Duration = Duration::from_secs(1);
 
 /// The logins, accounts and pools of other partitions.
@@ -65,7 +65,7 @@ impl Config {
             }
             for (section, peer) in root.sections("peer").iter().zip(&self.peers) {
                 if peer.partition.is_some() {
-                    let what = "names the home of the peer in a cluster: this appliance belongs to none, since there is no section [cluster]";
+                    let what = "names the home of the peer in a cluster, but this appliance belongs to none: remove the key, or add a section [cluster]";
                     section.error("partition", what);
                 }
             }
@@ -78,8 +78,9 @@ impl Config {
                 number.is_some_and(|number| number.parse::<u8>().is_ok())
             });
             if is_taken {
-                let what =
-                    format!("{name:?} is the name of the account of a partition, and of no other {kind}");
+                let what = format!(
+                    "{name:?} is reserved for the account of a partition: choose another name for this {kind}"
+                );
                 section.error("name", what);
             }
         }
@@ -132,7 +133,7 @@ impl Config {
         }
     }
 
-    /// Decides which peers have their links elsewhere, and which accounts other partitions have here.
+    /// Determines the peers whose links are elsewhere, and the accounts of other partitions here.
     fn set_homes(&mut self, partition: u8) {
         let others: BTreeSet<u8> = self.accounts.iter().map(|account| account.partition).collect();
         self.partition_accounts.clear();
@@ -143,10 +144,10 @@ impl Config {
                 continue;
             }
             for &other in others.iter().filter(|other| **other != partition) {
-                let of_partition = self.accounts.iter().filter(|account| account.partition == other);
+                let its_accounts = self.accounts.iter().filter(|account| account.partition == other);
                 let queue = PeerSettings {
-                    of_partition: true,
-                    // What is told must not be lost.
+                    partition_account: true,
+                    // No outcome or DLR may be lost.
                     queue_limit: u64::MAX,
                     segment_dlrs: true,
                     retry: vec![NOTICE_RETRY],
@@ -159,7 +160,7 @@ impl Config {
                     peer_name: peer.links.name.clone(),
                     peer: peer.links.peer,
                 };
-                let text_retention = of_partition.filter_map(|account| account.text_retention).min();
+                let text_retention = its_accounts.filter_map(|account| account.text_retention).min();
                 self.partition_accounts.push(PartitionAccount { links, queue, text_retention });
             }
         }

@@ -232,7 +232,7 @@ pub(crate) struct Peer {
     pub(crate) group: Option<String>,
     /// The home of the peer: the partition of the cluster that has the links to it. The other partitions submit to its leader.
     #[key(range = 0..=127, default_as = "none: each partition has its own links", label = "Home partition",
-        live = "its links are closed, and opened where they belong from then on")]
+        live = "its links are closed, and its new home opens them")]
     pub(crate) partition: Option<u8>,
     #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
     pub(crate) queue: PeerSettings,
@@ -243,7 +243,7 @@ impl Peer {
         self.queue = self.keys.settings(self.uncertain);
     }
 
-    /// Makes it a peer whose links another partition has: the limits are those of its home, which settles what is uncertain.
+    /// Makes it a remote peer. The home applies the limits and settles uncertain messages.
     pub(super) fn set_remote(&mut self) {
         self.queue = PeerSettings {
             remote: true,
@@ -254,11 +254,11 @@ impl Peer {
         };
     }
 
-    /// The options of the link to its home, if another partition is that.
+    /// The options of the link to its home, if that is another partition.
     pub(crate) fn remote_options(&self) -> Option<RemotePeerOptions> {
         let partition = self.partition.filter(|_| self.queue.remote)?;
         let links = &self.links;
-        // The windows of the links are to be full although an outcome takes two commits and the way back.
+        // Twice the windows of the links, since an outcome takes two commits and the way back.
         let window = (2 * links.links * links.window).clamp(100, 10_000);
         Some(RemotePeerOptions { name: links.name.clone(), peer: links.peer, partition, window })
     }

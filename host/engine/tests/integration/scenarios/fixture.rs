@@ -6,9 +6,9 @@ use engine::{
 };
 use model::{
     AcceptedSubmission, Address, AddressBytes, Attempt, FinalRecord, Imsi, Leg, LinkId, LookupNumber,
-    Message, MessageId, MessageProgress, Moment, Now, Outcome, PaceDay, PeerId, PluginVersion, QueueAction,
-    QueueActionId, ReceiptEvent, RecoveredMessage, RecoveredRecord, Refusal, Resolution, RoutingDecision,
-    StepKind, SubmitAttempt, SubmitTicket, Subscriber, Text, Timestamp, Verdict,
+    Message, MessageId, MessageProgress, Moment, Now, OrphanDlrRecord, Outcome, PaceDay, PeerId,
+    PluginVersion, QueueAction, QueueActionId, ReceiptEvent, RecoveredMessage, RecoveredRecord, Refusal,
+    Resolution, RoutingDecision, StepKind, SubmitAttempt, SubmitTicket, Subscriber, Text, Timestamp, Verdict,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -34,6 +34,8 @@ pub(crate) struct EngineFixture {
     pub(crate) finished: BTreeMap<MessageId, FinalRecord>,
     next_id: MessageId,
     pub(crate) pools: PoolDisk,
+    /// Orphan DLRs on disk, by number.
+    orphan_dlrs: BTreeMap<u64, OrphanDlrRecord>,
     /// Opt-outs on disk.
     stopped: Vec<model::OptOut>,
     /// Held messages that wait for routing.
@@ -55,6 +57,8 @@ pub(crate) struct EngineFixture {
     /// The times at which messages left, across restarts.
     pub(crate) left_at: Vec<Timestamp>,
     pub(crate) answers: Vec<EngineAnswer>,
+    /// The requests whose DLRs are recorded.
+    pub(crate) recorded_dlrs: Vec<ReplyTo>,
     /// Lookups of messages that are not in memory.
     pub(crate) look_ups: Vec<EngineCommand>,
     /// The number of messages per load command.
@@ -95,6 +99,7 @@ impl EngineFixture {
             finished: BTreeMap::new(),
             next_id: MessageId::FIRST,
             pools: PoolDisk::default(),
+            orphan_dlrs: BTreeMap::new(),
             stopped: Vec::new(),
             routes: Vec::new(),
             questions: Vec::new(),
@@ -106,6 +111,7 @@ impl EngineFixture {
             left: Vec::new(),
             left_at: Vec::new(),
             answers: Vec::new(),
+            recorded_dlrs: Vec::new(),
             look_ups: Vec::new(),
             loads: Vec::new(),
             pace_days: BTreeMap::new(),
@@ -152,7 +158,9 @@ impl EngineFixture {
         let stopped = self.stopped.iter().cloned().map(RecoveredRecord::OptOut);
         let queue_actions = self.queue_actions.values().cloned().map(RecoveredRecord::QueueAction);
         let pace_days = self.pace_days.values().cloned().map(RecoveredRecord::PaceDay);
-        for found in stopped.chain(queue_actions).chain(pace_days).chain(self.pools.records()) {
+        let orphan_dlrs = self.orphan_dlrs.values().cloned().map(RecoveredRecord::OrphanDlr);
+        let records = stopped.chain(queue_actions).chain(pace_days).chain(orphan_dlrs);
+        for found in records.chain(self.pools.records()) {
             self.engine.recover_record(self.now, found);
         }
         for (id, message) in &self.messages {
@@ -224,6 +232,10 @@ impl EngineFixture {
         for id in batch.queue_actions_done {
             self.queue_actions.remove(&id);
         }
+        self.orphan_dlrs.extend(batch.orphan_dlrs.into_iter().map(|record| (record.number, record)));
+        for number in batch.orphan_dlrs_done {
+            self.orphan_dlrs.remove(&number);
+        }
         for day in batch.pace_days {
             if day.taken == 0 {
                 self.pace_days.remove(&day.bucket);
@@ -283,7 +295,12 @@ impl EngineFixture {
                         events.push(Event::Loaded { id, message: self.messages.get(&id).cloned() });
                     }
                 }
-                EngineCommand::Answer { answer, .. } => self.answers.push(answer),
+                EngineCommand::Answer { to, answer } => {
+                    if answer == EngineAnswer::DlrRecorded {
+                        self.recorded_dlrs.push(to);
+                    }
+                    self.answers.push(answer);
+                }
                 EngineCommand::Reroute { message } => self.routes.push(message),
                 look_up @ EngineCommand::LookUp { .. } => self.look_ups.push(look_up),
                 EngineCommand::Refused(_) => {}
