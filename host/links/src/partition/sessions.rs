@@ -92,7 +92,7 @@ mod tests {
     fn a_session_begins_when_all_before_it_have_ended() {
         let sessions = PartitionSessions::default();
         let mut context = Context::from_waker(Waker::noop());
-        let mut open = || {
+        let open = || {
             let (control, commands) = unbounded_channel();
             let (open_session, closed) = sessions.open(PeerId(3), control);
             (open_session, Box::pin(closed), commands)
