@@ -619,6 +619,10 @@ impl World {
 
     pub(crate) fn finish(&mut self) {
         self.healthy = true;
+        if self.plan.disk_faults {
+            // A fault of which no append has failed yet would end the process later and close the links.
+            self.crash();
+        }
         self.journal.recover();
         if let Some(cluster) = &self.cluster {
             cluster.recover();
