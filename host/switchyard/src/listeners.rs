@@ -136,6 +136,9 @@ pub(crate) async fn open(
             None => links.set_peer(peer.links.clone())?,
         }
     }
+    for account in &config.remote_accounts {
+        links.set_remote_peer(account.links.clone())?;
+    }
     for listener in &config.listeners {
         let address = links.listen(listener.clone()).await?;
         tracing::info!(listener = listener.name(), %address, "listening");

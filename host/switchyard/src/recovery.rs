@@ -45,6 +45,7 @@ pub(crate) fn recover(
     let queues = config.accounts.iter().map(|account| &account.queue);
     let queues = queues.chain(config.peers.iter().map(|peer| &peer.queue));
     let queues = queues.chain(config.partition_accounts.iter().map(|account| &account.queue));
+    let queues = queues.chain(config.remote_accounts.iter().map(|account| &account.queue));
     let queues = queues.chain(config.shell.iter().map(|shell| &shell.queue));
     let queues = queues.chain(config.gateways.iter().map(|gateway| &gateway.queue));
     let queues = queues.chain(config.plugin_peers.iter().map(|peer| &peer.queue));

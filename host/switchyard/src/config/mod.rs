@@ -30,7 +30,7 @@ pub(crate) use self::http::HttpTlsMode;
 use self::http::{BusinessListener, CallbackListener, HttpKeys};
 use self::pace::{PaceBucketKeys, SendWindowKeys};
 pub(crate) use self::partitions::OtherPartitions;
-use self::partitions::PartitionAccount;
+use self::partitions::{PartitionAccount, RemoteAccount};
 use self::peers::{Account, Gateway, Network, RedisListener, SHELL, ShellSettings, UNASSIGNED_PEER};
 pub(crate) use self::peers::{Peer, PluginPeer, SHELL as SHELL_PEER};
 pub(crate) use self::plugin_sources::{PluginSource, SourceError};
@@ -256,6 +256,9 @@ pub(crate) struct Config {
     /// The accounts of other partitions at peers whose home is here.
     #[key(skip)]
     pub(crate) partition_accounts: Vec<PartitionAccount>,
+    /// Accounts of other partitions for which MO messages arrive here.
+    #[key(skip)]
+    pub(crate) remote_accounts: Vec<RemoteAccount>,
 }
 
 /// The declarations of all keys.
@@ -570,7 +573,7 @@ impl Config {
         let networks = self.networks.iter().map(|network| network.links.name.clone());
         let shell = self.shell.iter().map(|_| SHELL.to_owned());
         let plugin_peers = self.plugin_peers.iter().map(|peer| peer.link.name.clone());
-        // Routes name them, too: a message to an account of another partition has no route here.
+        // Routes name them, too: without `mo-partitions`, a message to an account of another partition has no route here.
         let elsewhere = self.elsewhere.names.keys().cloned();
         let of_partitions = self.partition_accounts.iter().map(|account| account.links.name.clone());
         let here = accounts.chain(peers).chain(gateways).chain(plugin_peers).chain(networks).chain(shell);
@@ -627,6 +630,9 @@ impl Config {
         for PartitionAccount { links, queue, .. } in &mut self.partition_accounts {
             assign(&links.name, &mut links.account, queue);
             links.peer = number(&links.peer_name);
+        }
+        for RemoteAccount { links, queue } in &mut self.remote_accounts {
+            assign(&links.name, &mut links.peer, queue);
         }
         if let Some(ShellSettings { options, queue, .. }) = &mut self.shell {
             assign(SHELL, &mut options.peer, queue);

@@ -3,8 +3,9 @@
 use super::peers::addressee_queue;
 use super::{Account, Config};
 use configuration::Section;
-use engine::PeerSettings;
-use links::{GatewayKind, PartitionAccountOptions};
+use engine::{BranchLimits, PaceNames, PeerSettings, UncertainPolicy};
+use links::{GatewayKind, PartitionAccountOptions, RemotePeerOptions};
+use model::MessageId;
 use pools::RedisAccountOptions;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -14,8 +15,54 @@ use std::time::Duration;
 pub(crate) struct PartitionAccount {
     pub(crate) links: PartitionAccountOptions,
     pub(crate) queue: PeerSettings,
-    /// The shortest text retention of the accounts of that partition.
+    /// The text retention of its messages.
     pub(crate) text_retention: Option<Duration>,
+    /// Its messages are MO messages.
+    pub(crate) is_mo: bool,
+}
+
+/// An account of another partition for which MO messages arrive here.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RemoteAccount {
+    pub(crate) links: RemotePeerOptions,
+    pub(crate) queue: PeerSettings,
+}
+
+/// The greatest number of MO messages for a remote account without an outcome.
+const MO_WINDOW: usize = 1_000;
+
+/// The queue of a peer or account of another partition, which applies its limits and settles uncertain messages.
+pub(super) fn remote_queue(queue: &PeerSettings) -> PeerSettings {
+    PeerSettings {
+        remote: true,
+        rate: None,
+        send_pace: PaceNames::default(),
+        branch: BranchLimits::default(),
+        uncertainty: UncertainPolicy::SendAgain,
+        ..queue.clone()
+    }
+}
+
+impl PartitionAccount {
+    /// The account of a partition for a peer, or for MO messages to an account, whose home is this partition.
+    fn new(partition: u8, peer: &str, text_retention: Option<Duration>, is_mo: bool) -> Self {
+        let queue = PeerSettings {
+            partition_account: true,
+            // No outcome or DLR may be lost.
+            queue_limit: u64::MAX,
+            segment_dlrs: true,
+            retry: vec![NOTICE_RETRY],
+            ..addressee_queue()
+        };
+        let links = PartitionAccountOptions {
+            name: account_of(partition, peer),
+            account: queue.peer,
+            partition,
+            peer_name: peer.to_owned(),
+            peer: queue.peer,
+        };
+        Self { links, queue, text_retention, is_mo }
+    }
 }
 
 /// The name of the account that a partition has at the home of a peer.
@@ -62,6 +109,10 @@ impl Config {
                     let what = "must be 0: this appliance belongs to no cluster, since there is no section [cluster]";
                     section.error("partition", what);
                 }
+                if !account.mo_partitions.is_empty() {
+                    let what = "names partitions of a cluster, but this appliance belongs to none: remove the key, or add a section [cluster]";
+                    section.error("mo-partitions", what);
+                }
             }
             for (section, peer) in root.sections("peer").iter().zip(&self.peers) {
                 if peer.partition.is_some() {
@@ -71,9 +122,14 @@ impl Config {
             }
             return;
         }
+        self.check_mo_partitions(root);
         for (kind, section, name) in self.peer_sections(root) {
-            let is_taken = self.peers.iter().filter(|peer| peer.partition.is_some()).any(|peer| {
-                let name = name.strip_suffix(peer.links.name.as_str());
+            let peers = self.peers.iter().filter(|peer| peer.partition.is_some());
+            let accounts = self.accounts.iter().filter(|account| !account.mo_partitions.is_empty());
+            let with_home =
+                peers.map(|peer| &peer.links.name).chain(accounts.map(|account| &account.links.name));
+            let is_taken = with_home.into_iter().any(|peer| {
+                let name = name.strip_suffix(peer.as_str());
                 let number = name.and_then(|name| name.strip_prefix("partition-")?.strip_suffix('/'));
                 number.is_some_and(|number| number.parse::<u8>().is_ok())
             });
@@ -133,6 +189,42 @@ impl Config {
         }
     }
 
+    /// Checks the partitions in which MO messages for accounts arrive.
+    fn check_mo_partitions(&self, root: &Section<'_>) {
+        for (section, account) in root.sections("account").iter().zip(&self.accounts) {
+            if let Some(other) =
+                account.mo_partitions.iter().find(|partition| **partition > MessageId::LAST_PARTITION)
+            {
+                section.error(
+                    "mo-partitions",
+                    format!("contains {other}: partitions are 0 to {}", MessageId::LAST_PARTITION),
+                );
+            }
+            if account.mo_partitions.contains(&account.partition) {
+                let what = "contains the partition of the account: name other partitions only";
+                section.error("mo-partitions", what);
+            }
+            let unique: BTreeSet<u8> = account.mo_partitions.iter().copied().collect();
+            if unique.len() < account.mo_partitions.len() {
+                section.error("mo-partitions", "contains a partition more than once");
+            }
+        }
+        for (section, peer) in root.sections("peer").iter().zip(&self.peers) {
+            let (Some(home), Some(name)) = (peer.partition, &peer.keys.default_account) else { continue };
+            let account = self.accounts.iter().find(|account| account.links.name == *name);
+            if let Some(account) = account
+                && account.partition != home
+                && !account.mo_partitions.contains(&home)
+            {
+                let what = format!(
+                    "{name:?} is in partition {}, and the MO messages of this peer arrive in partition {home}: give the account `mo-partitions = [{home}]`",
+                    account.partition
+                );
+                section.error("default-account", what);
+            }
+        }
+    }
+
     /// Determines the peers whose links are elsewhere, and the accounts of other partitions here.
     fn set_homes(&mut self, partition: u8) {
         let others: BTreeSet<u8> = self.accounts.iter().map(|account| account.partition).collect();
@@ -145,23 +237,26 @@ impl Config {
             }
             for &other in others.iter().filter(|other| **other != partition) {
                 let its_accounts = self.accounts.iter().filter(|account| account.partition == other);
-                let queue = PeerSettings {
-                    partition_account: true,
-                    // No outcome or DLR may be lost.
-                    queue_limit: u64::MAX,
-                    segment_dlrs: true,
-                    retry: vec![NOTICE_RETRY],
-                    ..addressee_queue()
-                };
-                let links = PartitionAccountOptions {
-                    name: account_of(other, &peer.links.name),
-                    account: queue.peer,
-                    partition: other,
-                    peer_name: peer.links.name.clone(),
-                    peer: peer.links.peer,
-                };
+                // All messages of the account have the shortest retention.
                 let text_retention = its_accounts.filter_map(|account| account.text_retention).min();
-                self.partition_accounts.push(PartitionAccount { links, queue, text_retention });
+                let account = PartitionAccount::new(other, &peer.links.name, text_retention, false);
+                self.partition_accounts.push(account);
+            }
+        }
+        self.remote_accounts.clear();
+        for account in &self.accounts {
+            let name = &account.links.name;
+            if account.partition == partition {
+                let created = account
+                    .mo_partitions
+                    .iter()
+                    .map(|&other| PartitionAccount::new(other, name, account.text_retention, true));
+                self.partition_accounts.extend(created);
+            } else if account.mo_partitions.contains(&partition) {
+                let queue = remote_queue(&account.queue);
+                let (peer, partition) = (queue.peer, account.partition);
+                let links = RemotePeerOptions { name: name.clone(), peer, partition, window: MO_WINDOW };
+                self.remote_accounts.push(RemoteAccount { links, queue });
             }
         }
     }
@@ -291,6 +386,36 @@ mod tests {
         let torn = [bucket, &account("one", 0, in_it), &account("two", 1, in_it)].concat();
         let problems = parsed(1, &torn).unwrap_err();
         assert!(problems.len() == 2 && problems[0].contains("the pace bucket \"night\""), "{problems:?}");
+    }
+
+    #[test]
+    fn an_account_gets_mo_messages_of_other_partitions() {
+        let tables = account("zenith", 1, "mo-partitions = [0, 2]\n");
+        let (zero, one) = (parsed(0, &tables).unwrap(), parsed(1, &tables).unwrap());
+        let remote: Vec<_> = zero
+            .remote_accounts
+            .iter()
+            .map(|account| (&*account.links.name, account.links.partition))
+            .collect();
+        assert_eq!(remote, [("zenith", 1)]);
+        assert!(zero.remote_accounts[0].queue.remote && zero.remote_accounts[0].queue.addressee);
+        let names: Vec<_> = one.partition_accounts.iter().map(|account| &*account.links.name).collect();
+        assert_eq!(names, ["partition-0/zenith", "partition-2/zenith"]);
+        assert!(parsed(3, &tables).unwrap().remote_accounts.is_empty());
+
+        let peer = "[[peer]]\nname = \"upstream\"\naddress = \"127.0.0.1:1\"\nsystem-id = \"x\"\npartition = 0\ndefault-account = \"zenith\"\n";
+        assert!(parsed(0, &[tables.as_str(), peer].concat()).is_ok());
+        let taken = account("partition-2/zenith", 1, "system-id = \"y\"\n");
+        for (tables, problem) in [
+            ([account("zenith", 1, ""), peer.to_owned()].concat(), "give the account `mo-partitions = [0]`"),
+            (account("zenith", 1, "mo-partitions = [1]\n"), "the partition of the account"),
+            (account("zenith", 1, "mo-partitions = [128]\n"), "partitions are 0 to 127"),
+            (account("zenith", 1, "mo-partitions = [2, 2]\n"), "more than once"),
+            ([tables.clone(), taken].concat(), "is reserved"),
+        ] {
+            let problems = parsed(1, &tables).unwrap_err();
+            assert!(problems.len() == 1 && problems[0].contains(problem), "{problems:?}");
+        }
     }
 
     #[test]

@@ -3,11 +3,12 @@
 
 use super::branch_limits::BranchLimitKeys;
 use super::pace;
+use super::partitions::remote_queue;
 use super::plugins::InitialPlugin;
 use ::pools::RedisOptions;
 use business::BusinessAccountOptions;
 use configuration::{KeyFormat, Keys, Section, Shape};
-use engine::{PaceNames, PeerSettings, UncertainPolicy};
+use engine::{PeerSettings, UncertainPolicy};
 use gsm::GsmOptions;
 use links::{GatewayKind, LinkAccountOptions, PeerOptions, RemotePeerOptions};
 use model::{MessageChanges, PeerId};
@@ -43,6 +44,10 @@ pub(crate) struct Account {
     /// partition.
     #[key(range = 0..=127, default = 0, live = "its connections are closed, and passed on to its new partition from then on")]
     pub(crate) partition: u8,
+    /// Other partitions in which MO messages for the account arrive, such as the home of a peer. Their leaders pass the
+    /// messages on to the account's partition.
+    #[key(default_as = "none: such messages have no route", live = "connections are opened and closed")]
+    pub(crate) mo_partitions: Vec<u8>,
     #[key(flatten)]
     pub(crate) limits: BranchLimitKeys,
     /// Maximum number of MO messages and DLRs in the account's queue.
@@ -245,13 +250,7 @@ impl Peer {
 
     /// Makes it a remote peer. The home applies the limits and settles uncertain messages.
     pub(super) fn set_remote(&mut self) {
-        self.queue = PeerSettings {
-            remote: true,
-            rate: None,
-            send_pace: PaceNames::default(),
-            uncertainty: UncertainPolicy::SendAgain,
-            ..self.queue.clone()
-        };
+        self.queue = remote_queue(&self.queue);
     }
 
     /// The options of the link to its home, if that is another partition.

@@ -18,7 +18,8 @@ impl Config {
             defaults.filter_map(|(peer, account)| Some((peer, names.id(account.as_deref()?)?))).collect();
         let shell = self.shell.as_ref().map(|shell| shell.options.peer);
         let accounts = self.accounts.iter().map(|account| account.links.peer);
-        let accounts = accounts.chain(self.partition_accounts.iter().map(|account| account.links.account));
+        let of_partitions = self.partition_accounts.iter().filter(|account| !account.is_mo);
+        let accounts = accounts.chain(of_partitions.map(|account| account.links.account));
         PeerRoles::new(defaults, accounts, shell)
     }
 }

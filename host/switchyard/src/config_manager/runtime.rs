@@ -134,6 +134,7 @@ pub(super) fn effective(running: &Config, new: &Config) -> Config {
     effective.pools_configured.clone_from(&new.pools_configured);
     effective.elsewhere.clone_from(&new.elsewhere);
     effective.partition_accounts.clone_from(&new.partition_accounts);
+    effective.remote_accounts.clone_from(&new.remote_accounts);
     // The links of core networks and of the local socket stay as they are; their queues change.
     for network in &mut effective.networks {
         if let Some(new) = new.networks.iter().find(|new| new.links.name == network.links.name) {
@@ -278,6 +279,9 @@ impl RuntimeComponents {
         if from.partition_accounts != to.partition_accounts {
             self.links.set_partition_accounts(to.partition_account_options());
         }
+        for account in &to.remote_accounts {
+            self.links.set_remote_peer(account.links.clone())?;
+        }
         let known = by_name(&from.gateways, |gateway| gateway.links.name());
         for gateway in &to.gateways {
             let before = known.get(gateway.links.name());
@@ -402,6 +406,14 @@ impl RuntimeComponents {
         for peer in from.peers.iter().filter(|old| !peers.contains_key(old.links.name.as_str())) {
             self.links.remove_peer(&peer.links.name);
         }
+        let remote = by_name(&to.remote_accounts, |account| &account.links.name);
+        for account in from.remote_accounts.iter().filter(|old| !remote.contains_key(old.links.name.as_str()))
+        {
+            // A peer may have the name now.
+            if !peers.contains_key(account.links.name.as_str()) {
+                self.links.remove_peer(&account.links.name);
+            }
+        }
         let plugin_peers = by_name(&to.plugin_peers, |peer| &peer.link.name);
         for peer in from.plugin_peers.iter().filter(|old| !plugin_peers.contains_key(old.link.name.as_str()))
         {
@@ -423,7 +435,8 @@ fn queues(config: &Config) -> HashMap<PeerId, &PeerSettings> {
     let networks = config.networks.iter().map(|network| &network.queue);
     let shell = config.shell.iter().map(|shell| &shell.queue);
     let of_partitions = config.partition_accounts.iter().map(|account| &account.queue);
-    let accounts = accounts.chain(of_partitions);
+    let remote = config.remote_accounts.iter().map(|account| &account.queue);
+    let accounts = accounts.chain(of_partitions).chain(remote);
     let queues = accounts.chain(peers).chain(gateways).chain(plugin_peers).chain(networks).chain(shell);
     queues.map(|queue| (queue.peer, queue)).collect()
 }

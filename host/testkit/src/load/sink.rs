@@ -188,6 +188,11 @@ impl Sink {
         }
     }
 
+    /// Sends an MO message over a bound link, and again over the next one until it is answered.
+    pub fn send_mo(&self, source: &str, destination: &str, text: &str) {
+        self.shared.receipts_left.lock().push_back(wire::mo_message(source, destination, text));
+    }
+
     /// submit_sm accepted so far, duplicates included.
     pub fn message_count(&self) -> u64 {
         self.shared.messages.load(Ordering::Relaxed)
@@ -316,6 +321,7 @@ impl Link {
                     wait = wait.min(*due - now);
                 }
             }
+            self.send_receipts(None);
             self.write(socket)?;
             if self.ended || self.shared.stop.is_set() {
                 return Ok(());

@@ -210,6 +210,18 @@ pub(crate) fn message_of(receipt: &SubmitFields<'_>) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
+/// The body of a deliver_sm with a message of a subscriber (SMPP 3.4, 4.6.1).
+pub(crate) fn mo_message(source: &str, destination: &str, text: &str) -> Vec<u8> {
+    let mut body = vec![0, 1, 1];
+    body.extend_from_slice(source.as_bytes());
+    body.extend_from_slice(&[0, 1, 1]);
+    body.extend_from_slice(destination.as_bytes());
+    body.extend_from_slice(&[0; 10]);
+    body.push(text.len() as u8);
+    body.extend_from_slice(text.as_bytes());
+    body
+}
+
 /// The body of a deliver_sm with a delivery receipt that reports this state (SMPP 3.4 Appendix B).
 pub(crate) fn delivery_receipt(message: &SubmitFields<'_>, id: &str, state: &str) -> Vec<u8> {
     let mut body = vec![0, 1, 1];
