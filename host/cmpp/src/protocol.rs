@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use model::{ErrorClass, Refusal, RejectReason};
 use sp_session::{
     ClientAuthenticator, Content, DecodeError, Delivery, FieldError, Header, Meaning, OfferedLogin, OwnLogin,
-    PartOf, PduRole, SpFields, SpProtocol, SpStatusReport, Statuses, Submission, server_authenticator,
+    PduRole, SegmentNumber, SpFields, SpProtocol, SpStatusReport, Statuses, Submission, server_authenticator,
 };
 use std::ops::RangeInclusive;
 
@@ -282,7 +282,7 @@ fn content(format: u8, tp_udhi: u8, octets: &Bytes, part: (u8, u8)) -> Content {
         format,
         octets: octets.clone(),
         udhi: tp_udhi & 0x41 != 0,
-        part: is_part.then_some(PartOf { total: part.0, number: part.1 }),
+        part: is_part.then_some(SegmentNumber { total: part.0, number: part.1 }),
     }
 }
 

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use model::{ErrorClass, Refusal, RejectReason};
 use sp_session::{
     ClientAuthenticator, Content, DecodeError, Delivery, FieldError, Header, Meaning, OfferedLogin, OwnLogin,
-    PartOf, PduRole, SpFields, SpProtocol, SpStatusReport, Statuses, Submission, server_authenticator,
+    PduRole, SegmentNumber, SpFields, SpProtocol, SpStatusReport, Statuses, Submission, server_authenticator,
 };
 use std::ops::RangeInclusive;
 
@@ -304,7 +304,7 @@ fn content(format: u8, octets: &Bytes, tlvs: &SmgpTlvs) -> Content {
         format,
         octets: octets.clone(),
         udhi: tlvs.octet(tag::TP_UDHI).is_some_and(|udhi| udhi & 0x41 != 0),
-        part: is_part.then_some(PartOf { total, number }),
+        part: is_part.then_some(SegmentNumber { total, number }),
     }
 }
 

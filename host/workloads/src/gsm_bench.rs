@@ -130,7 +130,7 @@ fn measure_messages(tool_run: &ToolRun, options: &Options, numbers: u64) -> Resu
     let source = Source::start(&ask, &tally)?.join()?;
     let accepted = tally.accepted_count();
     ensure!(source.refusals.is_empty(), "refused: {:?}", source.refusals);
-    msc.wait_for_taken(accepted as usize, TIMEOUT).with_context(log)?;
+    msc.wait_for_accepted(accepted as usize, TIMEOUT).with_context(log)?;
     let report = msc.report();
     let took = report.arrivals.iter().map(|arrival| arrival.at).max().context("no arrival")? - began;
     let after = cpu_time_by_thread(network.appliance.id());

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use testkit::etcd::{EtcdPlace, EtcdServers};
+use testkit::etcd::{EtcdMemberAddress, EtcdServers};
 use testkit::load::StopFlag;
 use testkit::namespace::ip;
 use testkit::program::Program;
@@ -105,7 +105,7 @@ impl Lab {
             ip(None, words)?;
         }
         ip(None, &format!("address add {HERE}/24 dev bridge"))?;
-        let mut places = Vec::new();
+        let mut addresses = Vec::new();
         for (number, machine) in MACHINES.into_iter().enumerate() {
             ip(None, &format!("netns add {machine}"))?;
             ip(None, &format!("link add to-{machine} type veth peer name eth0 netns {machine}"))?;
@@ -113,9 +113,9 @@ impl Lab {
             ip(Some(machine), "link set lo up")?;
             ip(Some(machine), &format!("address add {}/24 dev eth0", address(number)))?;
             ip(Some(machine), "link set eth0 up")?;
-            places.push(EtcdPlace { namespace: machine.to_owned(), address: address(number) });
+            addresses.push(EtcdMemberAddress { namespace: machine.to_owned(), address: address(number) });
         }
-        let servers = EtcdServers::start_at(&folder.join("etcd"), &places)?;
+        let servers = EtcdServers::start_at(&folder.join("etcd"), &addresses)?;
         let library = workspace::packages::faketime_library().context("libfaketime is not installed")?;
         let mut appliances = Vec::new();
         for (number, mut config) in configs.into_iter().enumerate() {
