@@ -1,4 +1,4 @@
-use crate::counts::{Counted, PeerCounts};
+use crate::counts::{CountedEvent, PeerCounts};
 use crate::day_quotas::DayQuotas;
 use crate::decision_limits::DecisionLimits;
 use crate::delivery_policy_state::DeliveryPolicyState;
@@ -743,11 +743,11 @@ impl Engine {
     }
 
     /// Counts for the message's peer and for the account that submitted it.
-    pub(crate) fn count(&mut self, slot: Slot, counted: Counted) {
+    pub(crate) fn count(&mut self, slot: Slot, counted: CountedEvent) {
         let entry = &self.slab[slot];
         let (peer, origin, own) = (entry.peer, entry.origin, entry.has(flag::OWN_DLR));
         // A message that never had a peer counts for its account only.
-        let ended_nowhere = matches!(counted, Counted::Ended(_)) && peer == origin;
+        let ended_nowhere = matches!(counted, CountedEvent::Ended(_)) && peer == origin;
         if !ended_nowhere {
             counted.add_to(&mut self.peer_mut(peer).counts);
         }
@@ -759,7 +759,7 @@ impl Engine {
     /// Counts the response time of an attempt that began at `since`.
     pub(crate) fn count_answer(&mut self, now: Now, slot: Slot, since: Option<Moment>) {
         if let Some(since) = since {
-            self.count(slot, Counted::Answered { after: now.mono - since });
+            self.count(slot, CountedEvent::Answered { after: now.mono - since });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Outcomes: the next step after a peer's answer.
 
-use crate::counts::Counted;
+use crate::counts::CountedEvent;
 use crate::engine::Engine;
 use crate::peer::InFlight;
 use crate::slab::{NONE, Slot, State, flag};
@@ -133,7 +133,7 @@ impl Engine {
                 self.store_segments(slot, taken);
                 self.add_step(now, slot, StepKind::Refused { code });
                 self.totals.attempts_refused += 1;
-                self.count(slot, Counted::Refused { code });
+                self.count(slot, CountedEvent::Refused { code });
                 self.refused_by_peer(now, slot, flight.number, class, code, out);
             }
             Outcome::NotSent => {
@@ -248,7 +248,7 @@ impl Engine {
         // The pace changes at once, so that no message overtakes this one while the policy is asked.
         if matches!(class, ErrorClass::Throttled | ErrorClass::QueueFull) {
             self.totals.throttled += 1;
-            self.count(slot, Counted::Throttled);
+            self.count(slot, CountedEvent::Throttled);
             let peer = self.slab[slot].peer.0 as usize;
             self.peers[peer].throttled(now.mono, number, &mut self.random);
         }

@@ -5,7 +5,7 @@
 
 use crate::EngineCommand;
 use crate::Output;
-use crate::counts::Counted;
+use crate::counts::CountedEvent;
 use crate::delivery_policy::MIN_RETRY_DELAY;
 use crate::dlrs::{is_final_state, state_of_segments};
 use crate::engine::Engine;
@@ -218,7 +218,7 @@ impl Engine {
                 self.add_step(now, slot, received);
                 self.add_decision(now, slot, &decision);
                 self.add_step(now, slot, StepKind::DlrSuspected);
-                self.count(slot, Counted::Suspected);
+                self.count(slot, CountedEvent::Suspected);
                 self.observe(now, slot, ObservationKind::Failed { after: None }, out);
                 self.set_receipt_wait(now, slot, wait, MIN_WAIT);
                 self.write_progress(now, slot, out);

@@ -142,7 +142,9 @@ async fn take_connection(State(nodes): State<Arc<NodeListener>>, mut request: Re
     let upgraded = ports::upgrade(&mut request);
     tokio::spawn(async move {
         let taken = match upgraded.await {
-            Ok(socket) => take(Socket::Passed(Box::new(Counted { socket, _permit: permit })), connection),
+            Ok(socket) => {
+                take(Socket::Passed(Box::new(PassedSocket { socket, _permit: permit })), connection)
+            }
             Err(error) => {
                 tracing::debug!(%error, "a passed-on connection ended at once");
                 Ok(())
@@ -175,12 +177,12 @@ async fn take_request(State(nodes): State<Arc<NodeListener>>, mut request: Reque
 
 /// A passed-on connection, which counts as long as it is open.
 #[derive(Debug)]
-struct Counted {
+struct PassedSocket {
     socket: Socket,
     _permit: OwnedSemaphorePermit,
 }
 
-impl AsyncRead for Counted {
+impl AsyncRead for PassedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -190,7 +192,7 @@ impl AsyncRead for Counted {
     }
 }
 
-impl AsyncWrite for Counted {
+impl AsyncWrite for PassedSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -6,7 +6,7 @@ mod first_boot;
 mod guide_chapter;
 mod updates;
 
-use super::build::Built;
+use super::build::ImageBuild;
 use super::virtual_machine::{ReadyBanner, RunningVm, VirtualMachine};
 use super::{Options, TestPart};
 use anyhow::{Context as _, Result, ensure};
@@ -46,7 +46,7 @@ struct Updates<'a> {
     dead: std::path::PathBuf,
 }
 
-pub(crate) fn run(built: &Built, options: &Options) -> Result<()> {
+pub(crate) fn run(built: &ImageBuild, options: &Options) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("trial-").tempdir_in(&built.folder)?;
     match run_test(built, options, folder.path()) {
         Ok(()) => Ok(()),
@@ -65,7 +65,7 @@ fn token(running: &mut RunningVm, before: &str) -> Result<String> {
     })
 }
 
-fn run_test(built: &Built, options: &Options, folder: &Path) -> Result<()> {
+fn run_test(built: &ImageBuild, options: &Options, folder: &Path) -> Result<()> {
     let version = &options.version;
     let newer = format!("{version}-newer");
     let updates = Updates {

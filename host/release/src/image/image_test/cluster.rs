@@ -3,7 +3,7 @@
 use super::guide_chapter::{MARKS, PAGE};
 use super::{ImageTest, TIMEOUT};
 use crate::image::Options;
-use crate::image::build::Built;
+use crate::image::build::ImageBuild;
 use crate::image::virtual_machine::{RunningVm, SharedNetwork, VirtualMachine};
 use anyhow::{Context, Result, ensure};
 use std::net::Ipv4Addr;
@@ -44,7 +44,7 @@ fn wait_for(running: &RunningVm, block: &CommandBlock) -> Result<()> {
 
 impl ImageTest {
     /// The manual's section on a cluster of appliances.
-    pub(super) fn cluster(&self, built: &Built, options: &Options, folder: &Path) -> Result<()> {
+    pub(super) fn cluster(&self, built: &ImageBuild, options: &Options, folder: &Path) -> Result<()> {
         let page = ManualPage::read(PAGE, &MARKS)?;
         let files = folder.join("cluster");
         std::fs::create_dir_all(&files)?;

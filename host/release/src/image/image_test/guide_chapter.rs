@@ -2,7 +2,7 @@
 
 use super::{ImageTest, Updates, token};
 use crate::image::Options;
-use crate::image::build::Built;
+use crate::image::build::ImageBuild;
 use crate::image::virtual_machine::{DISK, Firmware, RunningVm, VirtualMachine};
 use anyhow::{Context, Result, bail, ensure};
 use api::{CurrentConfiguration, HistoryPageView};
@@ -56,7 +56,7 @@ impl ImageTest {
     pub(super) fn chapter(
         &mut self,
         mut running: RunningVm,
-        built: &Built,
+        built: &ImageBuild,
         options: &Options,
         folder: &Path,
         updates: &Updates<'_>,
@@ -90,7 +90,7 @@ impl ImageTest {
         &self,
         from: &RunningVm,
         block: &CommandBlock,
-        built: &Built,
+        built: &ImageBuild,
         options: &Options,
         folder: &Path,
     ) -> Result<()> {
