@@ -234,7 +234,7 @@ impl AccountLimits {
 
     /// Acquires a session permit. If all are taken, every session must show a sign of life within the timeout. A
     /// session that does not is closed, and its permit is free: it is the half-open remainder of a client that
-    /// reconnects (sheet §2.3).
+    /// reconnects.
     pub(crate) async fn acquire_session(
         self: &Arc<Self>,
         request: &SessionRequest<'_>,

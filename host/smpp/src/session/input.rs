@@ -84,9 +84,9 @@ impl Session {
         self.answer_unbind_when_idle();
     }
 
-    fn report_anomaly(&mut self, what: &'static str, header: Header) {
+    fn report_anomaly(&mut self, description: &'static str, header: Header) {
         self.events.push_back(Event::Anomaly(ProtocolAnomaly {
-            what,
+            description,
             command: header.command,
             sequence: header.sequence,
         }));

@@ -60,7 +60,7 @@ pub(super) struct Results {
     /// Failed tests, and executables that broke off.
     failed: Vec<String>,
     /// Number of tests that were left out.
-    left_out: u64,
+    filtered_out: u64,
 }
 
 impl Results {
@@ -70,8 +70,8 @@ impl Results {
     }
 
     /// Number of tests that were not selected.
-    pub(super) fn left_out(&self) -> u64 {
-        self.left_out
+    pub(super) fn filtered_out(&self) -> u64 {
+        self.filtered_out
     }
 
     /// Prints the slowest tests, ignored ones, and failures.
@@ -105,7 +105,7 @@ impl Results {
         self.passed.extend(other.passed);
         self.ignored.extend(other.ignored);
         self.failed.extend(other.failed);
-        self.left_out += other.left_out;
+        self.filtered_out += other.filtered_out;
     }
 }
 
@@ -253,7 +253,7 @@ impl Reading {
             }
             (Some("suite"), Some("ok" | "failed")) => {
                 self.has_ended = true;
-                self.results.left_out = event["filtered_out"].as_u64().unwrap_or(0);
+                self.results.filtered_out = event["filtered_out"].as_u64().unwrap_or(0);
             }
             _ => {}
         }
@@ -301,7 +301,7 @@ mod tests {
         ]);
         assert!(reading.has_ended && reading.running.is_empty());
         let results = reading.results(Duration::from_secs(1), Path::new("log"));
-        assert_eq!((results.passed(), results.left_out()), (1, 7));
+        assert_eq!((results.passed(), results.filtered_out()), (1, 7));
         assert_eq!(
             (results.failed.as_slice(), results.ignored.as_slice()),
             (&["gsm c".to_owned()][..], &["gsm d".to_owned()][..])
