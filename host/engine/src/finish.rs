@@ -161,7 +161,7 @@ impl Engine {
                 self.pools.stop_waiting_for_number(self.slab[slot].id);
                 slot
             }
-            State::Free | State::Ghost | State::Ending => slot,
+            State::Free | State::Tombstone | State::Ending => slot,
         }
     }
 

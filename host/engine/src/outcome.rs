@@ -195,7 +195,7 @@ impl Engine {
     ) {
         let peer = self.slab[slot].peer;
         let state = &mut self.peers[peer.0 as usize];
-        state.taken(now.mono);
+        state.accepted(now.mono);
         let (expects, addressee) = (state.settings.sends_dlrs, state.settings.is_addressee());
         let first = ids.first().cloned().unwrap_or_default();
         if self.slab[slot].has(flag::OWN_DLR) {
@@ -279,7 +279,7 @@ impl Engine {
             | State::Resolving
             | State::Submitted
             | State::Free
-            | State::Ghost
+            | State::Tombstone
             | State::Ending => WaitState::Queued,
         };
         let (segments, earlier, steps) = entry.history.as_ref().map_or_else(Default::default, |history| {

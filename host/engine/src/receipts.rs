@@ -58,7 +58,7 @@ impl Engine {
             return;
         }
         let segments = entry.history.as_ref().map_or(&[][..], |history| &history.segments);
-        let changes = segments.iter().any(|segment| segment.id == dlr.id && is_news(segment, &dlr));
+        let changes = segments.iter().any(|segment| segment.id == dlr.id && changes_state(segment, &dlr));
         if changes && self.asks_receipt(slot) && entry.message.is_some() {
             self.ask_receipt(now, slot, ReceiptSubject::Dlr(dlr, source), out);
         } else {
@@ -145,7 +145,7 @@ impl Engine {
             (None, ReceiptSubject::Accepted { .. } | ReceiptSubject::Timeout) => {}
         }
         for (dlr, source) in behind {
-            self.dlr_behind(now, id, dlr, source, out);
+            self.apply_queued_dlr(now, id, dlr, source, out);
         }
         if self.cached > self.settings.body_cache
             && let Some(slot) = self.slot_awaiting_dlr(id)
@@ -159,7 +159,7 @@ impl Engine {
     }
 
     /// Continues with a DLR that came while the policy was deciding on another one.
-    fn dlr_behind(&mut self, now: Now, id: MessageId, dlr: Dlr, source: DlrSource, out: &mut Output) {
+    fn apply_queued_dlr(&mut self, now: Now, id: MessageId, dlr: Dlr, source: DlrSource, out: &mut Output) {
         if let Some(slot) = self.slot_awaiting_dlr(id) {
             self.dlr_matched(now, slot, dlr, source, out);
             return;
@@ -373,7 +373,7 @@ impl Engine {
             .rev()
             .find(|leg| leg.peer == peer && leg.segments.iter().any(|segment| segment.id == dlr.id));
         let segment = leg.and_then(|leg| leg.segments.iter_mut().find(|segment| segment.id == dlr.id));
-        let Some(segment) = segment.filter(|segment| is_news(segment, &dlr)) else {
+        let Some(segment) = segment.filter(|segment| changes_state(segment, &dlr)) else {
             source.done(out);
             return;
         };
@@ -417,7 +417,7 @@ impl Engine {
             && let Some(id) = self.receipts.recovered.pop_front()
         {
             if let Some(slot) = self.slot_awaiting_dlr(id)
-                && !self.receipts.comes_first(id)
+                && !self.receipts.precedes_dlr_timeout(id)
             {
                 self.ask_receipt(now, slot, ReceiptSubject::Accepted { recovered: true }, out);
             }
@@ -520,7 +520,7 @@ fn leg_count(message: &Arc<Message>) -> u8 {
 }
 
 /// Whether a DLR changes the state of its segment.
-fn is_news(segment: &SubmittedSegment, dlr: &Dlr) -> bool {
+fn changes_state(segment: &SubmittedSegment, dlr: &Dlr) -> bool {
     segment.state != Some(dlr.state) && !segment.state.is_some_and(is_final_state)
 }
 

@@ -208,7 +208,7 @@ fn write_side_tables(
     if !batch.pace_days.is_empty() {
         let mut table = transaction.open_table(PACE_DAYS)?;
         for day in &batch.pace_days {
-            if day.taken == 0 {
+            if day.used == 0 {
                 table.remove(&*day.bucket)?;
                 continue;
             }

@@ -96,8 +96,8 @@ fn operation_target(operation: &PoolOperation) -> (Option<PoolNumber>, Option<Le
 
 /// The reason of a refusal, for programs.
 pub(super) fn refusal_reason(refusal: &PoolRefusal) -> ProblemReason {
-    let with_retry = |reason, left: Option<Duration>| ProblemReason {
-        retry_after_ms: left.map(millis),
+    let with_retry = |reason, remaining: Option<Duration>| ProblemReason {
+        retry_after_ms: remaining.map(millis),
         ..ProblemReason::of(reason)
     };
     match refusal {
@@ -106,13 +106,13 @@ pub(super) fn refusal_reason(refusal: &PoolRefusal) -> ProblemReason {
             ProblemReason { state: Some(*state), ..ProblemReason::of("wrong-state") }
         }
         PoolRefusal::OtherTicket => ProblemReason::of("other-ticket"),
-        PoolRefusal::Resting { left } => with_retry("resting", Some(*left)),
+        PoolRefusal::Resting { remaining } => with_retry("resting", Some(*remaining)),
         PoolRefusal::Full => ProblemReason::of("full"),
         PoolRefusal::TooLong => ProblemReason::of("too-long"),
         PoolRefusal::Empty => ProblemReason::of("empty"),
         PoolRefusal::AllDown => ProblemReason::of("all-down"),
-        PoolRefusal::AllBusy { left } => with_retry("all-busy", *left),
-        PoolRefusal::AllResting { left } => with_retry("all-resting", *left),
+        PoolRefusal::AllBusy { remaining } => with_retry("all-busy", *remaining),
+        PoolRefusal::AllResting { remaining } => with_retry("all-resting", *remaining),
     }
 }
 

@@ -119,11 +119,11 @@ fn notice() -> impl Strategy<Value = Notice> {
 
 fn pace_day() -> impl Strategy<Value = PaceDay> {
     let day = (account(), any::<(u64, u64, u64)>(), option::of(definition()));
-    day.prop_map(|(bucket, (start, end, taken), defined)| PaceDay {
+    day.prop_map(|(bucket, (start, end, used), defined)| PaceDay {
         bucket,
         start: Timestamp(start),
         end: Timestamp(end),
-        taken,
+        used,
         defined,
     })
 }

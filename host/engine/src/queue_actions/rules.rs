@@ -276,7 +276,7 @@ impl QueueActions {
     }
 
     /// Whether a scan is running.
-    pub(crate) fn is_looking(&self) -> bool {
+    pub(crate) fn is_scanning(&self) -> bool {
         !self.pending_work.is_empty()
     }
 }

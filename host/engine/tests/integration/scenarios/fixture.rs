@@ -237,7 +237,7 @@ impl EngineFixture {
             self.orphan_dlrs.remove(&number);
         }
         for day in batch.pace_days {
-            if day.taken == 0 {
+            if day.used == 0 {
                 self.pace_days.remove(&day.bucket);
             } else {
                 self.pace_days.insert(day.bucket.clone(), day);

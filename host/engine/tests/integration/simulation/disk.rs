@@ -103,7 +103,7 @@ impl Disk {
             self.queue_actions.remove(&id);
         }
         for day in batch.pace_days {
-            if day.taken == 0 {
+            if day.used == 0 {
                 self.pace_days.remove(&day.bucket);
             } else {
                 self.pace_days.insert(day.bucket.clone(), day);

@@ -272,12 +272,12 @@ impl Reference {
             };
             batch.queue_actions.push(order);
         }
-        let pace_day = |(bucket, start, taken): (u32, u64, u64)| PaceDay {
+        let pace_day = |(bucket, start, used): (u32, u64, u64)| PaceDay {
             bucket: format!("bucket-{bucket}").into(),
             start: Timestamp(start),
             end: Timestamp(start.saturating_add(86_400_000)),
             // 0 removes the row.
-            taken: taken % 3,
+            used: used % 3,
             defined: None,
         };
         batch.pace_days = side_tables.pace_days.into_iter().map(pace_day).collect();
@@ -309,7 +309,7 @@ impl Reference {
         }
         for day in &batch.pace_days {
             self.pace_days.insert(day.bucket.clone(), day.clone());
-            if day.taken == 0 {
+            if day.used == 0 {
                 self.pace_days.remove(&day.bucket);
             }
         }
