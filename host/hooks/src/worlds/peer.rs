@@ -97,7 +97,7 @@ impl World for Peer {
     }
 
     /// The live chain does not repeat a submission that a canary may have sent.
-    fn may_ask_again(fault: &Fault) -> bool {
+    fn may_repeat_question(fault: &Fault) -> bool {
         !fault.sent_request
     }
 
@@ -132,7 +132,7 @@ impl World for Peer {
         }
     }
 
-    fn own_question(question: PeerQuestion<'_>) -> OwnedPeerQuestion {
+    fn to_owned_question(question: PeerQuestion<'_>) -> OwnedPeerQuestion {
         match question {
             PeerQuestion::Submit(submission) => OwnedPeerQuestion::Submit(submission.clone()),
             PeerQuestion::Callback(request) => OwnedPeerQuestion::Callback(request.clone()),

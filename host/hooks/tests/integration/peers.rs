@@ -84,7 +84,7 @@ fn each_peer_has_its_own_binding() {
 
     let refusal = |chain: Vec<Binding>| fixture.hooks.activate(Hook::Peer, NOW, chain, None).unwrap_err();
     let twice = vec![chain[0].clone(), binding(&fixture, "ok", &["north"])];
-    assert!(matches!(refusal(twice), HookError::PeerTwice(peer) if peer == "north"));
+    assert!(matches!(refusal(twice), HookError::DuplicatePeer(peer) if peer == "north"));
     assert!(matches!(refusal(vec![binding(&fixture, "ok", &[])]), HookError::WithoutPeers(_)));
     let unknown = vec![binding(&fixture, "ok", &["nobody"])];
     assert!(matches!(refusal(unknown), HookError::ServesUnknownPeer(peer) if peer == "nobody"));
