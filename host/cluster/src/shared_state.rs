@@ -43,13 +43,13 @@ pub struct SharedChanges {
 
 /// Whether another node has the state that the leader has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SeenElsewhere {
+pub enum ReplicationState {
     /// A live node has it.
-    Yes,
+    Replicated,
     /// No live node has it yet.
-    NotYet,
+    Pending,
     /// There is no other live node.
-    Alone,
+    NoOtherNode,
 }
 
 fn encoded(name: &str, content: &SharedContent) -> Result<Vec<u8>, ClusterError> {
@@ -347,18 +347,18 @@ impl Cluster {
 
     /// Whether another node has the shared state up to this revision.
     #[must_use]
-    pub fn seen_elsewhere(&self, revision: i64) -> SeenElsewhere {
+    pub fn replication_state(&self, revision: i64) -> ReplicationState {
         let now = Instant::now();
         let nodes = self.nodes.lock();
         let mut others =
             nodes.iter().filter(|(name, known)| **name != self.options.node && known.is_live(now)).peekable();
         if others.peek().is_none() {
-            return SeenElsewhere::Alone;
+            return ReplicationState::NoOtherNode;
         }
         if others.any(|(_, known)| known.record.shared >= revision) {
-            SeenElsewhere::Yes
+            ReplicationState::Replicated
         } else {
-            SeenElsewhere::NotYet
+            ReplicationState::Pending
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct MessageFacts {
     /// Whether it is a DLR for a submitter, and not a message.
     pub(crate) is_dlr: bool,
     /// Number of DLRs for which events exist already.
-    pub(crate) told_dlrs: usize,
+    pub(crate) published_dlrs: usize,
 }
 
 impl MessageFacts {
@@ -83,7 +83,7 @@ impl MessageFacts {
             legs,
             quote: message.routed.quote.clone(),
             is_dlr: message.kind != MessageKind::Text,
-            told_dlrs: 0,
+            published_dlrs: 0,
         }
     }
 
@@ -172,7 +172,7 @@ impl MessageWindow {
     pub(crate) fn put(&mut self, id: MessageId, mut facts: MessageFacts) {
         match self.facts.get_mut(&id) {
             Some(known) => {
-                facts.told_dlrs = known.told_dlrs;
+                facts.published_dlrs = known.published_dlrs;
                 *known = facts;
             }
             None => {

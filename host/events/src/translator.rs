@@ -180,8 +180,8 @@ impl Translator<'_> {
             return;
         }
         let Some(facts) = self.window.get_mut(id).filter(|facts| !facts.is_dlr) else { return };
-        let told = if steps.len() >= FinalRecord::MAX_STEPS { 0 } else { facts.told_dlrs };
-        facts.told_dlrs = count;
+        let published = if steps.len() >= FinalRecord::MAX_STEPS { 0 } else { facts.published_dlrs };
+        facts.published_dlrs = count;
         let Some(facts) = self.window.get(id) else { return };
         if !self.options.has_type(EventType::Dlr) {
             return;
@@ -197,7 +197,7 @@ impl Translator<'_> {
                 StepKind::LateDlrReceived { peer, state, error } => (*state, *error, Some(*peer)),
                 _ => continue,
             };
-            if index < told {
+            if index < published {
                 continue;
             }
             let data = DlrData {

@@ -84,8 +84,8 @@ pub(crate) fn lead_cluster(
     loop {
         let hooks_options = hooks_options(&config, None);
         match node.follow((&config, &startup), &hooks_options, runtime, &mut signals)? {
-            Outcome::Leads(store, node, sinks) => {
-                node.give_snapshots(store.clone(), config.appliance.data.clone());
+            Outcome::Leader(store, node, sinks) => {
+                node.serve_snapshots(store.clone(), config.appliance.data.clone());
                 let (config, startup) = startup.select_again(config)?;
                 let cluster = ClusterMembership { leading: Arc::new(node), signals, audit_collector };
                 let sink_cursors = sinks.map(|sinks| sinks.load(&config)).transpose()?;

@@ -3,7 +3,7 @@
 
 use api::{ClusterRole, RecordFormats};
 use cluster::{
-    Cluster, ClusterError, ClusterOptions, DegradedPolicy, EtcdJournal, LogCopy, SeenElsewhere,
+    Cluster, ClusterError, ClusterOptions, DegradedPolicy, EtcdJournal, LogCopy, ReplicationState,
     SharedContent, SharedFile, SharedScope,
 };
 use journal::{Entry, Journal, JournalError, JournalHold, NodeId, Seq, Writer};
@@ -160,14 +160,14 @@ fn what_was_removed_is_forgotten_when_all_nodes_have_seen_it() {
     let name = "users/ann".to_owned();
     a.write_shared(&[(name.clone(), value("{}"))]).unwrap();
     let removed = a.write_shared(&[(name.clone(), SharedContent::Removed)]).unwrap();
-    while a.seen_elsewhere(removed) == SeenElsewhere::Alone {
+    while a.replication_state(removed) == ReplicationState::NoOtherNode {
         a.wait(Duration::from_millis(20));
     }
-    assert_eq!(a.seen_elsewhere(removed), SeenElsewhere::NotYet);
+    assert_eq!(a.replication_state(removed), ReplicationState::Pending);
     a.forget_removed().unwrap();
     assert_eq!(b.shared_since(SharedScope::Partition, 0).unwrap().entries, [(name, SharedContent::Removed)]);
     b.set_shared(SharedScope::Partition, removed, None);
-    while a.seen_elsewhere(removed) != SeenElsewhere::Yes {
+    while a.replication_state(removed) != ReplicationState::Replicated {
         a.wait(Duration::from_millis(20));
     }
     a.forget_removed().unwrap();

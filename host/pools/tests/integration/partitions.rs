@@ -65,7 +65,7 @@ impl PassOn for Neighbours {
                 Ok(())
             }
             Leader::Serves(server) => {
-                server.take_passed(Socket::Passed(Box::new(far)), &connection).map_err(io::Error::other)
+                server.accept_passed(Socket::Passed(Box::new(far)), &connection).map_err(io::Error::other)
             }
         };
         Box::pin(async move { taken.map(|()| Socket::Passed(Box::new(near))) })

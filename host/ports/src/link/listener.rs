@@ -216,7 +216,7 @@ impl<O: PartialEq> Listener<O> {
     ///
     /// # Errors
     /// At a limit of this listener, which counts it for the client's address.
-    pub fn take_passed(
+    pub fn accept_passed(
         &self,
         socket: Socket,
         connection: PassedConnection,
