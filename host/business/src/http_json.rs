@@ -68,7 +68,7 @@ async fn identify(
     let (accounts, verifier, registry) = (&shared.accounts, &shared.verifier, shared.registry.accounts());
     let mut request = match pass_on(&shared, remote, request).await? {
         PassedOn::Answered(response) => return Ok(response),
-        PassedOn::Here(request) => request,
+        PassedOn::ThisPartition(request) => request,
     };
     let remote = remote.ip().to_canonical();
     let account = authenticate(accounts, verifier, registry, request.headers(), remote).await?;
@@ -82,7 +82,7 @@ async fn identify(
 /// The result for a request that may belong to another partition of the cluster.
 enum PassedOn {
     Answered(Response),
-    Here(Request),
+    ThisPartition(Request),
 }
 
 /// Passes the request of an account of another partition on to its leader, which authenticates the caller.
@@ -95,7 +95,7 @@ async fn pass_on(shared: &Shared, remote: SocketAddr, request: Request) -> Resul
         }
         _ => None,
     };
-    let Some((pass_on, partition)) = elsewhere else { return Ok(PassedOn::Here(request)) };
+    let Some((pass_on, partition)) = elsewhere else { return Ok(PassedOn::ThisPartition(request)) };
     let place = request.extensions().get::<Arc<ConnectionPermit>>().cloned();
     let limit = shared.options.lock().request_limit;
     let (head, body) = request.into_parts();

@@ -27,9 +27,9 @@ impl Level {
 
     pub(crate) fn tone(self) -> Tone {
         match self {
-            Self::Ok => Tone::Good,
-            Self::Warning => Tone::Doubtful,
-            Self::Error => Tone::Bad,
+            Self::Ok => Tone::Ok,
+            Self::Warning => Tone::Warning,
+            Self::Error => Tone::Error,
         }
     }
 }

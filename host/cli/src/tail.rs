@@ -163,9 +163,9 @@ fn print_message(output: &Output, message: &MessageRowView) -> Result<(), Failur
     }
     let state = message.state.name();
     let tone = match state {
-        "delivered" | "relayed" => Some(Tone::Good),
-        "failed" | "rejected" => Some(Tone::Bad),
-        "expired" | "unknown" | "uncertain" | "quarantined" => Some(Tone::Doubtful),
+        "delivered" | "relayed" => Some(Tone::Ok),
+        "failed" | "rejected" => Some(Tone::Error),
+        "expired" | "unknown" | "uncertain" | "quarantined" => Some(Tone::Warning),
         _ => None,
     };
     let padded = format!("{state:<13}");
@@ -197,8 +197,8 @@ fn follow_findings(
             continue;
         }
         let tone = match finding.severity {
-            AttentionSeverity::Error => Tone::Bad,
-            AttentionSeverity::Warning => Tone::Doubtful,
+            AttentionSeverity::Error => Tone::Error,
+            AttentionSeverity::Warning => Tone::Warning,
         };
         let text = with_readable_times(&finding.text);
         output.line(&format!("{now}  {}  {text}", output.paint(tone, &value_text(&finding.severity))))?;
@@ -209,7 +209,7 @@ fn follow_findings(
             output.document(&json!({ "kind": "resolved", "code": code, "subject": name }))?;
         } else {
             let subject = if name.is_empty() { String::new() } else { format!(" {}", value_text(name)) };
-            output.line(&format!("{now}  {}  {code}{subject}", output.paint(Tone::Good, "resolved")))?;
+            output.line(&format!("{now}  {}  {code}{subject}", output.paint(Tone::Ok, "resolved")))?;
         }
     }
     *known = still;

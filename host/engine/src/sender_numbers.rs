@@ -80,7 +80,7 @@ impl Engine {
         why: PoolRefusal,
     ) -> SenderResult {
         let next = match why {
-            PoolRefusal::AllBusy { remaining } | PoolRefusal::AllResting { remaining } => remaining,
+            PoolRefusal::AllBusy { remaining } | PoolRefusal::AllInQuarantine { remaining } => remaining,
             PoolRefusal::AllDown | PoolRefusal::Empty => None,
             // The request itself is wrong, and that will not change.
             _ => return SenderResult::refused(RejectReason::Fault),

@@ -161,7 +161,7 @@ pub(crate) fn scan(
     }
     scanner.records(&mut scan, newest, applied)?;
     if scan.head.seq < applied {
-        return Err(JournalError::EndsEarly { path: directory.path(""), end: scan.head.seq, applied });
+        return Err(JournalError::MissingRecords { path: directory.path(""), end: scan.head.seq, applied });
     }
     Ok(scan)
 }

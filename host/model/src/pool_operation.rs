@@ -164,7 +164,7 @@ pub enum PoolRefusal {
     OtherTicket,
     /// The number is in quarantine after its last lease.
     #[error("the number is in quarantine for another {} ms", remaining.as_millis())]
-    Resting {
+    InQuarantine {
         /// The remaining time.
         remaining: Duration,
     },
@@ -188,7 +188,7 @@ pub enum PoolRefusal {
     },
     /// All numbers that are up are leased or in quarantine, and at least one is in quarantine.
     #[error("no number of the pool is ready, some are in quarantine; {}", retry_hint(*remaining))]
-    AllResting {
+    AllInQuarantine {
         /// The time until a quarantine, or the lease of a usable number, ends.
         remaining: Option<Duration>,
     },

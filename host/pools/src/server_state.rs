@@ -40,7 +40,7 @@ pub(crate) struct RedisSettings {
 impl RedisSettings {
     pub(crate) fn new(options: RedisOptions) -> Self {
         let scripts = match &options.scripts {
-            AcceptedScripts::These(sums) => Scripts::new(sums.iter().copied(), false),
+            AcceptedScripts::Listed(sums) => Scripts::new(sums.iter().copied(), false),
             AcceptedScripts::Any => Scripts::new([], true),
         };
         let session = RespOptions {

@@ -234,7 +234,7 @@ where
     for value in rows.iter().flat_map(values) {
         match value {
             Value::Number(number) => arguments.add(number),
-            Value::Maybe(number) => arguments.add(number),
+            Value::OptionalNumber(number) => arguments.add(number),
             Value::Text(text) => arguments.add(text),
             Value::Octets(octets) => arguments.add(octets),
         }

@@ -131,7 +131,7 @@ fn copied(rows: &[Row]) -> Result<Vec<u8>, Fault> {
                     field(&mut out, Some(&number.to_be_bytes()))?;
                 }
                 (_, Value::Number(number)) => field(&mut out, Some(&number.to_be_bytes()))?,
-                (_, Value::Maybe(number)) => {
+                (_, Value::OptionalNumber(number)) => {
                     field(&mut out, number.map(i64::to_be_bytes).as_ref().map(|octets| &octets[..]))?;
                 }
                 (_, Value::Text(text)) => field(&mut out, text.map(str::as_bytes))?,

@@ -112,7 +112,7 @@ impl<'a, R: BufRead> Dialogue<'a, R> {
         for (index, step) in explained.steps.iter().enumerate() {
             self.output.line(&format!("{:>3}. {}", index + 1, with_readable_times(step)))?;
         }
-        let tone = if explained.answer.starts_with("accepted") { Tone::Good } else { Tone::Bad };
+        let tone = if explained.answer.starts_with("accepted") { Tone::Ok } else { Tone::Error };
         let answer = self.output.paint(tone, &with_readable_times(&explained.answer));
         self.output.line(&format!("answer: {answer}\n"))
     }

@@ -318,7 +318,7 @@ impl Pool {
             return Err(PoolRefusal::WrongState(before));
         }
         if entry.ends != NEVER {
-            return Err(PoolRefusal::Resting { remaining: remaining_time(entry.ends, now) });
+            return Err(PoolRefusal::InQuarantine { remaining: remaining_time(entry.ends, now) });
         }
         self.idle.leave(&mut self.entries, slot);
         self.serial += 1;
@@ -343,7 +343,7 @@ impl Pool {
         if self.index.is_empty() {
             PoolRefusal::Empty
         } else if self.counts.idle_up > 0 {
-            PoolRefusal::AllResting { remaining: next }
+            PoolRefusal::AllInQuarantine { remaining: next }
         } else if self.counts.busy_up > 0 {
             PoolRefusal::AllBusy { remaining: next }
         } else {

@@ -113,11 +113,13 @@ impl Pools {
     ) -> PoolAnswer {
         self.advance(now, batch);
         match request {
-            PoolRequest::Do(operation) => match self.operate(now, name, operation, (by, limits), batch) {
-                Some(outcome) => PoolAnswer::Outcome(outcome),
-                None => PoolAnswer::TooMany,
-            },
-            PoolRequest::DoAll(operations) => {
+            PoolRequest::Operation(operation) => {
+                match self.operate(now, name, operation, (by, limits), batch) {
+                    Some(outcome) => PoolAnswer::Outcome(outcome),
+                    None => PoolAnswer::TooMany,
+                }
+            }
+            PoolRequest::Operations(operations) => {
                 let mut outcomes = Vec::with_capacity(operations.len());
                 for operation in operations {
                     let done = self.operate(now, name, operation, (by, limits), batch);

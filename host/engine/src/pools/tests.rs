@@ -126,7 +126,7 @@ fn refusal_reasons_when_no_number_is_free() {
     acquired(call(&mut pool, 0, Some(5)));
     let left = |seconds| Some(Duration::from_secs(seconds));
     assert_eq!(call(&mut pool, 1000, None), refused(PoolRefusal::AllBusy { remaining: left(4) }));
-    assert_eq!(call(&mut pool, 6000, None), refused(PoolRefusal::AllResting { remaining: left(9) }));
+    assert_eq!(call(&mut pool, 6000, None), refused(PoolRefusal::AllInQuarantine { remaining: left(9) }));
     assert_eq!(acquired(call(&mut pool, 15_000, None)).0, number(0));
     assert_eq!(call(&mut pool, 15_000, None), refused(PoolRefusal::AllBusy { remaining: None }));
 }

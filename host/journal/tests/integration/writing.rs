@@ -194,7 +194,7 @@ fn an_empty_directory_is_not_taken_for_an_empty_journal() {
     // Tables that lack records which the journal does not have.
     assert!(matches!(open(&disk, &options(1000), 8), Err(JournalError::Damaged { seq: Seq(9), .. })));
     let early = open(&disk, &options(1000), 12).map(|_| ()).unwrap_err();
-    assert!(matches!(early, JournalError::EndsEarly { end: Seq(11), applied: Seq(12), .. }), "{early}");
+    assert!(matches!(early, JournalError::MissingRecords { end: Seq(11), applied: Seq(12), .. }), "{early}");
     assert_eq!(open(&disk, &options(1000), 11).unwrap().head().seq, Seq(11));
 }
 

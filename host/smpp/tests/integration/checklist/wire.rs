@@ -10,7 +10,7 @@ use smpp::{
 fn cut(octets: &[u8]) -> (Header, bytes::Bytes) {
     let mut input = BytesMut::from(octets);
     match PduFrame::cut(&mut input, 66_000) {
-        PduFrame::Whole(header, body) => {
+        PduFrame::Complete(header, body) => {
             assert!(input.is_empty());
             (header, body)
         }
@@ -61,7 +61,7 @@ fn faulty_vectors_get_the_right_status() {
     for octets in [V15, V16] {
         assert!(matches!(
             PduFrame::cut(&mut BytesMut::from(&hex(octets)[..]), 66_000),
-            PduFrame::Impossible(_)
+            PduFrame::InvalidLength(_)
         ));
     }
     let (header, body) = cut(&hex(V26));
