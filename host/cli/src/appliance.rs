@@ -18,7 +18,7 @@ use std::process::{Command, ExitCode};
 /// The image's program for these actions.
 const OPERATE_PROGRAM: &str = "/usr/lib/switchyard/appliance/operate";
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 On the machine itself, root needs no token and no running daemon; with --url or --json the command uses the API there as well.
@@ -31,7 +31,7 @@ Examples:
 
 /// Arguments of `appliance`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct ApplianceCommand {
     #[command(subcommand)]
     task: Task,

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 /// The block size of a tar archive, in octets. An archive ends with two blocks of zeros.
 const BLOCK: usize = 512;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!("     (an incomplete backup never gets the requested file name)"),
     "
 Examples:
@@ -25,7 +25,7 @@ Examples:
 
 /// Arguments of `backup`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct BackupCommand {
     /// The file. It holds secrets, so it is readable only by its owner.
     file: PathBuf,

@@ -11,7 +11,7 @@ use client::ApiClient;
 use serde_json::json;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -21,7 +21,7 @@ Examples:
 
 /// Arguments of `status`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct StatusCommand {
     #[command(flatten)]
     global: GlobalArgs,

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -21,7 +21,7 @@ Examples:
 
 /// Arguments of `table`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct TableCommand {
     #[command(subcommand)]
     task: Task,

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 A message is followed until it is finished, or until 10,000 newer ones are followed. At most 1,000 messages are read at a time: at
@@ -33,7 +33,7 @@ const MAX_FOLLOWED: usize = 10_000;
 
 /// Arguments of `tail`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct TailCommand {
     /// Only messages to or from this number.
     #[arg(long)]

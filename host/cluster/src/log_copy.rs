@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 /// Maximum number of records in the queue of the thread. When it is full, the log waits.
-const MOST_WAITING: usize = 1024;
+const MAX_WAITING: usize = 1024;
 /// Number of records after which segments that no reader needs are removed, at the latest.
 const RETIRE_INTERVAL: usize = 64;
 
@@ -94,7 +94,7 @@ impl LogCopy {
     }
 
     fn start(journal: LocalJournal) -> Result<Self, JournalError> {
-        let (queue, records) = sync_channel(MOST_WAITING);
+        let (queue, records) = sync_channel(MAX_WAITING);
         let failure = Arc::new(Mutex::new(None));
         let (reader, last) = (journal.reader(), journal.head().seq);
         let failed = failure.clone();

@@ -26,9 +26,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Maximum number of changes in one transaction: etcd accepts 128 operations.
-const CHANGES_AT_ONCE: usize = 100;
+const MAX_CHANGES_PER_TRANSACTION: usize = 100;
 /// Number of keys per answer.
-const KEYS_AT_ONCE: i64 = 200;
+const KEYS_PER_READ: i64 = 200;
 
 /// Changes of the shared state since a revision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -94,13 +94,13 @@ impl Cluster {
     fn read_below(&self, prefix: &str, since: i64) -> Result<(i64, Vec<KeyValue>), ClusterError> {
         let (mut revision, mut all) = (0, Vec::new());
         let mut request =
-            RangeRequest { limit: KEYS_AT_ONCE, min_mod_revision: since, ..RangeRequest::below(prefix) };
+            RangeRequest { limit: KEYS_PER_READ, min_mod_revision: since, ..RangeRequest::below(prefix) };
         loop {
             let answer: RangeResponse = self.ask(RANGE, &request)?;
             if revision == 0 {
                 revision = answer.header.as_ref().map_or(0, |header| header.revision);
             }
-            let is_full = answer.kvs.len() >= usize::try_from(KEYS_AT_ONCE).unwrap_or(1);
+            let is_full = answer.kvs.len() >= usize::try_from(KEYS_PER_READ).unwrap_or(1);
             all.extend(answer.kvs);
             match all.last() {
                 Some(last) if is_full => request.key = [&last.key[..], &[0]].concat(),
@@ -141,7 +141,7 @@ impl Cluster {
         let mut rest = puts.as_slice();
         while !rest.is_empty() {
             let mut octets = 0;
-            let fits = rest.iter().take(CHANGES_AT_ONCE).take_while(|put| {
+            let fits = rest.iter().take(MAX_CHANGES_PER_TRANSACTION).take_while(|put| {
                 octets += put.key.len() + put.value.len();
                 octets <= MAX_VALUE
             });
@@ -158,7 +158,7 @@ impl Cluster {
     /// As [`write_shared`](Self::write_shared).
     pub fn offer_files(&self, files: &[SharedFile]) -> Result<i64, ClusterError> {
         let mut revision = 0;
-        for some in files.chunks(CHANGES_AT_ONCE) {
+        for some in files.chunks(MAX_CHANGES_PER_TRANSACTION) {
             let puts = some.iter().map(|file| {
                 let key =
                     format!("{}offer/{}", self.keys.shared(SharedScope::Partition), file.sha256).into_bytes();
@@ -174,7 +174,7 @@ impl Cluster {
     /// # Errors
     /// As [`write_shared`](Self::write_shared).
     pub fn end_offers(&self, files: &[SharedFile]) -> Result<(), ClusterError> {
-        for some in files.chunks(CHANGES_AT_ONCE) {
+        for some in files.chunks(MAX_CHANGES_PER_TRANSACTION) {
             let removals = some.iter().map(|file| {
                 let key =
                     format!("{}offer/{}", self.keys.shared(SharedScope::Partition), file.sha256).into_bytes();

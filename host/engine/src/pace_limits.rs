@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Messages that return to their queues at a time.
 const RELEASE_RUN: usize = 1024;
 /// The longest time until a limit is checked again: the wall clock may be set meanwhile.
-const LONGEST_CHECK: Duration = Duration::from_secs(60);
+const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The time after which a limit that no message names is checked again.
 const SPARE_CHECK_INTERVAL: Duration = Duration::from_secs(3600);
@@ -309,7 +309,7 @@ impl PaceLimits {
                     if limit.next_at <= now.mono || limit.checked_again.is_some() {
                         now.mono + RELEASE_DELAY
                     } else {
-                        limit.next_at.min(now.mono + LONGEST_CHECK)
+                        limit.next_at.min(now.mono + MAX_CHECK_INTERVAL)
                     }
                 }
                 None => {

@@ -25,7 +25,7 @@ use std::time::Duration;
 const MIN_WAIT: Duration = Duration::from_millis(100);
 
 /// Number of recovered messages for which the policy is called at a time.
-const RECOVERED_AT_ONCE: usize = 1_000;
+const RECOVERY_BATCH: usize = 1_000;
 
 impl Engine {
     /// Whether the receipt policy is called for a message: for an attempt of another partition, that partition calls it.
@@ -413,7 +413,7 @@ impl Engine {
         for late in std::mem::take(&mut self.receipts.late) {
             self.late_dlr(now, late, out);
         }
-        while self.receipts.pending.len() + self.receipts.without_content.len() < RECOVERED_AT_ONCE
+        while self.receipts.pending.len() + self.receipts.without_content.len() < RECOVERY_BATCH
             && let Some(id) = self.receipts.recovered.pop_front()
         {
             if let Some(slot) = self.slot_awaiting_dlr(id)

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Maximum number of remembered messages. Forgotten ones are read from the store or the archive.
-const MOST_REMEMBERED: usize = 100_000;
+const MAX_REMEMBERED: usize = 100_000;
 
 /// An error of a [`MessageDirectory`].
 pub type DirectoryError = Box<dyn std::error::Error + Send + Sync>;
@@ -189,11 +189,11 @@ impl MessageWindow {
     /// Forgets the oldest messages beyond the limit. Call it between two passes only: a pass needs the messages that it
     /// looked up.
     pub(crate) fn trim(&mut self) {
-        while self.facts.len() > MOST_REMEMBERED {
+        while self.facts.len() > MAX_REMEMBERED {
             let Some(oldest) = self.order.pop_front() else { return };
             self.facts.remove(&oldest);
         }
-        if self.order.len() > 2 * MOST_REMEMBERED {
+        if self.order.len() > 2 * MAX_REMEMBERED {
             self.order.retain(|id| self.facts.contains_key(id));
         }
     }

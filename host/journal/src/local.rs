@@ -63,7 +63,7 @@ impl fmt::Debug for JournalOptions {
 }
 
 /// Minimum length of a segment file, in octets.
-const SHORTEST_SEGMENT: u64 = 256;
+const MIN_SEGMENT_LENGTH: u64 = 256;
 
 /// Number of applied segments that are kept for reuse; more are removed.
 const WAITING: usize = 1;
@@ -515,7 +515,7 @@ fn create(
     })?;
     let identity = JournalIdentity {
         key,
-        segment_octets: options.segment_octets.max(SHORTEST_SEGMENT),
+        segment_octets: options.segment_octets.max(MIN_SEGMENT_LENGTH),
         after,
         created: options.clock.wall_millis(),
     };

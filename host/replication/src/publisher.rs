@@ -1,4 +1,4 @@
-use crate::replica::FOUNDED;
+use crate::replica::COMPLETE_MARK;
 use crate::{LocalContent, ReplicationError, SharedState};
 use cluster::{Cluster, ReplicationState, SharedContent, SharedFile};
 use parking_lot::Mutex;
@@ -66,7 +66,7 @@ impl Publisher {
             collect(&**part, &BTreeMap::new(), &mut changes)?;
         }
         self.write(&mut published, changes)?;
-        self.cluster.write_shared(&[(FOUNDED.to_owned(), SharedContent::Value(b"1".to_vec()))])?;
+        self.cluster.write_shared(&[(COMPLETE_MARK.to_owned(), SharedContent::Value(b"1".to_vec()))])?;
         tracing::info!(names = published.known.len(), "shared state of the cluster written");
         Ok(())
     }

@@ -20,7 +20,7 @@ pub struct Smgp;
 pub type Session = sp_session::Session<Smgp>;
 
 /// The highest version that we speak.
-const HIGHEST: u8 = 0x31;
+const MAX_VERSION: u8 = 0x31;
 
 impl SpProtocol for Smgp {
     type Pdu = SmgpPdu;
@@ -124,7 +124,7 @@ impl SpProtocol for Smgp {
         let id = SmgpMsgId::default();
         Some(match request {
             command::LOGIN => {
-                SmgpPdu::LoginAnswer(LoginAnswer { status, authenticator: [0; 16], version: HIGHEST })
+                SmgpPdu::LoginAnswer(LoginAnswer { status, authenticator: [0; 16], version: MAX_VERSION })
             }
             command::SUBMIT => SmgpPdu::SubmitAnswer { id, status },
             command::DELIVER => SmgpPdu::DeliverAnswer { id, status },
@@ -150,7 +150,7 @@ impl SpProtocol for Smgp {
             0 => server_authenticator(&[0; 4], login.authenticator, secret),
             _ => [0; 16],
         };
-        SmgpPdu::LoginAnswer(LoginAnswer { status, authenticator, version: version.min(HIGHEST) })
+        SmgpPdu::LoginAnswer(LoginAnswer { status, authenticator, version: version.min(MAX_VERSION) })
     }
 
     fn submit(submission: &Submission) -> SmgpPdu {

@@ -34,7 +34,7 @@ const LABELS: [(&str, usize); 8] = [
 ];
 
 /// The shortest text that has a state.
-const SHORTEST: usize = 88;
+const MIN_LENGTH: usize = 88;
 
 impl ReportText {
     /// Writes the text: 122 octets.
@@ -65,7 +65,7 @@ impl ReportText {
     /// not a report.
     #[must_use]
     pub fn read(content: &[u8]) -> Option<Self> {
-        if content.len() < SHORTEST || !content.get(..3)?.eq_ignore_ascii_case(b"id:") {
+        if content.len() < MIN_LENGTH || !content.get(..3)?.eq_ignore_ascii_case(b"id:") {
             return None;
         }
         // The id may contain any octets, so nothing is searched for in it. Some gateways write its digits.

@@ -5,8 +5,8 @@ use crate::decoding::{damaged, decode_finished_row, decode_waiting};
 use crate::pending::{MessageChange, MessageState, Pending, StoredIn};
 use crate::tables::{
     FINISHED, GROUP_OF, GROUPS, KEYS, LEDGER, MESSAGES, META, META_APPLIED, META_NEXT_ID,
-    META_NEXT_SUBMIT_ROW, META_SETTLED, NAMES, OPERATIONS, OPERATIONS_OF, OPTOUTS, ORPHAN_DLRS, PACE_DAYS,
-    PROGRESS, QUEUE_ACTIONS, SETTLEMENTS, SUBMIT_ATTEMPTS,
+    META_NEXT_SUBMIT_ROW, META_SETTLED, NAMES, OPERATIONS, OPERATIONS_BY_ACCOUNT, OPTOUTS, ORPHAN_DLRS,
+    PACE_DAYS, PROGRESS, QUEUE_ACTIONS, SETTLEMENTS, SUBMIT_ATTEMPTS,
 };
 use crate::{StoreError, pool_changes};
 use codec::{ContentCipher, RecordDecoder, put_short};
@@ -242,7 +242,7 @@ fn write_ledger(
     }
     if !batch.operations.is_empty() {
         let mut operations = transaction.open_table(OPERATIONS)?;
-        let mut index = transaction.open_table(OPERATIONS_OF)?;
+        let mut index = transaction.open_table(OPERATIONS_BY_ACCOUNT)?;
         for record in &batch.operations {
             checked::insert(&mut operations, &record.serial, buffer, |out| {
                 codec::encode_operation(out, record);

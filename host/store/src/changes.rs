@@ -7,9 +7,9 @@ use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
 /// Number of changes from which a commit applies them itself: the tables cannot keep up.
-const MOST_ROWS: usize = 500_000;
+const MAX_ROWS: usize = 500_000;
 /// The same limit for the octets of their records.
-pub(crate) const MOST_OCTETS: usize = 64 << 20;
+pub(crate) const MAX_OCTETS: usize = 64 << 20;
 
 /// Committed changes that are not in the tables yet.
 ///
@@ -63,7 +63,7 @@ impl Changes {
         committed.rows += batch.rows();
         committed.octets += octets;
         committed.batches.push((seq, batch));
-        committed.rows >= MOST_ROWS || committed.octets >= MOST_OCTETS
+        committed.rows >= MAX_ROWS || committed.octets >= MAX_OCTETS
     }
 
     /// Number of changes, except for those that are being applied.

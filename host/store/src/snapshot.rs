@@ -2,8 +2,8 @@
 
 use crate::tables::{
     FILE_FORMAT, FINISHED, GROUP_OF, GROUPS, KEYS, LEDGER, MESSAGES, META, META_FORMAT, NAMES, NUMBERS,
-    OPERATIONS, OPERATIONS_OF, OPTOUTS, ORPHAN_DLRS, PACE_DAYS, POOL_JOURNAL, POOLS, PROGRESS, QUEUE_ACTIONS,
-    SEALED_FILE_FORMAT, SETTLEMENTS, SUBMIT_ATTEMPTS, SUMS,
+    OPERATIONS, OPERATIONS_BY_ACCOUNT, OPTOUTS, ORPHAN_DLRS, PACE_DAYS, POOL_JOURNAL, POOLS, PROGRESS,
+    QUEUE_ACTIONS, SEALED_FILE_FORMAT, SETTLEMENTS, SUBMIT_ATTEMPTS, SUMS,
 };
 use crate::{Store, StoreError};
 use snapshot::{Copier, Snapshot};
@@ -42,7 +42,7 @@ fn tables(copier: &mut Copier<'_>) -> Result<(), redb::Error> {
     copier.table(OPTOUTS)?;
     copier.table(LEDGER)?;
     copier.table(OPERATIONS)?;
-    copier.table(OPERATIONS_OF)?;
+    copier.table(OPERATIONS_BY_ACCOUNT)?;
     copier.table(SETTLEMENTS)?;
     copier.table(PACE_DAYS)?;
     copier.table(QUEUE_ACTIONS)?;

@@ -1,5 +1,5 @@
 use crate::apply::apply;
-use crate::changes::{Changes, MOST_OCTETS};
+use crate::changes::{Changes, MAX_OCTETS};
 use crate::pending::Pending;
 use crate::tables::{
     self, FILE_FORMAT, FINISHED, IN_CLUSTER, MESSAGES, META, META_APPLIED, META_CLUSTER, META_FORMAT,
@@ -500,7 +500,7 @@ fn replay(
             }
         }
         let is_last = is_end || is_over;
-        if !pending.is_empty() && (is_last || octets >= MOST_OCTETS) {
+        if !pending.is_empty() && (is_last || octets >= MAX_OCTETS) {
             octets = 0;
             // Contents in the records are already encrypted, and are not changed.
             write(database, &pending.take(), Durability::Immediate, None)?;

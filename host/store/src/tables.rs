@@ -18,7 +18,7 @@ pub(crate) const LEDGER: TableDefinition<'_, &str, &[u8]> = TableDefinition::new
 /// Serial number → balance operation; see [`codec`]. Kept for ever.
 pub(crate) const OPERATIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ledger_operations");
 /// Account, serial number → nothing: index of an account's operations.
-pub(crate) const OPERATIONS_OF: TableDefinition<'_, (&str, u64), ()> =
+pub(crate) const OPERATIONS_BY_ACCOUNT: TableDefinition<'_, (&str, u64), ()> =
     TableDefinition::new("ledger_operations_of");
 /// Serial number → settlement that the biller is not notified of yet; see [`codec`].
 pub(crate) const SETTLEMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("settlements");
@@ -83,7 +83,7 @@ pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), redb::Tab
     transaction.open_table(OPTOUTS)?;
     transaction.open_table(LEDGER)?;
     transaction.open_table(OPERATIONS)?;
-    transaction.open_table(OPERATIONS_OF)?;
+    transaction.open_table(OPERATIONS_BY_ACCOUNT)?;
     transaction.open_table(SETTLEMENTS)?;
     transaction.open_table(PACE_DAYS)?;
     transaction.open_table(QUEUE_ACTIONS)?;

@@ -41,7 +41,7 @@ const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 /// Octets of records per step of applying.
 const PART: usize = 4 << 20;
 /// Maximum number of expired messages removed per checkpoint.
-const TRIMMED_AT_ONCE: usize = 20_000;
+const MAX_TRIMMED: usize = 20_000;
 /// Interval between attempts to reach etcd, or to fetch a snapshot.
 const JOIN_INTERVAL: Duration = Duration::from_secs(1);
 /// The record formats that this version reads and writes.
@@ -447,7 +447,7 @@ impl FollowedTables {
     fn checkpoint(&mut self, leader_time: u64) -> Result<Seq> {
         if let Some(retention) = self.retention {
             let age = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
-            self.follower.trim_finished(Timestamp(leader_time.saturating_sub(age)), TRIMMED_AT_ONCE)?;
+            self.follower.trim_finished(Timestamp(leader_time.saturating_sub(age)), MAX_TRIMMED)?;
         }
         Ok(self.follower.checkpoint()?)
     }

@@ -1,6 +1,6 @@
 //! Plugins in registries and in folders with an image layout: `switchyard plugin push` and `pull`.
 
-use crate::bill_file::{BILL_ENDINGS, read_bill};
+use crate::bill_file::{SBOM_SUFFIXES, read_bill};
 use crate::component::Component;
 use crate::hooks_api::stem;
 use crate::{WorkbenchError, contract, signing};
@@ -249,7 +249,7 @@ impl PulledPlugin {
         let PluginArtifact { component, signature, bill, .. } = self.pulled.artifact;
         let signature_path = signing::signature_path(&out);
         // A component with the signature of another one in the same folder would be refused later, for no obvious reason.
-        let bill_paths = BILL_ENDINGS.map(|ending| out.with_extension(ending));
+        let bill_paths = SBOM_SUFFIXES.map(|ending| out.with_extension(ending));
         for path in [&out, &signature_path].into_iter().chain(&bill_paths) {
             if path.exists() {
                 return Err(WorkbenchError::Exists(path.clone()));

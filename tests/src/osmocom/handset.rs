@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Protocol discriminator of short messages.
 const SMS: u8 = 9;
 /// Set in the transaction identifier of messages from the other side of the transaction.
-const FROM_OTHER_SIDE: u8 = 0x80;
+const TI_FLAG: u8 = 0x80;
 const CP_DATA: u8 = 1;
 const CP_ACK: u8 = 4;
 const CP_ERROR: u8 = 16;
@@ -161,7 +161,7 @@ impl State {
     fn below(&mut self, nas: &[u8]) -> Option<Vec<Vec<u8>>> {
         let [head, kind, rest @ ..] = nas else { return None };
         // Our messages carry the flag exactly if theirs do not.
-        let back = head ^ FROM_OTHER_SIDE;
+        let back = head ^ TI_FLAG;
         if head & 0xf != SMS {
             return None;
         }

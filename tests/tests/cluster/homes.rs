@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 
 /// The account of partition 1 at the home of the peer.
-const OF_PARTITION: &str = "partition-1/upstream";
+const PARTITION_ACCOUNT: &str = "partition-1/upstream";
 
 /// A peer with one bind that sends DLRs.
 fn sole() -> SinkOptions {
@@ -54,7 +54,7 @@ fn uncertain(node: &TestDaemon, account: &str) -> Result<Vec<String>> {
 fn settle(fixture: &ClusterFixture, of_zero: &TestDaemon, of_one: &TestDaemon) -> Result<()> {
     let settled = until("all that has arrived has a DLR, and the queues are empty", || {
         let waiting =
-            [queue(of_zero, "upstream")?, queue(of_one, "upstream")?, queue(of_zero, OF_PARTITION)?];
+            [queue(of_zero, "upstream")?, queue(of_one, "upstream")?, queue(of_zero, PARTITION_ACCOUNT)?];
         let is_idle = waiting
             .iter()
             .all(|queue| ["queued", "in_flight", "deferred"].iter().all(|state| queue[*state] == 0));
@@ -106,9 +106,9 @@ fn a_peer_with_a_home_has_one_link_for_all_partitions() -> Result<()> {
     fixture.sink.behave(sole());
 
     // At the home they are those of the partition.
-    let listed = zero.get(&format!("/v1/messages?account={OF_PARTITION}&limit=5"))?;
-    ensure!(listed.to_string().contains(OF_PARTITION), "{listed:#}");
-    assert_eq!(queue(&zero, OF_PARTITION)?["queued"], 0);
+    let listed = zero.get(&format!("/v1/messages?account={PARTITION_ACCOUNT}&limit=5"))?;
+    ensure!(listed.to_string().contains(PARTITION_ACCOUNT), "{listed:#}");
+    assert_eq!(queue(&zero, PARTITION_ACCOUNT)?["queued"], 0);
 
     // Without the home, messages wait.
     let home = zero.kill()?;
@@ -177,7 +177,7 @@ fn a_home_needs_a_cluster_and_a_name_of_its_own() -> Result<()> {
     let (valid, words) = alone.check()?;
     ensure!(!valid && words.contains("belongs to none"), "{words}");
     let mut taken = node(&fixture, "a", 0)?;
-    taken.account(OF_PARTITION, "system-id = \"x\"");
+    taken.account(PARTITION_ACCOUNT, "system-id = \"x\"");
     let (valid, words) = taken.check()?;
     ensure!(!valid && words.contains("is reserved for the account of a partition"), "{words}");
     Ok(())

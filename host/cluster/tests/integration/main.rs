@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 
 const VERSION: (&str, RecordFormats) = ("1", RecordFormats { oldest: 1, newest: 1 });
 const NONE: Duration = Duration::ZERO;
-const MUCH: usize = 64 << 20;
+const QUOTA_OCTETS: usize = 64 << 20;
 
 struct ClusterFixture {
     runtime: Runtime,
@@ -69,7 +69,7 @@ fn payloads(journal: &mut EtcdJournal, from: Seq) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let mut from = from;
     loop {
-        let records = journal.read(from, MUCH, NONE).unwrap();
+        let records = journal.read(from, QUOTA_OCTETS, NONE).unwrap();
         let Some(last) = records.last() else { return found };
         from = last.seq.next();
         found.extend(records.into_iter().filter_map(|record| match record.entry {
@@ -102,7 +102,7 @@ fn two_nodes_share_a_log_and_the_newer_claim_fences_the_older() {
     let want = vec![b"one".to_vec(), long, Vec::new(), b"four".to_vec()];
     assert_eq!(payloads(&mut following, Seq(1)), want);
     assert_eq!(payloads(&mut following, Seq(5)), [b"four".to_vec()]);
-    let tail = following.follow(Seq(6), MUCH).unwrap();
+    let tail = following.follow(Seq(6), QUOTA_OCTETS).unwrap();
     assert_eq!((tail.head, tail.records.len()), (Some(writer.head()), 0));
     assert_eq!(tail.leader.unwrap().node, "a");
 
@@ -113,7 +113,7 @@ fn two_nodes_share_a_log_and_the_newer_claim_fences_the_older() {
     assert!(matches!(fenced, JournalError::Fenced { by } if by == newer.term()), "{fenced}");
     assert_eq!(payloads(&mut leading, Seq(5)), [b"four".to_vec(), b"of b".to_vec()]);
     following.resign(&newer).unwrap();
-    assert!(leading.follow(Seq(8), MUCH).unwrap().leader.unwrap().resigned);
+    assert!(leading.follow(Seq(8), QUOTA_OCTETS).unwrap().leader.unwrap().resigned);
 }
 
 fn value(octets: impl Into<Vec<u8>>) -> SharedContent {
@@ -242,7 +242,8 @@ fn a_reader_waits_for_the_next_record() {
     let (_a, mut leading) = fixture.node("a");
     let (_b, mut following) = fixture.node("b");
     let mut writer = leading.claim(NodeId(1)).unwrap();
-    let reader = std::thread::spawn(move || following.read(Seq(2), MUCH, Duration::from_secs(60)).unwrap());
+    let reader =
+        std::thread::spawn(move || following.read(Seq(2), QUOTA_OCTETS, Duration::from_secs(60)).unwrap());
     append(&mut leading, &mut writer, b"next");
     assert_eq!(reader.join().unwrap().len(), 1);
 }
@@ -272,7 +273,7 @@ fn of_two_claims_at_once_one_succeeds() {
         .collect();
     let claims: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
     let (_, mut reader) = fixture.node("reader");
-    let tail = reader.follow(Seq(1), MUCH).unwrap();
+    let tail = reader.follow(Seq(1), QUOTA_OCTETS).unwrap();
     assert_eq!(tail.head.unwrap().term.0, claims, "each claim that succeeded began a term");
 }
 
@@ -374,7 +375,7 @@ fn the_ring_keeps_what_a_live_node_lacks() {
         (leading, writer)
     });
     assert!(done.recv_timeout(Duration::from_millis(700)).is_err(), "b lives and lacks the first record");
-    assert_eq!(following.read(Seq(3), MUCH, NONE).unwrap().first().unwrap().seq, Seq(3));
+    assert_eq!(following.read(Seq(3), QUOTA_OCTETS, NONE).unwrap().first().unwrap().seq, Seq(3));
     b.set_applied(Seq(1));
     let (mut leading, mut writer) = thread.join().unwrap();
     assert!(!b.status().degraded);
@@ -385,9 +386,9 @@ fn the_ring_keeps_what_a_live_node_lacks() {
     assert!(!a.remove_node("b").unwrap());
     assert!(a.status().nodes.iter().all(|node| node.name == "a"));
     let (_c, mut late) = fixture.node("c");
-    let behind = late.read(Seq(1), MUCH, NONE).unwrap_err();
+    let behind = late.read(Seq(1), QUOTA_OCTETS, NONE).unwrap_err();
     assert!(matches!(behind, JournalError::Behind { oldest } if oldest == Seq(4)), "{behind}");
-    assert_eq!(late.read(Seq(4), MUCH, NONE).unwrap().first().unwrap().seq, Seq(4));
+    assert_eq!(late.read(Seq(4), QUOTA_OCTETS, NONE).unwrap().first().unwrap().seq, Seq(4));
 }
 
 #[test]
@@ -397,7 +398,7 @@ fn a_foreign_or_damaged_value_is_refused() {
     let mut writer = journal.claim(NodeId(1)).unwrap();
     append(&mut journal, &mut writer, b"one");
     fixture.servers.control(&["put", "/switchyard/ring/0002", "nonsense"]).unwrap();
-    let damaged = journal.read(Seq(1), MUCH, NONE).unwrap_err();
+    let damaged = journal.read(Seq(1), QUOTA_OCTETS, NONE).unwrap_err();
     assert!(damaged.to_string().contains("/switchyard/ring/0002"), "{damaged}");
     fixture.servers.control(&["del", "/switchyard/head"]).unwrap();
     let refused = journal.append(&mut writer, b"two").unwrap_err();
@@ -527,18 +528,18 @@ fn both_nodes_have_the_same_copy_of_the_log() {
     leader.set_copy(Some(first));
     let mut writer = leader.claim(NodeId(1)).unwrap();
     // As at a start: the claim comes with the records that the tables lack.
-    leader.read(Seq(1), MUCH, NONE).unwrap();
+    leader.read(Seq(1), QUOTA_OCTETS, NONE).unwrap();
     for number in 0..20_u8 {
         append(&mut leader, &mut writer, &[number; 100]);
     }
     follower.set_copy(Some(second));
-    assert_eq!(follower.follow(Seq(1), MUCH).unwrap().records.len(), 21);
+    assert_eq!(follower.follow(Seq(1), QUOTA_OCTETS).unwrap().records.len(), 21);
     assert_eq!((leader.copied(), follower.copied()), (Some(Seq(21)), Some(Seq(21))));
     let found = readers.map(|mut reader| {
         let mut found = Vec::new();
         while found.len() < 21 {
             let from = Seq(1 + found.len() as u64);
-            found.extend(reader.read(from, MUCH, Duration::from_secs(10)).unwrap());
+            found.extend(reader.read(from, QUOTA_OCTETS, Duration::from_secs(10)).unwrap());
         }
         found
     });
@@ -621,9 +622,9 @@ fn a_record_in_an_encoding_of_a_newer_version_is_no_damage() {
     let mut shell = std::process::Command::new("sh");
     assert!(shell.env("ETCDCTL_API", "3").args(["-c", &put]).status().unwrap().success());
     // The records before it are read.
-    let tail = journal.follow(Seq(1), MUCH).unwrap();
+    let tail = journal.follow(Seq(1), QUOTA_OCTETS).unwrap();
     assert_eq!(tail.records.len(), 1);
-    let error = journal.follow(Seq(2), MUCH).unwrap_err();
+    let error = journal.follow(Seq(2), QUOTA_OCTETS).unwrap_err();
     assert!(matches!(error, JournalError::UnknownContent { .. }), "{error}");
     assert!(error.to_string().contains("the unknown encoding 7"), "{error}");
 }
@@ -637,7 +638,7 @@ fn a_log_that_begins_after_an_appliance_s_records_has_none_of_them() {
     assert_eq!(append(&mut leading, &mut writer, b"one"), Seq(22));
     let (_b, mut following) = fixture.node("b");
     // Fewer records than the ring has slots, but they were never written.
-    let behind = following.follow(Seq(1), MUCH).unwrap_err();
+    let behind = following.follow(Seq(1), QUOTA_OCTETS).unwrap_err();
     assert!(matches!(behind, JournalError::Behind { oldest: Seq(21) }), "{behind}");
     assert_eq!(payloads(&mut following, Seq(21)), [b"one".to_vec()]);
 }

@@ -19,7 +19,7 @@ use testkit::test_daemon::{TestDaemon, TestDaemonConfig};
 /// Environment variable of the process that runs inside the namespaces.
 const INSIDE: &str = "SWITCHYARD_CLUSTER_LAB";
 /// Address of this process in the machines' network.
-pub(super) const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 1));
+pub(super) const HOST_ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 1));
 /// The machines. The first two run an appliance; all three run a member of etcd.
 pub(super) const MACHINES: [&str; 3] = ["a", "b", "w"];
 /// Ports, the same on each machine.
@@ -104,7 +104,7 @@ impl Lab {
         for words in ["link set lo up", "link add bridge type bridge", "link set bridge up"] {
             ip(None, words)?;
         }
-        ip(None, &format!("address add {HERE}/24 dev bridge"))?;
+        ip(None, &format!("address add {HOST_ADDRESS}/24 dev bridge"))?;
         let mut addresses = Vec::new();
         for (number, machine) in MACHINES.into_iter().enumerate() {
             ip(None, &format!("netns add {machine}"))?;
@@ -147,12 +147,12 @@ impl Lab {
 
     /// The address to which ESMEs connect: the load balancer.
     pub(super) fn smpp() -> SocketAddr {
-        SocketAddr::new(HERE, SMPP)
+        SocketAddr::new(HOST_ADDRESS, SMPP)
     }
 
     /// The address to which pool clients connect: the load balancer.
     pub(super) fn redis() -> SocketAddr {
-        SocketAddr::new(HERE, REDIS)
+        SocketAddr::new(HOST_ADDRESS, REDIS)
     }
 
     /// Index of the appliance that leads, as far as an appliance reports it.
@@ -357,7 +357,7 @@ fn balancer(folder: &Path) -> Result<Program> {
         .to_owned();
     for (name, port) in [("smpp", SMPP), ("redis", REDIS)] {
         text.push_str(&format!(
-            "frontend {name}\n    bind {HERE}:{port}\n    default_backend {name}\nbackend {name}\n    option httpchk GET /v1/ready\n    \
+            "frontend {name}\n    bind {HOST_ADDRESS}:{port}\n    default_backend {name}\nbackend {name}\n    option httpchk GET /v1/ready\n    \
              default-server inter 300ms fall 2 rise 1 on-marked-down shutdown-sessions\n"
         ));
         for (number, machine) in MACHINES.iter().enumerate().take(2) {
@@ -367,7 +367,7 @@ fn balancer(folder: &Path) -> Result<Program> {
     let folder = folder.join("haproxy");
     std::fs::create_dir_all(&folder)?;
     std::fs::write(folder.join("haproxy.cfg"), text)?;
-    let listens = [SocketAddr::new(HERE, SMPP), SocketAddr::new(HERE, REDIS)];
+    let listens = [SocketAddr::new(HOST_ADDRESS, SMPP), SocketAddr::new(HOST_ADDRESS, REDIS)];
     let mut command = Command::new("/usr/sbin/haproxy");
     Program::start("haproxy", &folder, command.args(["-db", "-f", "haproxy.cfg"]), &listens)
 }

@@ -9,7 +9,7 @@ use super::tool_run::{POLICY, ToolRun};
 use anyhow::{Context as _, Result, bail, ensure};
 use api::QueueView;
 use fault::Fault;
-use lab::{HERE, Lab, MACHINES};
+use lab::{HOST_ADDRESS, Lab, MACHINES};
 use model::{Random, Timestamp};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ fn try_faults(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let configs = MACHINES.iter().take(2).map(|machine| tool_run.config(machine));
     let configs = configs.collect::<Result<Vec<_>>>()?;
     // Its address can be bound only when the network exists.
-    let sink_address = SocketAddr::new(HERE, 2776);
+    let sink_address = SocketAddr::new(HOST_ADDRESS, 2776);
     let mut lab = Lab::start(tool_run.folder.path(), configs, |config| {
         // A message with an uncertain submission waits for its DLR, so that no message arrives twice.
         let peer = "links = 2\nwindow = 500\ndlrs = true\nuncertain = \"await-dlr\"";

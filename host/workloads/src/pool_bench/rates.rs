@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use std::path::Path;
 
 /// Required rate of the appliance with [`CONNECTIONS`] and batches, as a multiple of Redis.
-const AIMS: [(TargetKind, f64); 2] = [(TargetKind::RedisAlways, 2.0), (TargetKind::Redis, 1.0)];
+const REQUIRED_RATES: [(TargetKind, f64); 2] = [(TargetKind::RedisAlways, 2.0), (TargetKind::Redis, 1.0)];
 const CONNECTIONS: usize = 50;
 
 const HEAD: &str = "connections  batch                            pairs a second            answers, µs                       processor, µs a pair\n                                           least    median  greatest      p50      p99    p99.9  longest    server   callers";
@@ -58,7 +58,7 @@ fn cell(options: &Options, targets: &[(Target, Pool)], load: ClientLoad) -> Resu
         Some(Spread::of(row.iter().map(|one| one.report.rate)).middle)
     };
     if let Some(ours) = middle(TargetKind::Ours) {
-        for (kind, aim) in AIMS {
+        for (kind, aim) in REQUIRED_RATES {
             let Some(theirs) = middle(kind) else { continue };
             let ratio = ours / theirs;
             let verdict = match (load.connections == CONNECTIONS && load.batch > 1, ratio >= aim) {

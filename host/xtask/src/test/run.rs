@@ -24,7 +24,7 @@ const MAX_SILENCE: Duration = Duration::from_secs(900);
 const SLOW: f64 = 10.0;
 
 /// Number of tests in the table of slow ones.
-const SLOWEST: usize = 10;
+const SLOW_TESTS_SHOWN: usize = 10;
 
 static PASSED: Mutex<Vec<(&str, OsString)>> = Mutex::new(Vec::new());
 
@@ -79,7 +79,7 @@ impl Results {
         let mut slowest = self.passed.clone();
         slowest.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
         println!("\nthe slowest tests, in seconds:");
-        for test in slowest.iter().take(SLOWEST) {
+        for test in slowest.iter().take(SLOW_TESTS_SHOWN) {
             println!("{:>8.1}  {}", test.seconds, test.name);
         }
         for name in &self.ignored {

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use behaviour_tests::Peer;
 use serde_json::{Value, json};
 
-const NODE_OF_SP: u32 = 3_010_012_345;
+const SP_NODE: u32 = 3_010_012_345;
 
 /// A gateway and an SP that know each other's ports.
 fn both(gateway: Value, sp: Value) -> Result<(Peer, Peer)> {
@@ -16,7 +16,7 @@ fn both(gateway: Value, sp: Value) -> Result<(Peer, Peer)> {
         Peer::plain_python("sgip.py", &options)
     };
     let mut gateway = with(gateway, "gateway", 101_001)?;
-    let mut sp = with(sp, "sp", NODE_OF_SP)?;
+    let mut sp = with(sp, "sp", SP_NODE)?;
     let login = |port: &Value| json!({ "dial": { "port": port, "name": "fakename", "password": "1234" } });
     let (up, down) = (gateway.expect("listening")?, sp.expect("listening")?);
     sp.tell(&login(&up["port"]))?;
@@ -43,7 +43,7 @@ fn a_submit_a_report_and_a_deliver_are_exchanged() -> Result<()> {
             (&taken["part"]["number"], &taken["part"]["total"], &taken["tp_udhi"]),
             (&json!(number), &json!(3), &json!(1))
         );
-        assert_eq!(taken["sequence"][0], NODE_OF_SP);
+        assert_eq!(taken["sequence"][0], SP_NODE);
         let answer = sp.expect("answered")?;
         assert_eq!((&answer["result"], &answer["sequence"]), (&json!(0), &taken["sequence"]));
         sequences.push(taken["sequence"].clone());
