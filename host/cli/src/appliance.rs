@@ -195,7 +195,7 @@ fn print_status(output: &Output, machine: &ImageStatusView) -> Result<(), Failur
 }
 
 fn fetch_support_bundle(api: &ApiClient, output: &Output, file: &Path) -> Result<(), Failure> {
-    let mut partial_file = PartialFile::create_beside(file)?;
+    let mut partial_file = PartialFile::create_next_to(file)?;
     let answer = api.open("/v1/appliance/support-bundle", &[("accept", "application/gzip")])?;
     let progress = Progress::of_octets(output.shows_progress(), "written", None);
     let broken = |error| Failure::Interrupted(format!("the file ended too early: {error}"));

@@ -51,7 +51,7 @@ pub(crate) struct PartialFile {
 }
 
 impl PartialFile {
-    pub(crate) fn create_beside(file: &Path) -> Result<Self, Failure> {
+    pub(crate) fn create_next_to(file: &Path) -> Result<Self, Failure> {
         let name = file
             .file_name()
             .ok_or_else(|| Failure::Usage(format!("{} is not a file name", file.display())))?;
@@ -95,7 +95,7 @@ fn backup(api: &ApiClient, output: &Output, file: &Path, force: bool) -> Result<
         return Err(Failure::Refused(what));
     }
     // The file is opened first: if it cannot be written, no request is sent.
-    let mut partial_file = PartialFile::create_beside(file)?;
+    let mut partial_file = PartialFile::create_next_to(file)?;
     let mut answer = api.open("/v1/backup", &[("accept", "application/x-tar")])?;
     // The size of a backup is not known beforehand.
     let progress = Progress::of_octets(output.shows_progress(), "written", None);

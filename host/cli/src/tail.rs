@@ -113,7 +113,7 @@ struct FollowedMessages {
 
 impl FollowedMessages {
     /// Whether a message is new, or its state has changed. With a filter by state, a message is new when it enters that state.
-    fn is_news(&mut self, message: &MessageRowView) -> bool {
+    fn is_new_or_changed(&mut self, message: &MessageRowView) -> bool {
         let Ok(id) = message.id.parse::<u64>() else { return false };
         let state = (message.state.name().to_owned(), message.finished);
         let news = self.states.get(&id).map_or(id > self.floor, |known| *known != state);
@@ -148,7 +148,7 @@ fn follow_messages(
         }
     }
     let news: Vec<&MessageRowView> =
-        page.messages.iter().rev().filter(|message| followed.is_news(message)).collect();
+        page.messages.iter().rev().filter(|message| followed.is_new_or_changed(message)).collect();
     if first.is_some() && is_full {
         // Older ones may enter the list when newer ones leave it.
         followed.floor = oldest;

@@ -279,8 +279,8 @@ impl Cluster {
 
     /// Whether another node could lead and has enough disk space.
     #[must_use]
-    pub fn has_other_with_space(&self) -> bool {
-        self.nodes.lock().has_other_with_space(Instant::now(), &self.options.node)
+    pub fn has_other_with_disk_space(&self) -> bool {
+        self.nodes.lock().has_other_with_disk_space(Instant::now(), &self.options.node)
     }
 
     /// Publishes whether this node has yet to read the log, or to fetch a snapshot: the leader does not wait for it meanwhile.

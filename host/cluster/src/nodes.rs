@@ -135,7 +135,7 @@ impl NodeTable {
     }
 
     /// Whether another node could lead and has enough disk space.
-    pub(crate) fn has_other_with_space(&self, now: Instant, own: &str) -> bool {
+    pub(crate) fn has_other_with_disk_space(&self, now: Instant, own: &str) -> bool {
         self.nodes.iter().any(|(name, known)| {
             let record = &known.record;
             name != own && known.is_live(now) && record.lacks().is_none() && !record.disk_low
@@ -223,14 +223,14 @@ mod tests {
         let has_other = |other: NodeRecord| {
             let mut table = NodeTable::default();
             table.observe(now, [("a".to_owned(), record(9, 1)), ("b".to_owned(), other)]);
-            table.has_other_with_space(now, "a")
+            table.has_other_with_disk_space(now, "a")
         };
         assert!(has_other(record(9, 1)));
         assert!(!has_other(NodeRecord { disk_low: true, ..record(9, 1) }));
         assert!(!has_other(NodeRecord { lacks: Some("a table".to_owned()), ..record(9, 1) }));
         assert!(!has_other(NodeRecord { is_joining: true, ..record(9, 1) }));
         assert!(!has_other(NodeRecord { unreadable: Some("record 10".to_owned()), ..record(9, 1) }));
-        assert!(!NodeTable::default().has_other_with_space(now, "a"));
+        assert!(!NodeTable::default().has_other_with_disk_space(now, "a"));
     }
     #[test]
     fn nobody_waits_for_a_node_that_cannot_read_the_log() {

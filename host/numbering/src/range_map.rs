@@ -68,7 +68,7 @@ impl<T: Clone + PartialEq> RangeMap<T> {
     ///
     /// # Errors
     /// As [`Self::add`].
-    pub(crate) fn add_apart(
+    pub(crate) fn add_disjoint(
         &mut self,
         pattern_set: PatternSet,
         value: &T,
@@ -156,8 +156,12 @@ mod tests {
             [("1X3", true), ("103", true), ("10.", true), ("77", true), ("2X3", false), ("[1-7]X", true)]
         {
             let mut ranges = ranges(&[("1XX", 'a'), ("77", 'b')]).unwrap();
-            assert_eq!(ranges.add_apart(PatternSet::parse(text).unwrap(), &'c', 3).is_err(), taken, "{text}");
-            ranges.add_apart(PatternSet::parse("1X3").unwrap(), &'a', 3).unwrap();
+            assert_eq!(
+                ranges.add_disjoint(PatternSet::parse(text).unwrap(), &'c', 3).is_err(),
+                taken,
+                "{text}"
+            );
+            ranges.add_disjoint(PatternSet::parse("1X3").unwrap(), &'a', 3).unwrap();
         }
     }
 

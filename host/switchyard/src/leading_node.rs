@@ -112,7 +112,7 @@ impl LeadingNode {
     /// the lead over if another node has enough space.
     pub(crate) fn report_disk_space(&self, low: bool) {
         self.cluster.set_disk_low(low);
-        if low && self.cluster.has_other_with_space() {
+        if low && self.cluster.has_other_with_disk_space() {
             tracing::warn!("handing the lead over: the disk is nearly full, and another node has space");
             self.hand_over.notify_one();
         }

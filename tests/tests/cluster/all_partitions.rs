@@ -1,7 +1,7 @@
 //! Lists of all partitions: merged, in pages, and with a partition that does not answer.
 
 use crate::nodes::ClusterFixture;
-use crate::passed_on::know_each_other;
+use crate::passed_on::wait_until_nodes_know_leaders;
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::Probe;
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
@@ -46,7 +46,7 @@ fn lists_of_all_partitions_are_merged_and_name_a_missing_one() -> Result<()> {
     let fixture = ClusterFixture::new()?;
     let zero = fixture.partition_node("a", 0)?.start()?;
     let one = fixture.partition_node("b", 1)?.start()?;
-    know_each_other([&zero, &one])?;
+    wait_until_nodes_know_leaders([&zero, &one])?;
     let mut esmes = [
         Probe::bind(zero.smpp(), "acme", PASSWORD, "992", false)?,
         Probe::bind(zero.smpp(), "zenith", PASSWORD, "992", false)?,

@@ -4,7 +4,7 @@ use crate::nodes::{ClusterFixture, PEER_KEYS};
 use anyhow::{Context, Result, ensure};
 use api::ClusterView;
 use behaviour_tests::test_daemon::{HASH, PASSWORD, TestDaemon, TestDaemonConfig, free_port};
-use behaviour_tests::{Fixture, TIMEOUT, bind, shipped, until};
+use behaviour_tests::{Fixture, TIMEOUT, bind, shipped_policy, until};
 use bytes::Bytes;
 use model::{MessageId, Timestamp};
 use serde_json::json;
@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Waits until a node knows the leaders of both partitions.
-pub(crate) fn know_each_other(nodes: [&TestDaemon; 2]) -> Result<()> {
+pub(crate) fn wait_until_nodes_know_leaders(nodes: [&TestDaemon; 2]) -> Result<()> {
     for node in nodes {
         node.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
             cluster.partitions.len() == 2 && cluster.partitions.iter().all(|one| one.leader.is_some())
@@ -95,7 +95,7 @@ fn an_sgip_bind_is_passed_on_to_the_partition_of_its_account() -> Result<()> {
     // Partition 1 has no leader yet: the login can be repeated later.
     assert_eq!(Sp::connect(&entrance)?.bind("901001", PASSWORD)?, ResultCode::BUSY);
     let one = node("b", 1)?.start()?;
-    know_each_other([&zero, &one])?;
+    wait_until_nodes_know_leaders([&zero, &one])?;
 
     let mut sp = Sp::connect(&entrance)?;
     assert_eq!(sp.bind("901001", PASSWORD)?, ResultCode::OK);
@@ -182,7 +182,7 @@ fn a_redis_client_is_passed_on_with_what_it_has_pipelined() -> Result<()> {
     ensure!(answer.starts_with("-TRYAGAIN") && answer.contains("partition 1"), "{answer}");
     let (one, at_one) = redis_node(&fixture, "b", 1)?;
     let one = one.start()?;
-    know_each_other([&zero, &one])?;
+    wait_until_nodes_know_leaders([&zero, &one])?;
     // The same connection can try again.
     assert_eq!(early.ask(&auth)?, "+OK");
 
@@ -265,7 +265,7 @@ fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
 
 fn bind_front_end(fixture: &Fixture, node: &TestDaemon) -> Result<()> {
     let component = fixture.component("jasmin_front_end")?;
-    let policy = shipped("jasmin-front-end")?;
+    let policy = shipped_policy("jasmin-front-end")?;
     bind(node, "front-end", "jasmin-front-end", &component, &policy, &json!({})).map(drop)
 }
 
@@ -290,7 +290,7 @@ fn a_request_of_a_front_end_is_passed_on_when_its_account_is_known() -> Result<(
     let (status, answer) = send("shop", PASSWORD)?;
     ensure!(status == 503 && answer.contains("does not answer"), "{status} {answer}");
     let one = node("b", 1)?.start()?;
-    know_each_other([&zero, &one])?;
+    wait_until_nodes_know_leaders([&zero, &one])?;
     let partition_of = |(status, answer): (u16, String)| -> Result<u8> {
         let id = answer.strip_prefix("Success \"").and_then(|rest| rest.strip_suffix('"'));
         let id = id.with_context(|| format!("{status} {answer}"))?;

@@ -9,7 +9,7 @@ use behaviour_tests::load::gsm::{
 use behaviour_tests::load::{Probe, Source, SourceOptions, Tally};
 use behaviour_tests::osmocom::Submit;
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
-use behaviour_tests::{Fixture, RawConnection, TIMEOUT, shipped, steps, until};
+use behaviour_tests::{Fixture, RawConnection, TIMEOUT, shipped_policy, steps, until};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ impl Network {
         let hlr = HlrOptions { centre, ..HlrOptions::new(Subscribers::new(subscribers, PREFIX)) };
         let hlr = SimulatedHlr::start(hlr)?;
         let policy = fixture.folder().join("hlr.toml");
-        std::fs::write(&policy, shipped("hlr")?)?;
+        std::fs::write(&policy, shipped_policy("hlr")?)?;
         let mut config = fixture.config()?;
         config.router(&fixture.guest("prefix_router"), ROUTES)?.account("acme", "window = 2000").tables(&format!(
             "[[gsm]]\nname = \"phones\"\nhlr = \"{}\"\nctrl = \"{}\"\nctrl-timeout = \"1s\"\n\

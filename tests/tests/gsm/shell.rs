@@ -227,7 +227,7 @@ impl Caller {
     }
 
     /// The next answer; `None` when the daemon has closed the connection.
-    fn hear(&mut self) -> Result<Option<Value>> {
+    fn receive(&mut self) -> Result<Option<Value>> {
         let mut line = String::new();
         match self.0.read_line(&mut line) {
             Ok(0) => Ok(None),
@@ -241,7 +241,7 @@ impl Caller {
     fn ask(&mut self, line: &str) -> Result<Value> {
         // A client that was refused immediately can still read the reason.
         let _ = self.say(line);
-        self.hear()?.context("hung up")
+        self.receive()?.context("hung up")
     }
 }
 
@@ -274,8 +274,8 @@ fn invalid_lines_are_answered_and_connections_are_limited() -> Result<()> {
     assert_eq!(caller.ask(&send.to_string())?["ok"]["to"], A);
     // Requests can be pipelined; answers keep their order.
     caller.say(&format!("{send}\n{}", json!({ "id": 8, "ask": { "log": { "limit": 1 } } })))?;
-    assert_eq!(caller.hear()?.context("an answer")?["id"], 7);
-    assert_eq!(caller.hear()?.context("an answer")?["id"], 8);
+    assert_eq!(caller.receive()?.context("an answer")?["id"], 7);
+    assert_eq!(caller.receive()?.context("an answer")?["id"], 8);
     for list in [json!({ "limit": 0 }), json!({ "limit": 100_000 }), json!({ "before": "yesterday" })] {
         let answer = caller.ask(&json!({ "id": 9, "ask": { "log": list } }).to_string())?;
         assert_eq!((kind(&answer), &answer["id"]), ("invalid", &json!(9)), "{answer}");
@@ -283,24 +283,24 @@ fn invalid_lines_are_answered_and_connections_are_limited() -> Result<()> {
     // A following connection takes no more requests.
     caller.ask(&json!({ "id": 10, "ask": { "follow": {} } }).to_string())?;
     caller.say(&send.to_string())?;
-    let mut last = caller.hear()?;
+    let mut last = caller.receive()?;
     while last.as_ref().is_some_and(|answer| answer.get("event").is_some()) {
-        last = caller.hear()?;
+        last = caller.receive()?;
     }
     assert_eq!(kind(&last.context("an answer")?), "malformed");
-    assert_eq!(caller.hear()?, None);
+    assert_eq!(caller.receive()?, None);
 
     // The first request must be hello, and lines have a maximum length.
     let mut rude = Caller::new(&shell)?;
     assert_eq!(kind(&rude.ask(&send.to_string())?), "malformed");
-    assert_eq!(rude.hear()?, None);
+    assert_eq!(rude.receive()?, None);
     let mut long = Caller::new(&shell)?;
     long.ask(HELLO)?;
     // The daemon may close the connection before it has read all of this.
     let _ = long.say(&"x".repeat(80_000));
-    if let Some(answer) = long.hear()? {
+    if let Some(answer) = long.receive()? {
         assert_eq!(kind(&answer), "malformed");
-        assert_eq!(long.hear()?, None);
+        assert_eq!(long.receive()?, None);
     }
 
     let mut held = Vec::new();
@@ -317,9 +317,9 @@ fn invalid_lines_are_answered_and_connections_are_limited() -> Result<()> {
         Ok(true)
     })?;
     let mut fifth = Caller::new(&shell)?;
-    let answer = fifth.hear()?.context("an answer")?;
+    let answer = fifth.receive()?.context("an answer")?;
     assert_eq!(kind(&answer), "unavailable", "{answer}");
-    assert_eq!(fifth.hear()?, None);
+    assert_eq!(fifth.receive()?, None);
     shell.refused(me(), &["log"], 75, "you already have 4 connections")?;
     ensure!(appliance.metric("switchyard_shell_turned_away_total")? >= 2.0);
     ensure!(appliance.metric("switchyard_shell_connections")? >= 4.0);
@@ -335,7 +335,7 @@ fn invalid_lines_are_answered_and_connections_are_limited() -> Result<()> {
     let (status, _) = appliance.stop()?;
     ensure!(status.success(), "stopped with {status}");
     // Connected clients were told.
-    assert_eq!(kind(&held[0].hear()?.context("an answer")?), "unavailable");
+    assert_eq!(kind(&held[0].receive()?.context("an answer")?), "unavailable");
     Ok(())
 }
 
@@ -351,9 +351,9 @@ fn a_submission_without_an_answer_is_repeated_and_accepted_once() -> Result<()> 
     let mut sending = shell.sms(me(), &["send", A, "once"]).stdout(Stdio::piped()).spawn()?;
     let (stream, _) = listener.accept()?;
     let mut caller = Caller(BufReader::new(stream));
-    let hello = caller.hear()?.context("hello")?;
+    let hello = caller.receive()?.context("hello")?;
     caller.say(&json!({ "id": hello["id"], "ok": { "as": A } }).to_string())?;
-    let request = caller.hear()?.context("a request")?;
+    let request = caller.receive()?.context("a request")?;
     assert_eq!(request["ask"]["send"]["text"], "once");
     drop((caller, listener));
     // The stale socket does not prevent a start.

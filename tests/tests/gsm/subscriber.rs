@@ -8,7 +8,7 @@ use behaviour_tests::load::gsm::{
 };
 use behaviour_tests::osmocom::Submit;
 use behaviour_tests::test_daemon::{TestDaemon, free_port};
-use behaviour_tests::{Fixture, TIMEOUT, shipped, steps, until};
+use behaviour_tests::{Fixture, TIMEOUT, shipped_policy, steps, until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ impl Network {
         let fixture = Fixture::new()?;
         let hlr = SimulatedHlr::start(HlrOptions::new(Subscribers::new(SUBSCRIBERS, PREFIX)))?;
         let policy = fixture.folder().join("hlr.toml");
-        std::fs::write(&policy, shipped("hlr")?)?;
+        std::fs::write(&policy, shipped_policy("hlr")?)?;
         let proxy = SocketAddr::from(([127, 0, 0, 1], free_port()?));
         let mut config = fixture.config()?;
         config.router(&fixture.guest("prefix_router"), "[default]\nhome = true\n")?.account("acme", "").tables(&format!(

@@ -34,7 +34,7 @@ fn config(fixture: &Fixture) -> Result<TestDaemonConfig> {
 
 fn bind_default(fixture: &Fixture, appliance: &TestDaemon, name: &str) -> Result<()> {
     let component = fixture.component(&name.replace('-', "_"))?;
-    let policy = behaviour_tests::shipped(name)?;
+    let policy = behaviour_tests::shipped_policy(name)?;
     bind(appliance, "front-end", name, &component, &policy, &json!({})).map(drop)
 }
 

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Source, SourceOptions, SourceReport, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
-use behaviour_tests::{Fixture, TIMEOUT, bind, shipped, steps, until};
+use behaviour_tests::{Fixture, TIMEOUT, bind, shipped_policy, steps, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,14 @@ fn config(fixture: &Fixture, upstream: &Sink) -> Result<TestDaemonConfig> {
 
 /// Binds the default biller with the shipped prices; returns its version.
 fn bill(fixture: &Fixture, appliance: &TestDaemon) -> Result<String> {
-    bind(appliance, "biller", "prepaid", &fixture.component("prepaid")?, &shipped("prices")?, &json!({}))
+    bind(
+        appliance,
+        "biller",
+        "prepaid",
+        &fixture.component("prepaid")?,
+        &shipped_policy("prices")?,
+        &json!({}),
+    )
 }
 
 /// A balance operation that succeeds.

@@ -243,7 +243,7 @@ fn a_first_start_needs_no_table() -> Result<()> {
     let sink = Sink::start(SinkOptions::default(), &tally)?;
     let mut config = config(&fixture, &sink)?;
     let policy = fixture.folder().join("subscribers.toml");
-    std::fs::write(&policy, behaviour_tests::shipped("subscribers")?)?;
+    std::fs::write(&policy, behaviour_tests::shipped_policy("subscribers")?)?;
     config.tables(&format!(
         "[resolver]\ncomponent = {:?}\npolicy = {policy:?}\n[resolver.grants]\ntables = [\"hlr\"]\n",
         fixture.guest("table_resolver")

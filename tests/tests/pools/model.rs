@@ -231,7 +231,7 @@ impl ModelRun {
                 ensure!(matches!(&state, RedisReply::Text(_)), "{number}: {state:?}");
                 Ok(state == RedisReply::Text(legacy_state("idle+up")))
             })?;
-            self.model.lapse(number);
+            self.model.expire_lease(number);
             self.lapses += 1;
         }
         Ok(())

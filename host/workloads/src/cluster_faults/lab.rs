@@ -207,7 +207,7 @@ impl Lab {
     }
 
     /// Supervises until one appliance leads, and the other follows and has all records.
-    pub(super) fn wait_until_whole(&mut self) -> Result<()> {
+    pub(super) fn wait_until_healthy(&mut self) -> Result<()> {
         let (begun, pause) = (Instant::now(), StopFlag::default());
         loop {
             self.supervise()?;

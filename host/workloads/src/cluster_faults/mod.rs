@@ -86,7 +86,7 @@ fn try_faults(tool_run: &ToolRun, options: &Options) -> Result<()> {
     })?;
     let sink =
         Sink::start_at(sink_address, SinkOptions { receipts: true, ..SinkOptions::default() }, &tally)?;
-    lab.wait_until_whole()?;
+    lab.wait_until_healthy()?;
     charge(leading(&lab)?, tool_run)?;
 
     let lessee_stop = Arc::new(StopFlag::default());
@@ -103,9 +103,9 @@ fn try_faults(tool_run: &ToolRun, options: &Options) -> Result<()> {
         wait_for_traffic(&mut lab, &tally, &pause)?;
         let fault = *random.one(&possible).context("no faults")?;
         let watch = SilenceWatch::start(&tally)?;
-        let outcome = fault.happen(&mut lab, &mut random);
+        let outcome = fault.inject(&mut lab, &mut random);
         outcome.with_context(|| format!("round {round}: {}", fault.describe()))?;
-        let whole = lab.wait_until_whole().and_then(|()| wait_for_traffic(&mut lab, &tally, &pause));
+        let whole = lab.wait_until_healthy().and_then(|()| wait_for_traffic(&mut lab, &tally, &pause));
         whole.with_context(|| format!("round {round}: after {}", fault.describe()))?;
         let silence = watch.end()?;
         println!(

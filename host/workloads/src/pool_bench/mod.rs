@@ -71,13 +71,13 @@ impl Options {
 }
 
 /// Minimum, median and maximum of several measurements.
-struct Spread {
+struct Distribution {
     least: f64,
     middle: f64,
     greatest: f64,
 }
 
-impl Spread {
+impl Distribution {
     fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<_> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);

@@ -1,7 +1,7 @@
 //! Pairs of call and hangup per second, alternating between the servers.
 
 use super::target::{CallRates, ClientLoad, Pool, Target, TargetKind};
-use super::{Options, Spread};
+use super::{Distribution, Options};
 use crate::tool_run::ToolRun;
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -55,7 +55,7 @@ fn cell(options: &Options, targets: &[(Target, Pool)], load: ClientLoad) -> Resu
     }
     let middle = |kind: TargetKind| {
         let (_, row) = rows.iter().find(|(other, _)| *other == kind)?;
-        Some(Spread::of(row.iter().map(|one| one.report.rate)).middle)
+        Some(Distribution::of(row.iter().map(|one| one.report.rate)).middle)
     };
     if let Some(ours) = middle(TargetKind::Ours) {
         for (kind, aim) in REQUIRED_RATES {
@@ -73,13 +73,13 @@ fn cell(options: &Options, targets: &[(Target, Pool)], load: ClientLoad) -> Resu
 }
 
 fn line(load: ClientLoad, kind: TargetKind, row: &[CallRates]) -> String {
-    let rates = Spread::of(row.iter().map(|one| one.report.rate));
+    let rates = Distribution::of(row.iter().map(|one| one.report.rate));
     let mut times = testkit::load::Histogram::default();
     row.iter().for_each(|one| times.add(&one.report.times));
     let micros = |share| times.quantile(share).as_micros();
-    let cost = Spread::of(row.iter().map(|one| one.cost)).middle;
+    let cost = Distribution::of(row.iter().map(|one| one.cost)).middle;
     let callers =
-        Spread::of(row.iter().map(|one| {
+        Distribution::of(row.iter().map(|one| {
             one.report.processor.as_secs_f64() * 1e6 * 2.0 / one.report.times.count().max(1) as f64
         }));
     format!(
@@ -101,7 +101,8 @@ fn line(load: ClientLoad, kind: TargetKind, row: &[CallRates]) -> String {
 fn by_thread(row: &[CallRates]) {
     let names: std::collections::BTreeSet<_> = row.iter().flat_map(|one| one.threads.keys()).collect();
     for name in names {
-        let cost = Spread::of(row.iter().map(|one| one.threads.get(name).copied().unwrap_or(0.0))).middle;
+        let cost =
+            Distribution::of(row.iter().map(|one| one.threads.get(name).copied().unwrap_or(0.0))).middle;
         if cost >= 0.01 {
             println!("{:>23}{name:<16}{cost:>8.2} µs of a processor a pair", "");
         }

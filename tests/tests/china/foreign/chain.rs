@@ -140,13 +140,14 @@ enum Kill {
 fn check_70_killed_at_every_step_nothing_is_lost() -> Result<()> {
     for (from, to) in [(Dialect::Cmpp3, Dialect::Smgp), (Dialect::Smgp, Dialect::Cmpp2)] {
         for kill in [Kill::Accepted, Kill::Submitted, Kill::Answered, Kill::Reported] {
-            one_kill(from, to, kill).with_context(|| format!("{from:?} to {to:?}, killed at {kill:?}"))?;
+            run_kill_case(from, to, kill)
+                .with_context(|| format!("{from:?} to {to:?}, killed at {kill:?}"))?;
         }
     }
     Ok(())
 }
 
-fn one_kill(from: Dialect, to: Dialect, kill: Kill) -> Result<()> {
+fn run_kill_case(from: Dialect, to: Dialect, kill: Kill) -> Result<()> {
     let options = match kill {
         Kill::Accepted => json!({ "login_status": 200 }),
         Kill::Submitted => json!({ "hold": true }),

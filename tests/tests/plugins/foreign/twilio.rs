@@ -24,7 +24,7 @@ fn pypi_twilio_creates_messages() -> Result<()> {
     config.tables("[[business.front-end]]\npath = \"/2010-04-01\"\nplugin = \"twilio-front-end\"\n");
     let appliance = config.start()?;
     let component = fixture.component("twilio_front_end")?;
-    let policy = behaviour_tests::shipped("twilio-front-end")?;
+    let policy = behaviour_tests::shipped_policy("twilio-front-end")?;
     bind(&appliance, "front-end", "twilio-front-end", &component, &policy, &json!({}))?;
 
     let base = format!("http://{}", appliance.config().business());
@@ -66,7 +66,7 @@ fn pypi_twilio_verifies_status_callbacks() -> Result<()> {
     config.tables("[[business.front-end]]\npath = \"/2010-04-01\"\nplugin = \"twilio-front-end\"\n");
     let appliance = config.start()?;
     let component = fixture.component("twilio_front_end")?;
-    let policy = behaviour_tests::shipped("twilio-front-end")?;
+    let policy = behaviour_tests::shipped_policy("twilio-front-end")?;
     bind(&appliance, "front-end", "twilio-front-end", &component, &policy, &json!({}))?;
 
     let base = format!("http://{}", appliance.config().business());

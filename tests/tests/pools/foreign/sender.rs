@@ -4,7 +4,7 @@
 use crate::sender::{POOL, add};
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
-use behaviour_tests::{Fixture, Peer, shipped, steps};
+use behaviour_tests::{Fixture, Peer, shipped_policy, steps};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -73,7 +73,7 @@ fn a_message_holds_its_number_until_it_ends_and_the_next_message_waits() -> Resu
     let mut upstream = Peer::node("upstream.js", &json!({}))?;
     let port = u16::try_from(upstream.expect("listening")?["port"].as_u64().context("no port")?)?;
     let mut config = fixture.config()?;
-    config.router(&fixture.guest("shared_sender"), &shipped("shared-sender")?)?;
+    config.router(&fixture.guest("shared_sender"), &shipped_policy("shared-sender")?)?;
     config.account("shop", "").peer("upstream", SocketAddr::from(([127, 0, 0, 1], port)), "");
     let appliance = config.start()?;
     add(&appliance, NUMBER)?;

@@ -223,12 +223,12 @@ fn killed_at_every_step_nothing_is_lost_and_nothing_archived_twice() -> Result<(
     {
         let name = format!("step{number}");
         let url = database.create(&name)?;
-        one_kill(&mut database, &name, &url, kill).with_context(|| format!("killed at {kill:?}"))?;
+        run_kill_case(&mut database, &name, &url, kill).with_context(|| format!("killed at {kill:?}"))?;
     }
     Ok(())
 }
 
-fn one_kill(database: &mut Database, name: &str, url: &str, kill: Kill) -> Result<()> {
+fn run_kill_case(database: &mut Database, name: &str, url: &str, kill: Kill) -> Result<()> {
     let mut platform = PlatformFixture::new(url)?;
     let appliance = platform.start()?;
     if matches!(kill, Kill::Submitted) {
