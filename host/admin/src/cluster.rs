@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_all_partitions_share_is_known_by_its_path() {
+    fn paths_of_shared_state_are_recognised() {
         for shared in [
             "/v1/configuration",
             "/v1/users/ann",

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_claim_tells_who_leads() {
+    fn the_newest_claim_names_the_leader() {
         let now = Instant::now();
         let leader = |term| NodeRecord { role: ClusterRole::Leader, term, ..record(9, 1) };
         let mut table = NodeTable::default();

@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_is_refused_by_name() {
+    fn overlong_content_is_refused_with_its_name() {
         // Incompressible octets.
         let mut state = 1_u32;
         let noise = std::iter::repeat_with(|| {

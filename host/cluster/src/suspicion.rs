@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_stands_still_is_a_sign_only_while_etcd_answers() {
+    fn an_unchanged_head_is_suspicious_only_while_etcd_answers() {
         let begun = Instant::now();
         let at = |millis| begun + Duration::from_millis(millis);
         let mut suspicion = Suspicion::default();

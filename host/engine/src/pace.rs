@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_takes_nothing_is_probed_seldom_and_keeps_its_rate() {
+    fn a_peer_that_accepts_nothing_is_probed_seldom_and_keeps_its_rate() {
         let mut run = Run::new(Limit::bucket(100, 10.0), 60);
         run.pass(60);
         let (rate, sent) = (run.rate(), run.sent);
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_what_was_sent_before_says_nothing_new() {
+    fn a_refusal_of_an_earlier_message_does_not_lower_the_rate_again() {
         let mut random = Random::new(1);
         let mut pace = Pace::new(Moment(5_000), 100, 50, &mut random);
         let (rate, until) = (pace.rate(), pace.until);

@@ -114,7 +114,7 @@ mod tests {
     use crate::cursor::Cursor;
 
     #[test]
-    fn a_position_is_what_was_stored_last() {
+    fn the_last_stored_position_is_loaded() {
         let folder = tempfile::tempdir().unwrap();
         let events = folder.path().join("events");
         let store: Arc<dyn PositionStore> = Arc::new(PositionFiles::new(events.clone()));

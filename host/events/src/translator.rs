@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_told_from_its_acceptance_to_its_end() {
+    fn a_message_has_events_from_its_acceptance_to_its_end() {
         let (options, mut window) = (EventSinkOptions::defaults(), MessageWindow::default());
         let attempt = SubmitAttempt { id: ID, attempt: 1, leg: 0, at: Timestamp(1_500) };
         let accepted =
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn pools_and_notices_are_told() {
+    fn pools_and_notices_have_events() {
         let (options, mut window) = (EventSinkOptions::defaults(), MessageWindow::default());
         window.put_pool(PoolId(3), "support".into());
         let entry = JournalEntry {

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_there_can_be_applied_here() {
+    fn content_read_from_one_folder_can_be_applied_to_another() {
         let (there, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (from, to) = (folder(there.path()), folder(here.path()));
         assert!(from.read().unwrap().is_empty());

@@ -101,7 +101,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_sealed_is_opened_at_its_place_with_its_key_and_nowhere_else(
+        fn sealed_text_opens_only_with_its_message_part_and_key(
             plain in proptest::collection::vec(any::<u8>(), 0..300),
             (message, part) in any::<(u64, u8)>(),
             change in any::<(prop::sample::Index, u8)>(),

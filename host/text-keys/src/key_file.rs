@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn an_append_that_was_cut_off_is_removed_and_any_other_damage_is_told() {
+    fn a_truncated_append_is_removed_and_other_damage_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text.keys");
         let (mut file, _) = KeyFile::open(&path, root()).unwrap();

@@ -89,7 +89,7 @@ fn conversions_can_be_the_measure() {
 }
 
 #[test]
-fn messages_like_the_one_at_hand_count_more_than_others() {
+fn similar_messages_weigh_more() {
     let policy = Policy::parse(TWO).unwrap();
     let first = |like_this: Outcomes| {
         let choice = policy.choose(0, 1, NORMAL, |peer| {

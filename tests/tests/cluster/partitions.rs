@@ -52,7 +52,7 @@ fn bound_accounts(node: &TestDaemon) -> Result<String> {
 }
 
 #[test]
-fn what_comes_to_one_partition_is_passed_on_to_the_other() -> Result<()> {
+fn requests_for_another_partition_are_passed_on() -> Result<()> {
     let fixture = ClusterFixture::new()?;
     let zero = fixture.partition_node("a", 0)?.start()?;
     let (smpp, business) = (zero.smpp(), zero.config().business());
@@ -171,7 +171,7 @@ fn one_partition_loses_its_leader_and_nothing_is_missing() -> Result<()> {
 }
 
 #[test]
-fn what_does_not_work_with_partitions_is_refused() -> Result<()> {
+fn unsupported_partition_configurations_are_refused() -> Result<()> {
     let fixture = ClusterFixture::new()?;
     let mut torn = fixture.partition_node("a", 0)?;
     torn.tables("[[tenant]]\nname = \"north\"\ncharged = true\n");

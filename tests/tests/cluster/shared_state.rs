@@ -34,7 +34,7 @@ pub(crate) fn change(leader: &TestDaemon, patch: &Value) -> Result<u64> {
 }
 
 #[test]
-fn the_next_leader_has_what_the_last_one_was_told() -> Result<()> {
+fn the_next_leader_has_the_changes_of_the_last_one() -> Result<()> {
     let fixture = ClusterFixture::new()?;
     let leader = fixture.node_without_router("a", "")?.start()?;
     // State that exists before the other node joins, and state that changes while it follows.

@@ -192,7 +192,7 @@ impl ModelRun {
     }
 
     /// Compares the visible state with the model.
-    fn look(&mut self) -> Result<()> {
+    fn compare_visible_state(&mut self) -> Result<()> {
         let (seen, must) = (self.server.view(&self.pool)?, self.model.view());
         ensure!(seen == must, "seen {seen:#?}\nmust {must:#?}");
         // Calls by the script return no ticket.
@@ -317,7 +317,7 @@ impl ModelRun {
             0..40 => self.send_by_redis(),
             40..62 => self.send_by_http(),
             62..72 => self.send_one_by_http(),
-            72..82 => self.look(),
+            72..82 => self.compare_visible_state(),
             82..86 => self.leases(false),
             86..88 => self.leases(true),
             88..96 => self.crash_by_redis(),
@@ -326,7 +326,7 @@ impl ModelRun {
     }
 
     fn end(mut self) -> Result<()> {
-        self.look()?;
+        self.compare_visible_state()?;
         let (history, must) = (self.server.history(&self.pool)?, self.model.journal());
         let differs = history.iter().zip(must).position(|(one, other)| one != other);
         ensure!(

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_once_and_the_changes_wait() {
+    fn a_failure_is_reported_once_and_the_changes_wait() {
         let folder = tempfile::tempdir().unwrap();
         let values = deferring(&folder);
         let broken = Arc::new(AtomicBool::new(true));

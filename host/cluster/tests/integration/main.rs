@@ -152,7 +152,7 @@ fn the_leader_s_shared_state_is_read_in_parts_and_as_changes() {
 }
 
 #[test]
-fn what_was_removed_is_forgotten_when_all_nodes_have_seen_it() {
+fn removals_are_deleted_when_all_nodes_have_applied_them() {
     let fixture = fixture(1);
     let (a, mut leading) = fixture.node("a");
     let (b, _following) = fixture.node("b");
@@ -344,7 +344,7 @@ fn without_a_majority_nothing_is_written_and_the_lease_ends() {
 }
 
 #[test]
-fn members_that_say_nothing_are_passed_over() {
+fn unresponsive_members_are_skipped() {
     let fixture = fixture(1);
     // The kernel accepts connections and no process reads: like a stopped member, or one behind a network partition.
     let silent = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_protocol_is_refused() {
+    fn protocol_violations_are_refused() {
         for input in [
             &b"HTTP/1.1 400 Bad Request\r\n"[..],
             b"AMQP\0\0\x09\x01",

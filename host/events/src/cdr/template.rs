@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn template_errors_are_described() {
         for (template, text) in [
             ("{account}", "a column is"),
             ("{account:^4}", "a column is"),

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_stored_is_cut_off_wherever_the_process_dies() {
+    fn unstored_octets_are_cut_off_after_a_crash_at_any_point() {
         // Each message ends in a record of its own. The process dies after the given number of writes, with octets
         // beyond the stored length, and continues from the stored position.
         for death in 1..25 {

@@ -218,7 +218,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn what_was_acknowledged_survives_every_crash() {
+fn acknowledged_records_survive_every_crash() {
     let seeds = match number("JOURNAL_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("JOURNAL_SEEDS").unwrap_or(SEEDS),

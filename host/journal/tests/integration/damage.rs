@@ -348,7 +348,7 @@ fn a_newer_format_is_refused_by_name() {
 }
 
 #[test]
-fn errors_tell_what_to_do() {
+fn errors_name_a_remedy() {
     let fixture = Fixture::new();
     fixture.disk.flip(&segment_name(2), 100, 1);
     assert_eq!(

@@ -120,7 +120,7 @@ fn a_failed_sync_is_not_repeated() {
 }
 
 #[test]
-fn what_the_next_process_finds_after_a_failed_sync_stays() {
+fn records_found_after_a_failed_sync_stay() {
     // The cache has the record, the disk has parts of it, and the system takes it for written.
     for seed in 0..200 {
         let disk = SimulatedDisk::new(seed);
@@ -167,7 +167,7 @@ fn a_full_disk_is_reported_before_anything_is_written() {
 }
 
 #[test]
-fn room_that_is_free_again_is_used_before_it_is_needed() {
+fn freed_disk_space_is_used_in_advance() {
     let disk = SimulatedDisk::new(1);
     let mut journal = open(&disk, &options(1000), 0).unwrap();
     let mut writer = journal.claim(NodeId(0)).unwrap();

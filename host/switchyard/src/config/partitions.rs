@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_accounts_share_is_in_one_partition() {
+    fn accounts_that_share_limits_are_in_one_partition() {
         let tenant = |keys: &str| format!("[[tenant]]\nname = \"north\"\n{keys}");
         let of_tenant = "tenant = \"north\"\n";
         for (key, shown) in [

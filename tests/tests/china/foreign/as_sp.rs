@@ -219,7 +219,7 @@ fn each_word_of_a_report_has_its_state() -> Result<()> {
 }
 
 #[test]
-fn a_refused_login_and_a_gateway_without_proof_are_told() -> Result<()> {
+fn a_refused_login_and_a_gateway_without_proof_are_reported() -> Result<()> {
     for dialect in Dialect::ALL {
         let china = ChinaSpFixture::new(dialect, &json!({ "password": "other" }), "")?;
         let appliance = china.config.start()?;

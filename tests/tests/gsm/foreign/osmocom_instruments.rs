@@ -160,7 +160,7 @@ fn references_of_answers_are_ambiguous() -> Result<()> {
 
 /// Two messages at a time, which the protocol does not forbid: the MSC accepts both.
 #[test]
-fn a_second_message_is_taken_while_the_first_is_with_the_phone() -> Result<()> {
+fn a_second_message_is_accepted_while_the_first_is_unanswered() -> Result<()> {
     let network = Network::start()?;
     network.handset.set_answer(HandsetAnswer::Nothing);
     network.relay.inject(&mt(0x10))?;

@@ -100,7 +100,7 @@ fn counts(server: &mut Peer) -> Result<Value> {
 }
 
 #[test]
-fn messages_to_ported_numbers_go_another_way() -> Result<()> {
+fn messages_to_ported_numbers_take_another_route() -> Result<()> {
     let fixture = Fixture::new()?;
     let (mut server, port) = server()?;
     let appliance = config(&fixture, "timeout = \"60s\"")?.start()?;

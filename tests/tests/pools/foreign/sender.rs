@@ -12,12 +12,12 @@ use std::time::Duration;
 const NUMBER: &str = "+8613800138000";
 
 /// The state of the number.
-fn standing(appliance: &TestDaemon) -> Result<Value> {
+fn number_state(appliance: &TestDaemon) -> Result<Value> {
     appliance.get(&format!("{POOL}/numbers/{}", NUMBER.replace('+', "%2B")))
 }
 
 fn holder(appliance: &TestDaemon) -> Result<Option<String>> {
-    Ok(standing(appliance)?["message"].as_str().map(str::to_owned))
+    Ok(number_state(appliance)?["message"].as_str().map(str::to_owned))
 }
 
 struct Esme(Peer);
@@ -81,7 +81,7 @@ fn a_message_holds_its_number_until_it_ends_and_the_next_message_waits() -> Resu
 
     let first = esme.submit(1)?;
     let upstreams_first = arrived(&mut upstream, "text 1")?;
-    let number = standing(&appliance)?;
+    let number = number_state(&appliance)?;
     assert_eq!((&number["state"], &number["holder"]), (&json!("busy+up"), &json!("shop")), "{number:#}");
     assert_eq!(number["message"], json!(first), "{number:#}");
 
@@ -110,7 +110,7 @@ fn a_message_holds_its_number_until_it_ends_and_the_next_message_waits() -> Resu
     assert_eq!(holder(&appliance)?, Some(third));
     delivered(&mut upstream, &upstreams_third)?;
     appliance.wait_until(Duration::from_secs(60), POOL, |pool| pool["ready"] == 1)?;
-    assert_eq!(standing(&appliance)?["state"], "idle+up");
+    assert_eq!(number_state(&appliance)?["state"], "idle+up");
 
     let trace = trace(&appliance, &second)?;
     let taken = format!("sender: {NUMBER}, from pool support-line");

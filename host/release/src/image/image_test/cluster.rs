@@ -87,7 +87,7 @@ impl ImageTest {
         leader.ready()?;
         let mut follower = start(b)?;
         follower.ready()?;
-        self.say("three machines are up");
+        self.log_step("three machines are up");
         for block in blocks_of(&page, "a") {
             wait_for(&leader, block)?;
         }
@@ -95,7 +95,7 @@ impl ImageTest {
         for block in blocks_of(&page, "b") {
             wait_for(&follower, block)?;
         }
-        self.say("the power of the leader was cut: the other machine leads");
+        self.log_step("the power of the leader was cut: the other machine leads");
         let failed = follower.ssh("systemctl list-units --failed --no-legend --plain")?;
         ensure!(failed.is_empty(), "units have failed:\n{failed}");
         Ok(())

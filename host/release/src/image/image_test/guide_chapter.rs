@@ -80,7 +80,7 @@ impl ImageTest {
                 ensure!(!self.has_account(&running)?, "an account is still there after {command}");
                 ensure!(self.has_history(&running)? == stays, "unexpected history after {command}");
             }
-            self.say(&format!("the manual: {command}"));
+            self.log_step(&format!("the manual: {command}"));
         }
         Ok(())
     }
@@ -111,7 +111,7 @@ impl ImageTest {
         )?;
         let mut fresh = machine.start()?;
         let banner = fresh.ready()?;
-        self.say(&format!(
+        self.log_step(&format!(
             "a second machine with {firmware:?}: ready {:.1?} after power-on",
             banner.since_power
         ));

@@ -89,7 +89,7 @@ fn network(answers: MtBehaviour) -> (SimulatedHlr, SimulatedMsc, TestSmsc) {
 }
 
 #[test]
-fn phones_accept_messages() {
+fn handsets_accept_messages() {
     let (hlr, msc, mut centre) = network(MtBehaviour::Accept);
     for number in 0..100 {
         centre.send(number % 10, number);
@@ -137,7 +137,7 @@ fn two_messages_at_a_time_are_detected() {
 }
 
 #[test]
-fn full_phones_report_available_memory() {
+fn full_handsets_report_available_memory() {
     let (_hlr, msc, mut centre) = network(MtBehaviour::Full(Duration::from_millis(50)));
     centre.send(1, 1);
     assert_eq!(centre.outcome(), FULL);
@@ -150,7 +150,7 @@ fn full_phones_report_available_memory() {
 }
 
 #[test]
-fn phones_refuse_and_then_accept() {
+fn handsets_refuse_and_then_accept() {
     let (_hlr, msc, mut centre) =
         network(MtBehaviour::Refuse(vec![RefusalCause::Handset(111), RefusalCause::Network(17)]));
     for outcome in [
@@ -171,7 +171,7 @@ fn phones_refuse_and_then_accept() {
 }
 
 #[test]
-fn phones_send_messages() {
+fn handsets_send_messages() {
     let (_hlr, msc, mut centre) = network(MtBehaviour::Accept);
     let phone =
         MoSender { subscriber: 4, number: "10000000004", centre: "19990014444", reference: 9, report: true };

@@ -103,7 +103,7 @@ impl Browser {
     }
 
     /// Opens a page.
-    pub(crate) async fn go(&self, path: &str) -> Result<()> {
+    pub(crate) async fn open(&self, path: &str) -> Result<()> {
         self.client.goto(&format!("{}{path}", self.base)).await.with_context(|| format!("going to {path}"))
     }
 
@@ -198,7 +198,7 @@ impl Browser {
     }
 
     /// Clicks the button, link or summary with this label, and confirms if asked.
-    pub(crate) async fn press(&self, label: &str) -> Result<()> {
+    pub(crate) async fn click(&self, label: &str) -> Result<()> {
         let path = format!("//*[self::button or self::a or self::summary][normalize-space()='{label}']");
         let begun = Instant::now();
         loop {
@@ -275,7 +275,7 @@ impl Browser {
             let metrics =
                 json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600 });
             self.devtools("Emulation.setDeviceMetricsOverride", metrics).await?;
-            self.go(path).await?;
+            self.open(path).await?;
             for scheme in SCHEMES {
                 let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
                 self.devtools("Emulation.setEmulatedMedia", features).await?;
