@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use model::MessageId;
-use ports::{PassedApi, WasPassedOn};
+use ports::{PassedApi, PassedOnMarker};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ pub(crate) async fn pass_on(
     request: Request,
     next: Next,
 ) -> Response {
-    let was_passed_on = request.extensions().get::<WasPassedOn>().is_some();
+    let was_passed_on = request.extensions().get::<PassedOnMarker>().is_some();
     let answerer = if was_passed_on { Ok(Answerer::ThisLeader) } else { answerer_of(&request) };
     let pass_on = cluster.pass_on();
     let (partition, pass_on) = match (answerer, pass_on) {

@@ -42,7 +42,7 @@ impl<T: Clone + PartialEq> RangeMap<T> {
             {
                 let other = self.single_numbers.entry(number).or_insert(entry);
                 if other.value != *value {
-                    return Err(twice(other.line));
+                    return Err(duplicate_error(other.line));
                 }
                 continue;
             }
@@ -51,7 +51,7 @@ impl<T: Clone + PartialEq> RangeMap<T> {
                 .iter()
                 .find(|(other, of)| of.size == size && of.value != *value && other.overlaps(&pattern));
             if let Some((_, other)) = rival {
-                return Err(twice(other.line));
+                return Err(duplicate_error(other.line));
             }
             if self.wide_patterns.len() == MAX_WIDE_PATTERNS {
                 return Err(format!(
@@ -89,7 +89,7 @@ impl<T: Clone + PartialEq> RangeMap<T> {
             entry.value != *value && pattern_set.patterns.iter().any(|own| own.overlaps(other))
         });
         match single_numbers.or(wide_patterns.map(|(_, entry)| entry)) {
-            Some(other) => Err(twice(other.line)),
+            Some(other) => Err(duplicate_error(other.line)),
             None => self.add(pattern_set, value, line),
         }
     }
@@ -102,7 +102,7 @@ impl<T: Clone + PartialEq> RangeMap<T> {
     }
 }
 
-fn twice(line: usize) -> String {
+fn duplicate_error(line: usize) -> String {
     format!(
         "overlaps an entry with another meaning at line {line}; of two overlapping entries, one must be smaller, \
          and an abbreviation must be unambiguous"

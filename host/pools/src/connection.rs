@@ -30,7 +30,7 @@ enum ReadEnd {
 
 impl ReadEnd {
     /// Whether the client waits for its answers.
-    fn is_clients(self) -> bool {
+    fn has_waiting_client(self) -> bool {
         self == Self::ClientClosed
     }
 }
@@ -199,7 +199,8 @@ impl Connection {
     /// requests are pending, stays here.
     fn partition_of(&self, login: &Login) -> Option<(Arc<dyn PassOn>, u8)> {
         let is_new = !self.handler.session.is_authenticated() && !self.handler.has_pending();
-        let can_pass = is_new && !self.origin.was_passed_on && self.read_end.is_none_or(ReadEnd::is_clients);
+        let can_pass =
+            is_new && !self.origin.was_passed_on && self.read_end.is_none_or(ReadEnd::has_waiting_client);
         let pass_on = self.shared.registry.pass_on().filter(|_| can_pass)?;
         Some((pass_on.clone(), pass_on.elsewhere(LoginInterface::Redis, &login.name)?))
     }

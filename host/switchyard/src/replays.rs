@@ -526,7 +526,7 @@ impl PluginCandidate {
 
 /// The verdict of screens in the form of a routing verdict: without legs if the message passed.
 pub(crate) fn screening_as_routing<P>(verdict: ScreenVerdict) -> Verdict<P> {
-    verdict.instead_of_routing().unwrap_or(Verdict::Forward(Vec::new()))
+    verdict.verdict_without_routing().unwrap_or(Verdict::Forward(Vec::new()))
 }
 
 /// The attributes of a number, in the form of a router's changes.

@@ -107,7 +107,7 @@ pub(crate) fn push(
     sbom: Option<&Path>,
     registry: &RegistryArgs,
 ) -> Result<ArtifactView, WorkbenchError> {
-    if file.to_str().is_some_and(ArtifactLocation::is_meant_by) {
+    if file.to_str().is_some_and(ArtifactLocation::is_location) {
         return Err(WorkbenchError::Usage(
             "an artifact is copied from registry to registry or folder by `skopeo copy`; `push FILE LOCATION` takes a component's file"
                 .to_owned(),

@@ -40,9 +40,9 @@ impl HandsetAnswer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paging {
     /// The handset answers.
-    Heard,
+    Answered,
     /// The handset is out of coverage; the network does not know yet.
-    NotHeard,
+    OutOfCoverage,
     /// The MME knows that it is unreachable (SGsAP-PAGING-REJECT with this SGs cause).
     Rejected(u8),
 }
@@ -99,7 +99,7 @@ pub(crate) struct State {
 impl Default for State {
     fn default() -> Self {
         Self {
-            paging: Paging::Heard,
+            paging: Paging::Answered,
             answer: HandsetAnswer::Accepted,
             events: VecDeque::new(),
             reference: 0x21,
@@ -134,11 +134,11 @@ impl State {
                 self.events.push_back(HandsetEvent::Paged);
                 let service = packet.get(element::SERVICE_INDICATOR).unwrap_or(&[2]);
                 match self.paging {
-                    Paging::Heard => {
+                    Paging::Answered => {
                         let request = Packet::about(kind::SERVICE_REQUEST, imsi);
                         vec![request.with(element::SERVICE_INDICATOR, service)]
                     }
-                    Paging::NotHeard => Vec::new(),
+                    Paging::OutOfCoverage => Vec::new(),
                     Paging::Rejected(cause) => {
                         vec![Packet::about(kind::PAGING_REJECT, imsi).with(element::SGS_CAUSE, &[cause])]
                     }

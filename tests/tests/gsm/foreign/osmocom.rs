@@ -243,12 +243,12 @@ fn a_phone_gets_its_messages_when_it_is_switched_on_with_a_simulated_radio_side(
 fn after_failed_paging_the_next_location_update_triggers_a_retry_with_a_simulated_radio_side() -> Result<()> {
     let network = OsmocomFixture::start("response-timeout = \"12s\"")?;
     let (anna, mut shop) = (network.handset(ANNA)?, network.shop()?);
-    anna.set_paging(Paging::NotHeard);
+    anna.set_paging(Paging::OutOfCoverage);
     let id = submit(&mut shop, ANNA, "are you there?")?;
     anna.next_paging()?;
     wait_for_long_deferral(&network, &id)?;
     assert_eq!(anna.waiting(), 0);
-    anna.set_paging(Paging::Heard);
+    anna.set_paging(Paging::Answered);
     anna.attach()?;
     assert_eq!(texts(&anna, 1)?, ["are you there?"]);
     delivered(&mut shop, &id)?;

@@ -176,10 +176,10 @@ fn a_second_message_is_accepted_while_the_first_is_unanswered() -> Result<()> {
 #[test]
 fn failed_paging_is_not_reported() -> Result<()> {
     let network = Network::start()?;
-    network.handset.set_paging(Paging::NotHeard);
+    network.handset.set_paging(Paging::OutOfCoverage);
     network.relay.inject(&mt(0x10))?;
     network.msc.wait_for_paging_failures(1)?;
-    network.handset.set_paging(Paging::Heard);
+    network.handset.set_paging(Paging::Answered);
     network.deliver(0x11)?;
     assert_eq!((network.handset.waiting(), network.relay.intercepted()), (0, Vec::new()));
     Ok(())
