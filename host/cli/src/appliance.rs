@@ -156,7 +156,7 @@ fn call_api(api: &ApiClient, output: &Output, task: Task) -> Result<(), Failure>
             api.get("/v1/appliance")?;
             let kind = [("content-type", "application/octet-stream")];
             let path = path("update", &reboot_args);
-            let progress = Progress::of_octets(output.shows_progress(), "uploaded", Some(length));
+            let progress = Progress::for_octets(output.shows_progress(), "uploaded", Some(length));
             api.typed(&path, api.send_all("POST", &path, &kind, &mut progress.reader(image))?)?
         }
         Task::Rollback { reboot_args } => api.call("POST", &path("rollback", &reboot_args), &())?,
@@ -197,7 +197,7 @@ fn print_status(output: &Output, machine: &ImageStatusView) -> Result<(), Failur
 fn fetch_support_bundle(api: &ApiClient, output: &Output, file: &Path) -> Result<(), Failure> {
     let mut partial_file = PartialFile::create_next_to(file)?;
     let answer = api.open("/v1/appliance/support-bundle", &[("accept", "application/gzip")])?;
-    let progress = Progress::of_octets(output.shows_progress(), "written", None);
+    let progress = Progress::for_octets(output.shows_progress(), "written", None);
     let broken = |error| Failure::Interrupted(format!("the file ended too early: {error}"));
     let written = std::io::copy(&mut progress.reader(answer), partial_file.file()).map_err(broken)?;
     drop(progress);

@@ -98,7 +98,7 @@ fn backup(api: &ApiClient, output: &Output, file: &Path, force: bool) -> Result<
     let mut partial_file = PartialFile::create_next_to(file)?;
     let mut answer = api.open("/v1/backup", &[("accept", "application/x-tar")])?;
     // The size of a backup is not known beforehand.
-    let progress = Progress::of_octets(output.shows_progress(), "written", None);
+    let progress = Progress::for_octets(output.shows_progress(), "written", None);
     let (mut written, mut end) = (0_u64, Vec::new());
     let mut piece = vec![0; 1 << 16];
     loop {

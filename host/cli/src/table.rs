@@ -82,7 +82,7 @@ impl TableCommand {
                     KeyMatch::Prefix => "prefix",
                 };
                 let path = format!("/v1/tables/{}?kind={kind}", encode_segment(&name));
-                let progress = Progress::of_octets(output.shows_progress(), "uploaded", Some(length));
+                let progress = Progress::for_octets(output.shows_progress(), "uploaded", Some(length));
                 let kind = [("content-type", "text/csv")];
                 let answer = api.send_all("PUT", &path, &kind, &mut progress.reader(rows))?;
                 drop(progress);

@@ -101,7 +101,7 @@ impl DayQuotas {
             if let Some(quota) = self.quotas.get_mut(&owner) {
                 quota.changed = false;
                 let day = (Timestamp(quota.day.start), Timestamp(quota.day.end));
-                records.push(PaceDay::of_quota(&owner, day, quota.accepted));
+                records.push(PaceDay::for_quota(&owner, day, quota.accepted));
             }
         }
         records

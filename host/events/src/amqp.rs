@@ -55,7 +55,7 @@ impl AmqpTransport {
             false => None,
         };
         Ok(Self {
-            server: ServerAddress::of_url(&options.url, if is_tls { TLS_PORT } else { PORT }),
+            server: ServerAddress::from_url(&options.url, if is_tls { TLS_PORT } else { PORT }),
             tls,
             token: options.token.clone(),
             virtual_host: virtual_host(&options.url),

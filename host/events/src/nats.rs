@@ -45,7 +45,7 @@ impl NatsTransport {
             false => None,
         };
         Ok(Self {
-            server: ServerAddress::of_url(&options.url, PORT),
+            server: ServerAddress::from_url(&options.url, PORT),
             tls,
             token: options.token.clone(),
             subject: options.subject.clone(),

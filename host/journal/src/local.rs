@@ -461,7 +461,7 @@ impl Journal for LocalJournal {
     }
 
     fn lease(&self) -> Arc<LeaderLease> {
-        Arc::new(LeaderLease::alone())
+        Arc::new(LeaderLease::unlimited())
     }
 
     fn reader(&self) -> Option<JournalReader> {

@@ -284,7 +284,7 @@ impl PaceDay {
 
     /// The count of a day quota. `day`: the beginnings of the day and of the next day.
     #[must_use]
-    pub fn of_quota(owner: &str, day: (Timestamp, Timestamp), accepted: u64) -> Self {
+    pub fn for_quota(owner: &str, day: (Timestamp, Timestamp), accepted: u64) -> Self {
         let bucket = format!("{}{owner}", Self::QUOTA).into();
         Self { bucket, start: day.0, end: day.1, used: accepted, defined: None }
     }

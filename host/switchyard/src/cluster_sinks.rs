@@ -67,7 +67,7 @@ impl ClusterSinks {
         }
         let positions = Arc::new(EtcdPositions(cluster.clone()));
         Ok(Some(Self {
-            storage: SinkStorage::of_node(cluster.node(), cluster.number(), positions, data),
+            storage: SinkStorage::in_cluster(cluster.node(), cluster.number(), positions, data),
             sinks: config.event_sinks.clone(),
             cdrs: config.cdrs.clone(),
             // Hold everything until the positions are known.

@@ -70,7 +70,7 @@ impl RestoreCommand {
             let file = File::open(&self.file).with_context(opening)?;
             let length = file.metadata().with_context(opening)?.len();
             let progress =
-                client::Progress::of_octets(std::io::stderr().is_terminal(), "unpacked", Some(length));
+                client::Progress::for_octets(std::io::stderr().is_terminal(), "unpacked", Some(length));
             self.restore(progress.reader(std::io::BufReader::new(file)))?
         };
         let RestoreResult { manifest, found, followed, before, keys_moved } = result;

@@ -45,7 +45,7 @@ pub(crate) struct ClusterMembership {
 /// Opens the store of this machine.
 pub(crate) fn open_local(config: Config, startup: StartupConfig) -> Result<OpenedStore> {
     let hold = Arc::new(JournalHold::new(Seq(0), config.engine.journal_hold));
-    let storage = SinkStorage::alone(&config.appliance.data);
+    let storage = SinkStorage::local(&config.appliance.data);
     let cursors = SinkCursors::load(&storage, &config.event_sinks, &config.cdrs, hold)?;
     let mut options = StoreOptions { cache: config.engine.store_cache, ..StoreOptions::default() };
     options.journal.keep_for = config.engine.journal_retention;

@@ -586,7 +586,7 @@ fn run_replay(hooks: &HooksApi, request: &ReplayRequest, body: bool) -> Result<R
             let progress = state.progress;
             if is_terminal {
                 let bar =
-                    bar.get_or_insert_with(|| Progress::of_items(true, "messages read", progress.expected));
+                    bar.get_or_insert_with(|| Progress::for_items(true, "messages read", progress.expected));
                 bar.set(progress.read);
             } else if reported_at.elapsed() >= PROGRESS {
                 reported_at = Instant::now();

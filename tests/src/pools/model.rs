@@ -85,7 +85,7 @@ impl PoolModel {
     }
 
     /// Numbers in a state.
-    pub fn in_state(&self, state: &str) -> Vec<String> {
+    pub fn numbers_in_state(&self, state: &str) -> Vec<String> {
         let fits = self.numbers.iter().filter(|(_, known)| known.state == state);
         fits.map(|(number, _)| number.clone()).collect()
     }

@@ -76,7 +76,7 @@ impl ModelRun {
     }
 
     fn one_of(&mut self, states: &[&str]) -> Option<String> {
-        let fits: Vec<_> = states.iter().flat_map(|state| self.model.in_state(state)).collect();
+        let fits: Vec<_> = states.iter().flat_map(|state| self.model.numbers_in_state(state)).collect();
         self.random.one(&fits).cloned()
     }
 
@@ -196,7 +196,8 @@ impl ModelRun {
         let (seen, must) = (self.server.view(&self.pool)?, self.model.view());
         ensure!(seen == must, "seen {seen:#?}\nmust {must:#?}");
         // Calls by the script return no ticket.
-        let busy = [self.model.in_state("busy+up"), self.model.in_state("busy+down")].concat();
+        let busy =
+            [self.model.numbers_in_state("busy+up"), self.model.numbers_in_state("busy+down")].concat();
         if let Some(number) = self.random.one(&busy).filter(|number| self.model.ticket(number).is_none()) {
             let ticket = self.server.ticket(&self.pool, number)?;
             self.model.ticketed(number, ticket)?;

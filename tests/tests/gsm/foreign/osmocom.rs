@@ -97,7 +97,7 @@ impl OsmocomFixture {
     }
 
     /// Waits until a message is in this state; returns its trace.
-    fn in_state(&self, id: &str, state: &str) -> Result<Value> {
+    fn wait_for_state(&self, id: &str, state: &str) -> Result<Value> {
         self.appliance()?.wait_until(TIMEOUT, &format!("/v1/messages/{id}"), |trace| trace["state"] == state)
     }
 
@@ -128,7 +128,7 @@ impl OsmocomFixture {
 
 /// Submits a text of one segment; returns its id.
 fn submit(shop: &mut Peer, to: (&str, &str), text: &str) -> Result<String> {
-    shop.tell(&json!({ "text": text, "from": SHOP, "to": to.1, "receipt": true, "tag": text }))?;
+    shop.send_action(&json!({ "text": text, "from": SHOP, "to": to.1, "receipt": true, "tag": text }))?;
     let answer = shop.expect_matching("answer", |answer| answer["tag"] == text)?;
     assert_eq!(answer["status"], 0, "{answer}");
     Ok(answer["id"].as_str().context("no id")?.to_owned())
@@ -180,7 +180,7 @@ fn a_text_goes_to_a_phone_and_one_comes_back_with_a_simulated_radio_side() -> Re
 
 /// Waits until a message waits for hours, so that no timer of ours can trigger the next attempt.
 fn wait_for_long_deferral(network: &OsmocomFixture, id: &str) -> Result<()> {
-    let trace = network.in_state(id, "deferred")?;
+    let trace = network.wait_for_state(id, "deferred")?;
     let why = trace["waiting_for"].as_str().context("no reason")?;
     let numbers = why.split(|letter: char| !letter.is_ascii_digit());
     let due = numbers.filter_map(|digits| digits.parse::<u64>().ok()).max().context("no time")?;
@@ -266,7 +266,7 @@ fn segments_of_a_long_text_arrive_in_order_with_a_simulated_radio_side() -> Resu
     assert_eq!(shop.expect("bound")?["status"], 0);
     let text: String = (0..100).map(|number| format!("word{number} ")).collect();
     // Submitted as one message: the appliance splits it.
-    shop.tell(&json!({ "submit": {
+    shop.send_action(&json!({ "submit": {
         "source_addr": SHOP, "source_addr_ton": 1, "source_addr_npi": 1, "destination_addr": ANNA.1,
         "dest_addr_ton": 1, "dest_addr_npi": 1, "registered_delivery": 1,
         "message_payload": { "hex": hex(text.as_bytes()) } } }))?;
@@ -295,7 +295,7 @@ fn segments_of_a_long_text_arrive_in_order_with_a_simulated_radio_side() -> Resu
         for (name, value) in fields {
             submit[*name] = json!(value);
         }
-        shop.tell(&json!({ "submit": submit }))?;
+        shop.send_action(&json!({ "submit": submit }))?;
         let answer = shop.expect("answer")?;
         assert_eq!(answer["status"], 0, "{answer}");
         Ok(anna.next_mt()?.tpdu)
@@ -325,7 +325,7 @@ fn messages_of_one_sender_keep_their_order_with_a_simulated_radio_side() -> Resu
     let (anna, mut shop) = (network.handset(ANNA)?, network.shop()?);
     let wanted: Vec<_> = (0..20).map(|number| format!("message {number}")).collect();
     for text in &wanted {
-        shop.tell(&json!({ "text": text, "from": SHOP, "to": ANNA.1, "tag": text }))?;
+        shop.send_action(&json!({ "text": text, "from": SHOP, "to": ANNA.1, "tag": text }))?;
     }
     assert_eq!(texts(&anna, 20)?, wanted);
     network.check_captures()
@@ -426,7 +426,7 @@ fn the_hlr_restarts_with_a_simulated_radio_side() -> Result<()> {
     network.hlr.kill()?;
     let to_anna = submit(&mut shop, ANNA, "to anna")?;
     let to_bert = submit(&mut shop, BERT, "to bert")?;
-    network.in_state(&to_bert, "resolving")?;
+    network.wait_for_state(&to_bert, "resolving")?;
     network.hlr.start_again()?;
     network.wait_until_connected()?;
     assert_eq!(texts(&anna, 1)?, ["to anna"]);

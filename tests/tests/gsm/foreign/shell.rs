@@ -67,7 +67,9 @@ fn inboxes_precede_routes_and_numbers_without_a_reader_are_refused() -> Result<(
     assert_eq!(esme.expect("bound")?["status"], 0);
     for (to, state) in [(A, "DELIVRD"), (B, "DELIVRD"), (C, "UNDELIV")] {
         let digits = to.trim_start_matches('+');
-        esme.tell(&json!({ "text": format!("for {to}"), "from": "10655", "to": digits, "receipt": true }))?;
+        esme.send_action(
+            &json!({ "text": format!("for {to}"), "from": "10655", "to": digits, "receipt": true }),
+        )?;
         let receipt = esme.expect("deliver")?;
         let text = receipt["text"].as_str().unwrap_or_default();
         ensure!(text.contains(&format!("stat:{state}")), "{to}: {text}");

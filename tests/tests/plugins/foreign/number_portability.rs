@@ -89,13 +89,13 @@ fn finished(appliance: &TestDaemon, id: &str) -> Result<Value> {
 }
 
 fn silence(server: &mut Peer, on: bool) -> Result<()> {
-    server.tell(&json!({ "do": "silence", "on": on }))?;
+    server.send_action(&json!({ "do": "silence", "on": on }))?;
     server.expect("silence").map(drop)
 }
 
 /// Number of queries per number.
 fn counts(server: &mut Peer) -> Result<Value> {
-    server.tell(&json!({ "do": "count" }))?;
+    server.send_action(&json!({ "do": "count" }))?;
     Ok(server.expect("count")?["numbers"].take())
 }
 

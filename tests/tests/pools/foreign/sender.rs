@@ -36,7 +36,7 @@ impl Esme {
             "source_addr_ton": 5, "source_addr": "SUPPORT", "destination_addr": "8613900000001",
             "registered_delivery": 1, "short_message": format!("text {tag}"),
         });
-        self.0.tell(&json!({ "submit": fields, "tag": tag }))?;
+        self.0.send_action(&json!({ "submit": fields, "tag": tag }))?;
         let answer = self.0.expect_matching("answer", |answer| answer["tag"] == tag)?;
         ensure!(answer["status"] == 0, "{answer}");
         Ok(answer["id"].as_str().context("no id")?.to_owned())
@@ -56,7 +56,7 @@ fn delivered(upstream: &mut Peer, id: &str) -> Result<()> {
     let words = format!(
         "id:{id} sub:001 dlvrd:001 submit date:2611210800 done date:2611210800 stat:DELIVRD err:000 text:"
     );
-    upstream.tell(&json!({ "mo": {
+    upstream.send_action(&json!({ "mo": {
         "source_addr": "8613900000001", "destination_addr": "8613800138000", "esm_class": 4, "short_message": words,
     } }))?;
     ensure!(upstream.expect("mo-answered")?["status"] == 0);
@@ -148,10 +148,10 @@ fn without_a_free_number_a_message_is_refused_or_keeps_its_sender() -> Result<()
     let appliance = config.start()?;
     let mut esme = Esme::bind(&appliance)?;
     let submit = |from: &str| json!({ "source_addr": from, "destination_addr": "8613900000001", "short_message": "x" });
-    esme.0.tell(&json!({ "submit": submit("STRICT"), "tag": 1 }))?;
+    esme.0.send_action(&json!({ "submit": submit("STRICT"), "tag": 1 }))?;
     // ESME_RTHROTTLED: a number may become free later.
     assert_eq!(esme.0.expect("answer")?["status"], 0x58);
-    esme.0.tell(&json!({ "submit": submit("EASY"), "tag": 2 }))?;
+    esme.0.send_action(&json!({ "submit": submit("EASY"), "tag": 2 }))?;
     assert_eq!(esme.0.expect("answer")?["status"], 0);
     assert_eq!(upstream.expect("submit")?["source"], "EASY");
     Ok(())
