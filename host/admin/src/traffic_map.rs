@@ -92,7 +92,7 @@ struct Nodes {
 
 impl Nodes {
     /// The index of a name: its own node, or the node of all others.
-    fn index(&self, name: &str) -> Option<usize> {
+    fn node_index(&self, name: &str) -> Option<usize> {
         let others = self.shown.last().filter(|node| node.name.is_none()).map(|_| self.shown.len() - 1);
         self.indexes.get(name).copied().or(others)
     }
@@ -138,7 +138,9 @@ fn lines(traffic: &TrafficView, accounts: &Nodes, peers: &Nodes) -> Vec<TrafficL
     for flow in &traffic.flows {
         let mo = flow.direction == Direction::Mo;
         let (account, peer) = if mo { (&flow.to, &flow.from) } else { (&flow.from, &flow.to) };
-        let (Some(account), Some(peer)) = (accounts.index(account), peers.index(peer)) else { continue };
+        let (Some(account), Some(peer)) = (accounts.node_index(account), peers.node_index(peer)) else {
+            continue;
+        };
         let line = lines.entry((account, mo, peer)).or_insert_with(|| TrafficLineView {
             account,
             peer,

@@ -141,7 +141,7 @@ impl GsupRelay {
 
     /// Forwarded messages of both directions.
     pub fn forwarded(&self) -> Vec<Message> {
-        self.shared.state.lock().passed.clone()
+        self.shared.state.lock().forwarded.clone()
     }
 
     /// Closes the connection.

@@ -33,11 +33,11 @@ pub(super) fn measure(options: &Options, tool_run: &ToolRun) -> Result<()> {
     let mut first = None;
     for (size, _, memory, row) in &pools {
         let rates = Distribution::of(row.iter().map(|one| one.report.rate));
-        let cost = Distribution::of(row.iter().map(|one| one.cost)).middle;
+        let cost = Distribution::of(row.iter().map(|one| one.cost)).median;
         let against = cost / *first.get_or_insert(cost);
         println!(
             "  {size:>10}{:>28.0}{:>10.0}{:>10.0}{cost:>15.2} ({against:.2} times){memory:>18.0}",
-            rates.least, rates.middle, rates.greatest
+            rates.min, rates.median, rates.max
         );
     }
     Ok(())

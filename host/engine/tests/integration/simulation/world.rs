@@ -280,7 +280,7 @@ impl World {
             self.engine.recover(now, one, &mut self.out);
         }
         let rows: Vec<u64> = self.disk.submit_attempts.keys().copied().collect();
-        self.engine.finish_recovery(self.disk.next_id, self.disk.next_handed, &rows, &mut self.out);
+        self.engine.finish_recovery(self.disk.next_id, self.disk.next_submit_row, &rows, &mut self.out);
     }
 
     /// The limits of a submitter's branch.

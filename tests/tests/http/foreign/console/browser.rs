@@ -103,7 +103,7 @@ impl Browser {
     }
 
     /// Opens a page.
-    pub(crate) async fn open(&self, path: &str) -> Result<()> {
+    pub(crate) async fn open_page(&self, path: &str) -> Result<()> {
         self.client.goto(&format!("{}{path}", self.base)).await.with_context(|| format!("going to {path}"))
     }
 
@@ -275,7 +275,7 @@ impl Browser {
             let metrics =
                 json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600 });
             self.devtools("Emulation.setDeviceMetricsOverride", metrics).await?;
-            self.open(path).await?;
+            self.open_page(path).await?;
             for scheme in SCHEMES {
                 let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
                 self.devtools("Emulation.setEmulatedMedia", features).await?;

@@ -14,7 +14,7 @@ async fn a_policy_is_completed_checked_and_tried() -> Result<()> {
     let console = ConsoleFixture::start().await?;
     let browser = &console.browser;
     console.first_login().await?;
-    browser.open("/policies/router").await?;
+    browser.open_page("/policies/router").await?;
     // The schema is loaded.
     browser.shows("#policy[data-ready]").await?;
 
@@ -83,7 +83,7 @@ async fn a_document_of_lines_is_completed() -> Result<()> {
     let component = policy_schema::embed(&console.fixture.component("test_moody_router")?, &schema)?;
     bind(&console.appliance, "router", "lines", &component, "ok upstream", &json!({}))?;
     console.first_login().await?;
-    browser.open("/policies/router").await?;
+    browser.open_page("/policies/router").await?;
     browser.shows("#policy[data-ready]").await?;
     for (written, typed, expected) in [
         ("# Routes\n", "ro", "# Routes\nroute "),
@@ -105,7 +105,7 @@ async fn the_configuration_is_completed_and_checked() -> Result<()> {
     let console = ConsoleFixture::start().await?;
     let browser = &console.browser;
     console.first_login().await?;
-    browser.open("/configuration").await?;
+    browser.open_page("/configuration").await?;
     browser.click("Edit the document").await?;
     browser.shows("#document[data-ready]").await?;
     let document = browser.value("document").await?;

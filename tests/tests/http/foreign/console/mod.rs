@@ -63,13 +63,13 @@ impl ConsoleFixture {
     /// Logs in with the token of the first start.
     async fn first_login(&self) -> Result<()> {
         let browser = &self.browser;
-        browser.open("/peers").await?;
+        browser.open_page("/peers").await?;
         ensure!(browser.path().await?.starts_with("/login"), "not led to the login");
         browser.fill("user", "nobody").await?;
         browser.fill("password", "nothing at all").await?;
         browser.click("Log in").await?;
         browser.reads("is not correct").await?;
-        browser.open("/login?next=/peers").await?;
+        browser.open_page("/login?next=/peers").await?;
         browser.fill("token", &self.appliance.token()?).await?;
         browser.click("Log in with the token").await?;
         browser.reads("Add a peer").await?;
@@ -89,7 +89,7 @@ impl ConsoleFixture {
 
     async fn add_user(&self, name: &str, role: &str, password: &str) -> Result<()> {
         let browser = &self.browser;
-        browser.open("/users").await?;
+        browser.open_page("/users").await?;
         browser.click("Add a user").await?;
         browser.fill("add-user-name", name).await?;
         browser.choose("add-user-role", role).await?;
@@ -125,7 +125,7 @@ impl ConsoleFixture {
     /// Sends a test message on the console; its trace is shown.
     async fn send(&self, to: &str) -> Result<String> {
         let browser = &self.browser;
-        browser.open("/messages/new?account=acme").await?;
+        browser.open_page("/messages/new?account=acme").await?;
         browser.fill("from", "10655").await?;
         browser.fill("to", to).await?;
         browser.fill("text", "hello from the yard").await?;
@@ -149,11 +149,11 @@ async fn reading_a_text_needs_a_request_and_is_logged() -> Result<()> {
     ensure!(!browser.words().await?.contains("hello from the yard"), "a text is shown without a request");
     browser.click("Show the text").await?;
     browser.reads("hello from the yard").await?;
-    browser.open("/audit").await?;
+    browser.open_page("/audit").await?;
     browser.reads(&id).await?;
-    browser.open("/messages?number=%2B49000").await?;
+    browser.open_page("/messages?number=%2B49000").await?;
     browser.reads("No message matches").await?;
-    browser.open("/peers/new").await?;
+    browser.open_page("/peers/new").await?;
     browser.fill("field-name", "second").await?;
     browser.fill("field-address", "127.0.0.1").await?;
     browser.click("Add").await?;
@@ -176,7 +176,7 @@ async fn a_fault_is_shown_with_its_message() -> Result<()> {
     console.first_login().await?;
     console.break_router()?;
     let id = console.submit_over_api("+4915112345678")?;
-    browser.open("/plugins/router").await?;
+    browser.open_page("/plugins/router").await?;
     browser.reads("1 fault since the start").await?;
     let faults = browser.part("faults").await?;
     ensure!(faults.contains("nowhere-at-all") && faults.contains(&id), "{faults}");
@@ -194,7 +194,7 @@ async fn a_first_plugin_gets_its_policy() -> Result<()> {
     console.first_login().await?;
     let path = console.fixture.folder().join("prepaid.wasm");
     std::fs::write(&path, console.fixture.component("prepaid")?)?;
-    browser.open("/plugins").await?;
+    browser.open_page("/plugins").await?;
     browser.fill("name", "prepaid").await?;
     browser.choose_file("component", &path).await?;
     browser.click("Upload").await?;
@@ -212,7 +212,7 @@ async fn a_first_plugin_gets_its_policy() -> Result<()> {
     browser.reads("The plugin is live.").await?;
     let live = console.appliance.get("/v1/hooks/biller")?["live"]["chain"][0].clone();
     ensure!(live["plugin"] == "prepaid" && live["policy"] == prices, "{live:#}");
-    browser.open("/audit").await?;
+    browser.open_page("/audit").await?;
     browser.reads("first prices").await?;
     console.browser.close().await
 }
@@ -225,7 +225,7 @@ async fn an_open_page_ends_with_its_session() -> Result<()> {
     console.first_login().await?;
     console.add_user("vera", "viewer", VERAS).await?;
     console.log_in("vera", VERAS).await?;
-    browser.open("/queues").await?;
+    browser.open_page("/queues").await?;
     browser.reads("Active queue actions").await?;
     let root = AdminClient::root(&console.appliance)?;
     let reply = root.ask("DELETE", "/v1/users/vera", None)?;
@@ -250,25 +250,25 @@ async fn the_machine_is_updated_rolled_back_and_reset() -> Result<()> {
     // Larger than the in-memory limit of a request.
     std::fs::write(&good, [UPDATE, &vec![b'x'; 40 << 20]].concat())?;
     std::fs::write(&bad, "not an update")?;
-    browser.open("/maintenance").await?;
+    browser.open_page("/maintenance").await?;
     browser.reads("1.0 from slot A").await?;
     browser.screenshot("machine").await?;
     browser.choose_file("update", &bad).await?;
     browser.click("Update and restart").await?;
     browser.reads("signature verification failed").await?;
     ensure!(console.machine.done().is_empty(), "{:?}", console.machine.done());
-    browser.open("/maintenance").await?;
+    browser.open_page("/maintenance").await?;
     browser.choose_file("update", &good).await?;
     browser.click("Update at the next start").await?;
     browser.reads("takes effect at the next start").await?;
-    browser.open("/maintenance").await?;
+    browser.open_page("/maintenance").await?;
     browser.choose_file("update", &good).await?;
     browser.click("Update and restart").await?;
     browser.reads("The machine restarts").await?;
-    browser.open("/maintenance").await?;
+    browser.open_page("/maintenance").await?;
     browser.click("Roll back to 0.9").await?;
     browser.reads("The machine restarts").await?;
-    browser.open("/maintenance").await?;
+    browser.open_page("/maintenance").await?;
     browser.choose("state", "keep").await?;
     browser.tick("sure").await?;
     browser.click("Reset and restart").await?;
@@ -281,7 +281,7 @@ async fn the_machine_is_updated_rolled_back_and_reset() -> Result<()> {
 
     console.add_user("vera", "viewer", VERAS).await?;
     console.log_in("vera", VERAS).await?;
-    browser.open("/maintenance").await?;
+    browser.open_page("/maintenance").await?;
     browser.reads("1.0 from slot A").await?;
     ensure!(!browser.words().await?.contains("Factory reset"), "a viewer is offered a reset");
     console.browser.close().await
