@@ -360,7 +360,7 @@ impl Cluster {
         let Some(victim) = seq.0.checked_sub(self.identity.slots).filter(|victim| *victim > 0) else {
             return;
         };
-        let is_safe = || self.nodes.lock().durable_elsewhere(&self.options.node).0 >= victim;
+        let is_safe = || self.nodes.lock().durable_on_other_nodes(&self.options.node).0 >= victim;
         let mut is_safe_now = is_safe();
         while !is_safe_now {
             let is_awaited = self.nodes.lock().has_live_other(Instant::now(), &self.options.node)

@@ -56,7 +56,7 @@ impl LogCopy {
             Err(JournalError::NotFound(_)) => LocalJournal::create(&path, options, applied)?,
             Err(error @ JournalError::Damaged { .. }) => {
                 tracing::error!(%error, "the copy of the log is damaged and is started again, sinks may lose older records");
-                return Self::begin_anew(folder, cluster, options, applied);
+                return Self::restart_copy(folder, cluster, options, applied);
             }
             other => other?,
         };
@@ -74,10 +74,10 @@ impl LogCopy {
         applied: Seq,
     ) -> Result<Self, JournalError> {
         let options = JournalOptions { hold: Some(hold), ..JournalOptions::default() };
-        Self::begin_anew(folder, cluster, options, applied)
+        Self::restart_copy(folder, cluster, options, applied)
     }
 
-    fn begin_anew(
+    fn restart_copy(
         folder: &Path,
         cluster: u64,
         options: JournalOptions,

@@ -104,7 +104,7 @@ impl NodeTable {
     }
 
     /// The last record that is durable on any other node; dead nodes count, since their disks have it.
-    pub(crate) fn durable_elsewhere(&self, own: &str) -> Seq {
+    pub(crate) fn durable_on_other_nodes(&self, own: &str) -> Seq {
         let others = self.nodes.iter().filter(|(name, _)| *name != own);
         Seq(others.map(|(_, known)| known.record.applied).max().unwrap_or_default())
     }
@@ -194,16 +194,16 @@ mod tests {
         let mut table = NodeTable::default();
         let both = |renewal| [("a".to_owned(), record(9, 1)), ("b".to_owned(), record(5, renewal))];
         table.observe(begun, both(1));
-        assert_eq!(table.durable_elsewhere("a"), Seq(5));
-        assert_eq!(table.durable_elsewhere("b"), Seq(9));
+        assert_eq!(table.durable_on_other_nodes("a"), Seq(5));
+        assert_eq!(table.durable_on_other_nodes("b"), Seq(9));
         let later = begun + Duration::from_secs(2);
         table.observe(later, both(2));
         assert!(table.has_live_other(later + Duration::from_secs(2), "a"));
         assert!(!table.has_live_other(later + Duration::from_secs(2), "b"), "a has renewed nothing");
         assert!(!table.has_live_other(later + Duration::from_secs(3), "a"));
-        assert_eq!(table.durable_elsewhere("a"), Seq(5), "it is on its disk");
+        assert_eq!(table.durable_on_other_nodes("a"), Seq(5), "it is on its disk");
         table.observe(later, []);
-        assert_eq!(table.durable_elsewhere("a"), Seq(0));
+        assert_eq!(table.durable_on_other_nodes("a"), Seq(0));
     }
 
     #[test]

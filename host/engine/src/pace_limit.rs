@@ -194,7 +194,7 @@ impl Limit {
                     };
                     let mut bucket = settings.empty_bucket(started);
                     if let Rule::Rate { bucket: known, .. } = &self.rule {
-                        bucket.keep_tokens_of(known, now.mono);
+                        bucket.inherit_tokens(known, now.mono);
                     }
                     Rule::Rate { settings, bucket }
                 }

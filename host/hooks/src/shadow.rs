@@ -118,7 +118,7 @@ impl<W: World> Shadow<W> {
         let item = ShadowQuestion {
             question: W::to_owned_question(question),
             now,
-            call_log: call_log.record_so_far(),
+            call_log: call_log.partial_record(),
             message_id,
             live,
         };

@@ -179,7 +179,7 @@ impl Connection {
                 self.push_events();
                 if let Some((pass_on, partition)) = self.partition_of(&login) {
                     // In a place of its own: most connections stay here, and each is as large as its largest future.
-                    let passing = Box::pin(self.log_in_elsewhere(&login, &*pass_on, partition));
+                    let passing = Box::pin(self.log_in_at_leader(&login, &*pass_on, partition));
                     if let Some(leader) = passing.await {
                         return Some(leader);
                     }
@@ -206,7 +206,7 @@ impl Connection {
     }
 
     /// Asks the leader of another partition to log the client in. If it refuses, the login is answered here.
-    async fn log_in_elsewhere(
+    async fn log_in_at_leader(
         &mut self,
         login: &Login,
         pass_on: &dyn PassOn,

@@ -250,7 +250,7 @@ impl KeyFile {
                 return Err(TextKeyError::NotRead(self.path.clone()));
             }
             let contents = Contents { keys: keys.to_vec(), destroyed: Vec::new() };
-            return self.write_anew(&contents);
+            return self.rewrite(&contents);
         };
         let mut octets = Vec::new();
         // One after the other, so that a crash cuts off only the last entry.
@@ -270,7 +270,7 @@ impl KeyFile {
     }
 
     /// Replaces the file with one that has these contents, and overwrites the old one.
-    pub(crate) fn write_anew(&mut self, contents: &Contents) -> Result<(), TextKeyError> {
+    pub(crate) fn rewrite(&mut self, contents: &Contents) -> Result<(), TextKeyError> {
         let random = random()?;
         let protection = Protection::new(&self.root, random);
         let Some(protection) = protection else {
@@ -390,7 +390,7 @@ mod tests {
         file.append(&[key(3)]).unwrap();
         assert_eq!(numbers(&path), [1, 2, 3]);
         let destroyed = vec![DestroyedKey { number: 2, at: 77 }];
-        file.write_anew(&Contents { keys: vec![key(1), key(3)], destroyed: destroyed.clone() }).unwrap();
+        file.rewrite(&Contents { keys: vec![key(1), key(3)], destroyed: destroyed.clone() }).unwrap();
         file.append(&[key(4)]).unwrap();
         assert_eq!(numbers(&path), [1, 3, 4]);
         assert_eq!(KeyFile::open(&path, root()).unwrap().1.destroyed, destroyed);
@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         // After that, and before the old one is overwritten. The test has a name of its own for the old file, to see
         // its octets.
-        file.write_anew(&Contents { keys: vec![key(1)], destroyed: Vec::new() }).unwrap();
+        file.rewrite(&Contents { keys: vec![key(1)], destroyed: Vec::new() }).unwrap();
         std::fs::write(with_suffix(&path, "old"), &before).unwrap();
         let watched = folder.path().join("watched");
         std::fs::hard_link(with_suffix(&path, "old"), &watched).unwrap();

@@ -240,7 +240,7 @@ impl TextKeys {
 
     /// Rewrites the file with these contents, and uses them.
     pub(crate) fn replace(&self, stored: &mut Stored, contents: Contents) -> Result<(), TextKeyError> {
-        let written = stored.file.write_anew(&contents);
+        let written = stored.file.rewrite(&contents);
         stored.failure = written.as_ref().err().map(ToString::to_string);
         written?;
         self.keys.write().of_contents(&contents);

@@ -251,7 +251,7 @@ impl ModelRun {
             answered += 1;
         }
         if self.random.chance(50) {
-            self.some_time();
+            self.random_delay();
         }
         let config = self.server.kill()?;
         // Answers in transit.
@@ -271,7 +271,7 @@ impl ModelRun {
     fn crash_by_http(&mut self) -> Result<()> {
         let requests = self.requests(60);
         let pending = self.server.post_later(&self.pool, &requests)?;
-        self.some_time();
+        self.random_delay();
         let config = self.server.kill()?;
         let reply = pending.answer(&requests)?;
         self.server.start(&config)?;
@@ -286,7 +286,7 @@ impl ModelRun {
     }
 
     /// A random delay before the kill.
-    fn some_time(&mut self) {
+    fn random_delay(&mut self) {
         StopFlag::default().pause(Duration::from_micros(self.random.between(0, 12_000)));
     }
 

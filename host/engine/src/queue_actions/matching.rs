@@ -202,7 +202,7 @@ impl Engine {
     pub(crate) fn leave_hold(&mut self, slot: Slot) {
         self.slab[slot].state = State::Submitted;
         self.peer_of(slot).suspended -= 1;
-        self.queue_actions.unhold(&mut self.slab, slot);
+        self.queue_actions.remove_held(&mut self.slab, slot);
     }
 
     /// Releases a held message.

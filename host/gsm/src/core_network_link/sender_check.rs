@@ -37,7 +37,7 @@ impl CoreNetworkLink {
     /// Handles an MO after its sender's location is confirmed.
     pub(super) fn handle_mo(&mut self, conn: ConnId, request: gsup::GsupMessage) {
         if self.handle.is_none() {
-            return self.mo_transactions.queue_early(conn, request);
+            return self.mo_transactions.queue_before_link_up(conn, request);
         }
         match self.sender_location(conn, &request.imsi) {
             SenderLocation::ThisMsc => self.submit_located(conn, request),

@@ -21,7 +21,7 @@ pub(crate) use front_end::{FrontEnd, FrontEndAnswer, FrontEndQuestion};
 pub use http_messages::PluginResponse;
 pub(crate) use lookup::Lookup;
 pub use lookup::NumberAnswer;
-pub(crate) use peer::{Peer, PeerAnswer, PeerQuestion, unsure};
+pub(crate) use peer::{Peer, PeerAnswer, PeerQuestion, uncertain_outcome};
 pub(crate) use receipt::{Receipt, ReceiptQuestion};
 pub(crate) use resolver::Resolver;
 pub use router::Decision;

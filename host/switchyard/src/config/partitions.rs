@@ -172,7 +172,7 @@ impl Config {
     }
 
     /// Moves the accounts of other partitions to `elsewhere`, and finds the logins and pools there.
-    pub(super) fn set_elsewhere(&mut self) {
+    pub(super) fn move_remote_accounts(&mut self) {
         let partition = self.partition();
         self.set_homes(partition);
         let (here, elsewhere): (Vec<_>, Vec<_>) =
@@ -203,11 +203,11 @@ impl Config {
         }
         let pools = self.pool.iter().filter(|pool| pool.partition != partition);
         self.elsewhere.pools = pools.map(|pool| (pool.name.clone(), pool.partition)).collect();
-        self.elsewhere.redis = self.redis_accounts_elsewhere();
+        self.elsewhere.redis = self.remote_redis_accounts();
     }
 
     /// The partition of each Redis account whose configured pools are all in the same other partition.
-    fn redis_accounts_elsewhere(&self) -> HashMap<Vec<u8>, u8> {
+    fn remote_redis_accounts(&self) -> HashMap<Vec<u8>, u8> {
         let accounts = self.redis.iter().flat_map(|redis| &redis.options.accounts);
         let partition_of = |account: &RedisAccountOptions| {
             let visible = self.pool.iter().filter(|pool| account.can_see(&pool.name));

@@ -570,7 +570,7 @@ impl World {
                 self.link_down(index);
             }
             72..74 if self.plan.crashes => self.crash(),
-            74..76 => self.some_request(),
+            74..76 => self.send_random_request(),
             76..78 => {
                 let jump = self.random.below(7_200_000) as u64;
                 self.wall = if self.random.chance(50) { self.wall + jump } else { self.wall - jump };

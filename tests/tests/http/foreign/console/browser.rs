@@ -39,7 +39,7 @@ pub(crate) struct Browser {
     driver: Driver,
     base: String,
     axe: String,
-    pictures: PathBuf,
+    screenshots: PathBuf,
     _profile: tempfile::TempDir,
 }
 
@@ -92,9 +92,9 @@ impl Browser {
         // The machine may be busy: the content is checked, not the time.
         let timeouts = TimeoutConfiguration::new(Some(2 * TIMEOUT), Some(2 * TIMEOUT), None);
         client.update_timeouts(timeouts).await?;
-        let pictures = workspace::target().join("screenshots");
-        std::fs::create_dir_all(&pictures)?;
-        Ok(Self { client, driver, base, axe, pictures, _profile: profile })
+        let screenshots = workspace::target().join("screenshots");
+        std::fs::create_dir_all(&screenshots)?;
+        Ok(Self { client, driver, base, axe, screenshots, _profile: profile })
     }
 
     /// Closes the window: the driver would leave it open.
@@ -245,7 +245,7 @@ impl Browser {
     /// Saves a screenshot.
     pub(crate) async fn screenshot(&self, name: &str) -> Result<()> {
         let image = self.client.screenshot().await?;
-        let path = self.pictures.join(format!("{name}.png"));
+        let path = self.screenshots.join(format!("{name}.png"));
         std::fs::write(&path, image).with_context(|| path.display().to_string())
     }
 
