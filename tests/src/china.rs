@@ -195,7 +195,7 @@ impl ChinaGatewayFixture {
         if let (Some(connect), Some(options)) = (connect.as_object_mut(), options.as_object()) {
             connect.extend(options.clone());
         }
-        self.sp.tell(&json!({ "connect": connect }))?;
+        self.sp.send_action(&json!({ "connect": connect }))?;
         self.sp.expect("logged_in")
     }
 }

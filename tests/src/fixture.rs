@@ -68,7 +68,7 @@ impl Fixture {
 }
 
 /// A policy document of `policies/`, for example `retries`.
-pub fn shipped(policy: &str) -> Result<String> {
+pub fn shipped_policy(policy: &str) -> Result<String> {
     let path = workspace::root().join("policies").join(format!("{policy}.toml"));
     std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
 }

@@ -21,7 +21,7 @@ mod sms_api;
 pub use admin_client::{AdminClient, ApiResponse};
 pub use capture::{Capture, CaptureProtocol};
 pub use directory::Directory;
-pub use fixture::{Fixture, POLICY, activate, bind, shipped, steady_traffic, steps, upload};
+pub use fixture::{Fixture, POLICY, activate, bind, shipped_policy, steady_traffic, steps, upload};
 pub use kannel::Kannel;
 pub use peer::Peer;
 pub use raw_connection::{RawConnection, RawPdu};

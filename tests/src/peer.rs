@@ -79,7 +79,7 @@ impl Peer {
     }
 
     /// Sends an action to the peer.
-    pub fn tell(&mut self, action: &Value) -> Result<()> {
+    pub fn send_action(&mut self, action: &Value) -> Result<()> {
         let input = self.input.as_mut().context("its input is closed")?;
         writeln!(input, "{action}").with_context(|| format!("telling {}", self.name))
     }

@@ -62,14 +62,14 @@ impl SpFixture {
     pub fn start(&mut self) -> Result<TestDaemon> {
         let appliance = self.config.start()?;
         let port = self.config.sgip().port();
-        self.gateway.tell(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
+        self.gateway.send_action(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
         Ok(appliance)
     }
 
     /// A call with Python's `xmlrpc.client`.
     pub fn call(&mut self, method: &str, arguments: &Value) -> Result<Value> {
         let url = format!("http://shop:{PASSWORD}@{}/xmlrpc", self.config.business());
-        self.business.tell(&json!({ "rpc": { "url": url, "method": method, "args": arguments } }))?;
+        self.business.send_action(&json!({ "rpc": { "url": url, "method": method, "args": arguments } }))?;
         self.business.expect("rpc")
     }
 
@@ -93,7 +93,7 @@ impl SpFixture {
 
     /// Makes the gateway send a Report for one user of a Submit.
     pub fn report(&mut self, submit: &Value, state: u8, error: u8) -> Result<()> {
-        self.gateway.tell(&json!({ "report": {
+        self.gateway.send_action(&json!({ "report": {
             "sequence": submit["sequence"], "user": submit["user_numbers"][0], "state": state, "error": error } }))
     }
 }
@@ -141,8 +141,8 @@ impl GatewayFixture {
     pub fn start(&mut self) -> Result<TestDaemon> {
         let appliance = self.config.start()?;
         let port = self.config.sgip().port();
-        self.gateway.tell(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
-        self.sp.tell(&json!({ "dial": { "port": port, "name": "corp", "password": PASSWORD } }))?;
+        self.gateway.send_action(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
+        self.sp.send_action(&json!({ "dial": { "port": port, "name": "corp", "password": PASSWORD } }))?;
         let bound = self.sp.expect("dialled")?;
         ensure!(bound["result"] == 0, "the SP's login was answered by {bound}");
         Ok(appliance)

@@ -41,7 +41,7 @@ pub enum AccessError {
     },
     /// The name is taken.
     #[error("the {what} {name:?} already exists")]
-    Taken {
+    NameInUse {
         /// `user` or `token`.
         what: &'static str,
         /// The taken name.

@@ -209,7 +209,7 @@ impl UserDirectory {
         let tenants = self.users.values().map(|user| user.tenant.as_deref());
         check_tenant_limit(tenants, new.tenant.as_deref())?;
         if self.users.contains_key(new.name.as_str()) {
-            return Err(AccessError::Taken { what: "user", name: new.name });
+            return Err(AccessError::NameInUse { what: "user", name: new.name });
         }
         if self.users.len() >= MAX_ENTRIES {
             return Err(invalid("name", format!("the maximum of {MAX_ENTRIES} users is reached")));
@@ -303,7 +303,7 @@ impl UserDirectory {
         let tenants = self.tokens.values().map(|token| token.tenant.as_deref());
         check_tenant_limit(tenants, new.tenant.as_deref())?;
         if self.tokens.contains_key(new.name.as_str()) {
-            return Err(AccessError::Taken { what: "token", name: new.name });
+            return Err(AccessError::NameInUse { what: "token", name: new.name });
         }
         if self.tokens.len() >= MAX_ENTRIES {
             return Err(invalid(
@@ -398,7 +398,7 @@ mod tests {
         }
         assert!(matches!(
             directory.add_user(new("a", Role::Admin), "token", WALL),
-            Err(AccessError::Taken { what: "user", .. })
+            Err(AccessError::NameInUse { what: "user", .. })
         ));
     }
 

@@ -28,7 +28,7 @@ mod message_pages;
 use message_pages::MessagePages;
 
 /// Maximum number of leaders that are queried at the same time.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT: usize = 16;
 /// Timeout of a query to one leader. A search of messages takes at most five seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of one leader's answer, in octets.
@@ -141,7 +141,7 @@ async fn merge(
     let there = async {
         let Some(pass_on) = &pass_on else { return Vec::new() };
         let asking = asked.into_iter().map(|(partition, uri)| ask(&**pass_on, partition, head.get(uri)));
-        stream::iter(asking.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).collect().await
+        stream::iter(asking.collect::<Vec<_>>()).buffer_unordered(MAX_CONCURRENT).collect().await
     };
     let extensions = request.extensions().clone();
     let here = async {

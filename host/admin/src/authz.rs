@@ -95,7 +95,7 @@ pub(crate) async fn authorize(
                 let response = scope.checked(next.run(request).await);
                 match (identity, listener) {
                     (Some(identity), (authenticator, Some(required))) => {
-                        streams::while_allowed(response, authenticator, identity, required)
+                        streams::end_when_revoked(response, authenticator, identity, required)
                     }
                     _ => response,
                 }

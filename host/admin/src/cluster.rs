@@ -42,13 +42,13 @@ const SHARED_PATHS: [&str; 7] = [
     "/v1/whoami/password",
 ];
 /// Path suffixes, below these prefixes, of requests that change nothing.
-const HARMLESS_ENDS: [&str; 3] = ["/cases", "/try", "/validate"];
+const READ_ONLY_SUFFIXES: [&str; 3] = ["/cases", "/try", "/validate"];
 
 /// Whether a changing request with this path changes the state of all partitions.
 pub(crate) fn changes_shared_state(path: &str) -> bool {
     let is_below =
         |place: &&str| path.strip_prefix(*place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    SHARED_PATHS.iter().any(is_below) && !HARMLESS_ENDS.iter().any(|end| path.ends_with(end))
+    SHARED_PATHS.iter().any(is_below) && !READ_ONLY_SUFFIXES.iter().any(|end| path.ends_with(end))
 }
 
 /// The answer of another partition than 0 to such a request.
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_all_partitions_share_is_known_by_its_path() {
+    fn paths_of_shared_state_are_recognised() {
         for shared in [
             "/v1/configuration",
             "/v1/users/ann",

@@ -3,7 +3,7 @@
 use access::Caller;
 use api::Role;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
-use ports::WasPassedOn;
+use ports::PassedOnMarker;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ struct PassedCaller {
 
 /// The caller of a request that another node has passed on.
 pub(crate) fn passed_caller(extensions: &Extensions, headers: &HeaderMap) -> Option<Caller> {
-    extensions.get::<WasPassedOn>()?;
+    extensions.get::<PassedOnMarker>()?;
     let caller: PassedCaller = serde_json::from_slice(headers.get(CALLER)?.as_bytes()).ok()?;
     let PassedCaller { name, role, account, tenant, bodies } = caller;
     Some(Caller { name, role, account, tenant, bodies })
@@ -54,7 +54,7 @@ mod tests {
         let headers: HeaderMap = [(CALLER, header_of(&caller()).unwrap())].into_iter().collect();
         let mut extensions = Extensions::new();
         assert_eq!(passed_caller(&extensions, &headers), None, "anybody can send a header");
-        extensions.insert(WasPassedOn);
+        extensions.insert(PassedOnMarker);
         assert_eq!(passed_caller(&extensions, &headers), Some(caller()));
         assert_eq!(passed_caller(&extensions, &HeaderMap::new()), None);
     }

@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use model::MessageId;
-use ports::{PassedApi, WasPassedOn};
+use ports::{PassedApi, PassedOnMarker};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const BODY_LIMIT: usize = 16 << 20;
 #[derive(Debug, PartialEq, Eq)]
 enum Answerer {
     /// This leader.
-    Here,
+    ThisLeader,
     /// The leader of this partition.
     Partition(u8),
     /// The leaders of all partitions.
@@ -43,7 +43,7 @@ fn answerer_of(request: &Request) -> Result<Answerer, Problem> {
     let Some(named) = request.headers().get(PARTITION) else {
         let partition = message_of(request.uri().path()).map(MessageId::partition);
         let partition = partition.filter(|partition| *partition <= MessageId::LAST_PARTITION);
-        return Ok(partition.map_or(Answerer::Here, Answerer::Partition));
+        return Ok(partition.map_or(Answerer::ThisLeader, Answerer::Partition));
     };
     if named == "all" {
         return Ok(Answerer::All);
@@ -94,8 +94,8 @@ pub(crate) async fn pass_on(
     request: Request,
     next: Next,
 ) -> Response {
-    let was_passed_on = request.extensions().get::<WasPassedOn>().is_some();
-    let answerer = if was_passed_on { Ok(Answerer::Here) } else { answerer_of(&request) };
+    let was_passed_on = request.extensions().get::<PassedOnMarker>().is_some();
+    let answerer = if was_passed_on { Ok(Answerer::ThisLeader) } else { answerer_of(&request) };
     let pass_on = cluster.pass_on();
     let (partition, pass_on) = match (answerer, pass_on) {
         (Ok(Answerer::All), pass_on) => {
@@ -153,10 +153,10 @@ mod tests {
         let message = format!("/v1/messages/{}", MessageId::first_of(3));
         assert_eq!(request(&message, None), Some(Answerer::Partition(3)));
         assert_eq!(request(&message, Some("1")), Some(Answerer::Partition(1)));
-        assert_eq!(request("/v1/messages/9007199254740993", None), Some(Answerer::Here));
+        assert_eq!(request("/v1/messages/9007199254740993", None), Some(Answerer::ThisLeader));
         assert_eq!(request("/v1/queues", Some("1")), Some(Answerer::Partition(1)));
         assert_eq!(request("/v1/queues", Some("all")), Some(Answerer::All));
-        assert_eq!(request("/v1/queues", None), Some(Answerer::Here));
+        assert_eq!(request("/v1/queues", None), Some(Answerer::ThisLeader));
         for wrong in ["", "x", "128", "-1", "ALL"] {
             assert_eq!(request("/v1/queues", Some(wrong)), None, "{wrong}");
         }

@@ -68,7 +68,10 @@ async fn map(
 }
 
 /// The worse of two severities.
-fn worse(one: Option<AttentionSeverity>, other: Option<AttentionSeverity>) -> Option<AttentionSeverity> {
+fn worse_severity(
+    one: Option<AttentionSeverity>,
+    other: Option<AttentionSeverity>,
+) -> Option<AttentionSeverity> {
     one.into_iter().chain(other).min()
 }
 
@@ -84,14 +87,14 @@ fn rank(severity: Option<AttentionSeverity>) -> u8 {
 /// The nodes of one side, and the index of each name.
 struct Nodes {
     shown: Vec<TrafficNodeView>,
-    places: HashMap<String, usize>,
+    indexes: HashMap<String, usize>,
 }
 
 impl Nodes {
     /// The index of a name: its own node, or the node of all others.
-    fn place(&self, name: &str) -> Option<usize> {
+    fn node_index(&self, name: &str) -> Option<usize> {
         let others = self.shown.last().filter(|node| node.name.is_none()).map(|_| self.shown.len() - 1);
-        self.places.get(name).copied().or(others)
+        self.indexes.get(name).copied().or(others)
     }
 }
 
@@ -135,7 +138,9 @@ fn lines(traffic: &TrafficView, accounts: &Nodes, peers: &Nodes) -> Vec<TrafficL
     for flow in &traffic.flows {
         let mo = flow.direction == Direction::Mo;
         let (account, peer) = if mo { (&flow.to, &flow.from) } else { (&flow.from, &flow.to) };
-        let (Some(account), Some(peer)) = (accounts.place(account), peers.place(peer)) else { continue };
+        let (Some(account), Some(peer)) = (accounts.node_index(account), peers.node_index(peer)) else {
+            continue;
+        };
         let line = lines.entry((account, mo, peer)).or_insert_with(|| TrafficLineView {
             account,
             peer,
@@ -144,7 +149,7 @@ fn lines(traffic: &TrafficView, accounts: &Nodes, peers: &Nodes) -> Vec<TrafficL
             severity: None,
         });
         line.counts.add(&flow.counts);
-        line.severity = worse(line.severity, flow.counts.severity());
+        line.severity = worse_severity(line.severity, flow.counts.severity());
     }
     lines.into_values().filter(|line| line.counts.attempts() > 0).collect()
 }
@@ -161,7 +166,7 @@ fn side(
     let mut nodes: HashMap<&str, TrafficNodeView> = HashMap::new();
     for queue in queues.iter().filter(|queue| queue.is_account == accounts) {
         let finding = |kind| findings.get(&(kind, &*queue.peer)).copied();
-        let severity = worse(finding(kind), finding(AttentionSubjectKind::Queue));
+        let severity = worse_severity(finding(kind), finding(AttentionSubjectKind::Queue));
         nodes.insert(&queue.peer, queue_node(queue, severity));
     }
     for flow in &traffic.flows {
@@ -169,7 +174,7 @@ fn side(
         // Removed accounts and peers may still have traffic.
         let node = nodes.entry(if accounts == mt { &flow.from } else { &flow.to }).or_default();
         if !accounts {
-            node.severity = worse(node.severity, flow.counts.severity());
+            node.severity = worse_severity(node.severity, flow.counts.severity());
             node.messages += if mt { flow.counts.attempts() } else { 0 };
         }
     }
@@ -199,8 +204,8 @@ fn side(
         let others = fold(&shown.split_off(limit));
         shown.push(others);
     }
-    let places = shown.iter().enumerate().filter_map(|(place, node)| Some((node.name.clone()?, place)));
-    Nodes { places: places.collect(), shown }
+    let indexes = shown.iter().enumerate().filter_map(|(index, node)| Some((node.name.clone()?, index)));
+    Nodes { indexes: indexes.collect(), shown }
 }
 
 fn queue_node(queue: &QueueView, severity: Option<AttentionSeverity>) -> TrafficNodeView {
@@ -225,7 +230,7 @@ fn fold(others: &[TrafficNodeView]) -> TrafficNodeView {
         quiet: sum(|node| node.quiet),
         messages: sum(|node| node.messages),
         waiting: sum(|node| node.waiting),
-        severity: others.iter().fold(None, |severity, node| worse(severity, node.severity)),
+        severity: others.iter().fold(None, |severity, node| worse_severity(severity, node.severity)),
         configured: others.iter().all(|node| node.configured),
         links: sum(|node| node.links),
         blocked_by: None,

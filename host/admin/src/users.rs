@@ -80,7 +80,7 @@ impl From<AccessError> for Problem {
                 problem
             }
             AccessError::Missing { .. } => Self::new(ProblemKind::NotFound, detail),
-            AccessError::Taken { .. } => {
+            AccessError::NameInUse { .. } => {
                 Self::new(ProblemKind::Conflict, detail).with_reason(ProblemReason::of("taken"))
             }
             AccessError::LastAdmin(_) => {

@@ -114,13 +114,13 @@ pub struct LoginRequest {
 impl LoginRequest {
     /// Credentials of a user.
     #[must_use]
-    pub fn of_user(user: String, password: String) -> Self {
+    pub fn with_password(user: String, password: String) -> Self {
         Self { user: Some(user), password: Some(password), token: None }
     }
 
     /// A token as credentials.
     #[must_use]
-    pub fn of_token(token: String) -> Self {
+    pub fn with_token(token: String) -> Self {
         Self { token: Some(token), ..Self::default() }
     }
 }

@@ -52,7 +52,7 @@ pub(crate) const COLUMNS: [(&str, ColumnType); 30] = [
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'a> {
     Number(i64),
-    Maybe(Option<i64>),
+    OptionalNumber(Option<i64>),
     Text(Option<&'a str>),
     Octets(Option<&'a [u8]>),
 }
@@ -87,12 +87,12 @@ pub(crate) fn values(row: &Row) -> [Value<'_>; COLUMNS.len()] {
         text(&row.router_version),
         Value::Text(row.note.as_deref()),
         text(&row.trace),
-        Value::Maybe(row.price),
+        Value::OptionalNumber(row.price),
         Value::Text(row.price_account.as_deref()),
         Value::Text(row.price_state),
         Value::Octets((!row.decision.is_empty()).then_some(&row.decision[..])),
-        Value::Maybe(row.content_erased_at),
-        Value::Maybe(row.text_key),
+        Value::OptionalNumber(row.content_erased_at),
+        Value::OptionalNumber(row.text_key),
     ]
 }
 

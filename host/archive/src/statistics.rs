@@ -41,13 +41,13 @@ pub struct Period {
 
 /// Histograms being built.
 #[derive(Default)]
-struct Gathered {
+struct StatisticsSums {
     counts: StatisticsCountsView,
     response: BTreeMap<i64, u64>,
     report: BTreeMap<i64, u64>,
 }
 
-impl Gathered {
+impl StatisticsSums {
     fn add(&mut self, measure: Measure, code: i64, amount: u64) {
         let by_code = u32::try_from(code).unwrap_or(u32::MAX);
         let counts = &mut self.counts;
@@ -120,7 +120,7 @@ pub(crate) async fn query(backend: &dyn Backend, period: &Period) -> Result<Vec<
         ColumnType::Big,
         ColumnType::Big,
     ];
-    let mut gathered: BTreeMap<(i64, String, String), [Gathered; 2]> = BTreeMap::new();
+    let mut sums: BTreeMap<(i64, String, String), [StatisticsSums; 2]> = BTreeMap::new();
     for row in backend.select(&statement, &kinds).await? {
         let mut cells = row.into_iter();
         let mut number = || cells.next().and_then(|cell| cell.number());
@@ -138,10 +138,10 @@ pub(crate) async fn query(backend: &dyn Backend, period: &Period) -> Result<Vec<
         else {
             continue;
         };
-        let both = gathered.entry((start, account, peer)).or_default();
+        let both = sums.entry((start, account, peer)).or_default();
         both[usize::from(direction == Direction::Mo)].add(measure, code, u64::try_from(amount).unwrap_or(0));
     }
-    Ok(gathered
+    Ok(sums
         .into_iter()
         .map(|((start, account, peer), [mt, mo])| {
             let hours = start * length - shift;

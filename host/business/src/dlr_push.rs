@@ -28,7 +28,7 @@ pub(crate) enum DlrTarget {
     /// To the account's own URL.
     Account,
     /// No target: the submission wants no DLR of this state.
-    Nowhere,
+    NoTarget,
     /// To a URL of the submission.
     Url(Box<DlrCall>),
 }
@@ -80,7 +80,7 @@ fn stored(fields: &Bytes) -> Option<FrontEndDlrPush> {
 pub(crate) fn target(message: &Message, patterns: &[String]) -> DlrTarget {
     let MessageKind::Dlr(dlr) = &message.kind else { return DlrTarget::Account };
     let Some(push) = stored(&message.protocol_fields) else { return DlrTarget::Account };
-    let Some(word) = push.words.get(state_name(dlr.state)) else { return DlrTarget::Nowhere };
+    let Some(word) = push.words.get(state_name(dlr.state)) else { return DlrTarget::NoTarget };
     let value = |name: &str| value(name, message, dlr, word);
     let call = || {
         let url = Url::parse(&render(&push.url, value).ok()?).ok()?;
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn a_state_without_a_word_is_not_pushed() {
         let push = push("https://shop.example/", None);
-        assert!(matches!(target(&dlr(&push, DlrState::Expired), &patterns(&PATTERNS)), DlrTarget::Nowhere));
+        assert!(matches!(target(&dlr(&push, DlrState::Expired), &patterns(&PATTERNS)), DlrTarget::NoTarget));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use hooks::{
     FrontEndSubmit, Hooks, PluginResponse, RefusalReason,
 };
 use model::{Message, MessageChanges, PluginVersion, Refusal, RejectReason, Timestamp, Verdict};
-use ports::{ConnectionPermit, LoginInterface, WasPassedOn};
+use ports::{ConnectionPermit, LoginInterface, PassedOnMarker};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) async fn serve(
     match (found, &shared.plugins) {
         (Some(plugin), Some(hooks)) => {
             let permit = request.extensions().get::<Arc<ConnectionPermit>>().cloned();
-            let was_passed_on = request.extensions().get::<WasPassedOn>().is_some();
+            let was_passed_on = request.extensions().get::<PassedOnMarker>().is_some();
             match read_request(plugin.into(), request).await {
                 Ok((request, received)) => {
                     let caller = Caller { remote, permit };

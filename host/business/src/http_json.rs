@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{head, post};
 use axum::{Extension, Json, Router};
 use bytes::Bytes;
-use ports::{ConnectionPermit, LoginInterface, PassOn, PassedApi, WasPassedOn};
+use ports::{ConnectionPermit, LoginInterface, PassOn, PassedApi, PassedOnMarker};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::error::Error as _;
@@ -67,8 +67,8 @@ async fn identify(
 ) -> Result<Response, Problem> {
     let (accounts, verifier, registry) = (&shared.accounts, &shared.verifier, shared.registry.accounts());
     let mut request = match pass_on(&shared, remote, request).await? {
-        PassedOn::Answered(response) => return Ok(response),
-        PassedOn::Here(request) => request,
+        PassOnResult::Answered(response) => return Ok(response),
+        PassOnResult::ThisPartition(request) => request,
     };
     let remote = remote.ip().to_canonical();
     let account = authenticate(accounts, verifier, registry, request.headers(), remote).await?;
@@ -80,22 +80,22 @@ async fn identify(
 }
 
 /// The result for a request that may belong to another partition of the cluster.
-enum PassedOn {
+enum PassOnResult {
     Answered(Response),
-    Here(Request),
+    ThisPartition(Request),
 }
 
 /// Passes the request of an account of another partition on to its leader, which authenticates the caller.
-async fn pass_on(shared: &Shared, remote: SocketAddr, request: Request) -> Result<PassedOn, Problem> {
+async fn pass_on(shared: &Shared, remote: SocketAddr, request: Request) -> Result<PassOnResult, Problem> {
     let elsewhere = match shared.registry.pass_on() {
-        Some(pass_on) if request.extensions().get::<WasPassedOn>().is_none() => {
+        Some(pass_on) if request.extensions().get::<PassedOnMarker>().is_none() => {
             let name = credentials(request.headers()).map(|(name, _)| name);
             let elsewhere = |name: String| pass_on.elsewhere(LoginInterface::Business, name.as_bytes());
             name.and_then(elsewhere).map(|partition| (pass_on, partition))
         }
         _ => None,
     };
-    let Some((pass_on, partition)) = elsewhere else { return Ok(PassedOn::Here(request)) };
+    let Some((pass_on, partition)) = elsewhere else { return Ok(PassOnResult::ThisPartition(request)) };
     let place = request.extensions().get::<Arc<ConnectionPermit>>().cloned();
     let limit = shared.options.lock().request_limit;
     let (head, body) = request.into_parts();
@@ -109,7 +109,7 @@ async fn pass_on(shared: &Shared, remote: SocketAddr, request: Request) -> Resul
     if let Some(place) = place.filter(|_| response.status() != StatusCode::UNAUTHORIZED) {
         place.identify();
     }
-    Ok(PassedOn::Answered(response))
+    Ok(PassOnResult::Answered(response))
 }
 
 /// The leader of a partition has not answered a request; it is not known whether it has accepted anything.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Maximum number of items per fetch.
 pub(crate) const MAX_ITEMS: usize = 1000;
 /// Maximum time that a fetch waits for the first item.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(60);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(60);
 /// Maximum number of leases per account.
 const MAX_LEASES: usize = 64;
 /// Maximum time for the engine to load items from disk.
@@ -63,7 +63,7 @@ impl Inbox {
         handle.announce(account.options.peer, most, &mut events);
         core.push(std::mem::take(&mut events));
         let mut items: Vec<Arc<Message>> = Vec::new();
-        let until = Instant::now() + wait.min(LONGEST_WAIT).max(LOAD_TIMEOUT);
+        let until = Instant::now() + wait.min(MAX_WAIT).max(LOAD_TIMEOUT);
         while items.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             match tokio::time::timeout(left, handle.recv()).await {

@@ -192,7 +192,7 @@ impl Pusher {
     async fn one(&self, message: Arc<Message>) -> (Arc<Message>, PushOutcome) {
         let late = |_| PushOutcome::Down(format!("no answer within {:?}", self.push.timeout));
         let pushed = match dlr_push::target(&message, &self.push.dlr_urls) {
-            DlrTarget::Nowhere => PushOutcome::Delivered,
+            DlrTarget::NoTarget => PushOutcome::Delivered,
             DlrTarget::Account => {
                 tokio::time::timeout(self.push.timeout, self.send(&message)).await.unwrap_or_else(late)
             }

@@ -5,5 +5,5 @@
 mod weekly_window;
 mod zone;
 
-pub use weekly_window::{MINUTES_OF_A_DAY, WeeklyWindow, WeeklyWindowError};
+pub use weekly_window::{MINUTES_PER_DAY, WeeklyWindow, WeeklyWindowError};
 pub use zone::{CalendarPeriod, LAST_TIME, Zone};

@@ -2,7 +2,7 @@ use crate::Zone;
 use jiff::civil;
 
 /// Minutes of a day on which the clocks do not change.
-pub const MINUTES_OF_A_DAY: u16 = 1440;
+pub const MINUTES_PER_DAY: u16 = 1440;
 
 /// Days searched for the next opening: a week, and the days around it that a zone may skip.
 const SEARCHED_DAYS: i64 = 9;
@@ -41,7 +41,7 @@ impl WeeklyWindow {
         if !days.contains(&true) {
             return Err(WeeklyWindowError::NoDay);
         }
-        if from >= MINUTES_OF_A_DAY || to > MINUTES_OF_A_DAY {
+        if from >= MINUTES_PER_DAY || to > MINUTES_PER_DAY {
             return Err(WeeklyWindowError::NoMinute);
         }
         if from == to {

@@ -72,7 +72,7 @@ pub enum Error {
     },
     /// Too many changes wait for the disk.
     #[error("the values that wait for the disk take {most} octets already: write less, or try again later")]
-    DiskBehind {
+    WriteBacklogFull {
         /// The maximum.
         most: usize,
     },

@@ -6,7 +6,7 @@ use crate::peer_or_account::{ConfigChangeArgs, change, load, load_all, print, pr
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -17,7 +17,7 @@ Examples:
 
 /// Arguments of `account`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct AccountCommand {
     #[command(subcommand)]
     task: Task,

@@ -18,7 +18,7 @@ use std::process::{Command, ExitCode};
 /// The image's program for these actions.
 const OPERATE_PROGRAM: &str = "/usr/lib/switchyard/appliance/operate";
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 On the machine itself, root needs no token and no running daemon; with --url or --json the command uses the API there as well.
@@ -31,7 +31,7 @@ Examples:
 
 /// Arguments of `appliance`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct ApplianceCommand {
     #[command(subcommand)]
     task: Task,
@@ -156,7 +156,7 @@ fn call_api(api: &ApiClient, output: &Output, task: Task) -> Result<(), Failure>
             api.get("/v1/appliance")?;
             let kind = [("content-type", "application/octet-stream")];
             let path = path("update", &reboot_args);
-            let progress = Progress::of_octets(output.shows_progress(), "uploaded", Some(length));
+            let progress = Progress::for_octets(output.shows_progress(), "uploaded", Some(length));
             api.typed(&path, api.send_all("POST", &path, &kind, &mut progress.reader(image))?)?
         }
         Task::Rollback { reboot_args } => api.call("POST", &path("rollback", &reboot_args), &())?,
@@ -195,9 +195,9 @@ fn print_status(output: &Output, machine: &ImageStatusView) -> Result<(), Failur
 }
 
 fn fetch_support_bundle(api: &ApiClient, output: &Output, file: &Path) -> Result<(), Failure> {
-    let mut partial_file = PartialFile::create_beside(file)?;
+    let mut partial_file = PartialFile::create_next_to(file)?;
     let answer = api.open("/v1/appliance/support-bundle", &[("accept", "application/gzip")])?;
-    let progress = Progress::of_octets(output.shows_progress(), "written", None);
+    let progress = Progress::for_octets(output.shows_progress(), "written", None);
     let broken = |error| Failure::Interrupted(format!("the file ended too early: {error}"));
     let written = std::io::copy(&mut progress.reader(answer), partial_file.file()).map_err(broken)?;
     drop(progress);

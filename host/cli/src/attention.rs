@@ -27,9 +27,9 @@ impl Level {
 
     pub(crate) fn tone(self) -> Tone {
         match self {
-            Self::Ok => Tone::Good,
-            Self::Warning => Tone::Doubtful,
-            Self::Error => Tone::Bad,
+            Self::Ok => Tone::Ok,
+            Self::Warning => Tone::Warning,
+            Self::Error => Tone::Error,
         }
     }
 }
@@ -76,11 +76,11 @@ fn finding(one: &AttentionView, now: u64) -> Finding {
         what.push_str(&format!(" (for {})", duration_text(&now.saturating_sub(since))));
     }
     let remedy = one.remedy.as_ref().map(with_readable_times).unwrap_or_default();
-    Finding::new(level, about(one), what, remedy)
+    Finding::new(level, area(one), what, remedy)
 }
 
 /// The area of a finding, for the first column of `switchyard doctor`.
-fn about(one: &AttentionView) -> &'static str {
+fn area(one: &AttentionView) -> &'static str {
     match (one.code.as_str(), one.subject.kind) {
         ("disk-low", _) => "disk",
         ("draining", _) => "drain",

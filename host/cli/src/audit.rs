@@ -9,7 +9,7 @@ use clap::Args;
 use client::ApiClient;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -20,7 +20,7 @@ Examples:
 
 /// Arguments of `audit`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct AuditCommand {
     /// Only requests of this user; `token` is the root token, token:NAME an API token.
     #[arg(long)]

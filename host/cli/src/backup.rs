@@ -15,7 +15,7 @@ use std::process::ExitCode;
 /// The block size of a tar archive, in octets. An archive ends with two blocks of zeros.
 const BLOCK: usize = 512;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!("     (an incomplete backup never gets the requested file name)"),
     "
 Examples:
@@ -25,7 +25,7 @@ Examples:
 
 /// Arguments of `backup`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct BackupCommand {
     /// The file. It holds secrets, so it is readable only by its owner.
     file: PathBuf,
@@ -51,7 +51,7 @@ pub(crate) struct PartialFile {
 }
 
 impl PartialFile {
-    pub(crate) fn create_beside(file: &Path) -> Result<Self, Failure> {
+    pub(crate) fn create_next_to(file: &Path) -> Result<Self, Failure> {
         let name = file
             .file_name()
             .ok_or_else(|| Failure::Usage(format!("{} is not a file name", file.display())))?;
@@ -95,10 +95,10 @@ fn backup(api: &ApiClient, output: &Output, file: &Path, force: bool) -> Result<
         return Err(Failure::Refused(what));
     }
     // The file is opened first: if it cannot be written, no request is sent.
-    let mut partial_file = PartialFile::create_beside(file)?;
+    let mut partial_file = PartialFile::create_next_to(file)?;
     let mut answer = api.open("/v1/backup", &[("accept", "application/x-tar")])?;
     // The size of a backup is not known beforehand.
-    let progress = Progress::of_octets(output.shows_progress(), "written", None);
+    let progress = Progress::for_octets(output.shows_progress(), "written", None);
     let (mut written, mut end) = (0_u64, Vec::new());
     let mut piece = vec![0; 1 << 16];
     loop {

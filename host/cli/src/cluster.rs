@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use client::encode_segment;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 `etcd` and `join` print what a machine of a new cluster is set up with; they ask no appliance. Any node answers `status`. `hand-over` is for the node that leads: it stops in order, another node leads within a second, and the
@@ -27,7 +27,7 @@ Examples:
 
 /// Arguments of `cluster`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct ClusterCommand {
     #[command(subcommand)]
     task: Task,

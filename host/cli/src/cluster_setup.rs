@@ -79,7 +79,7 @@ fn host(address: IpAddr) -> String {
 
 impl Machines {
     /// The address of this machine, and all machines, this one first.
-    fn this_first(&self) -> Result<(IpAddr, Vec<&Machine>), String> {
+    fn machines_from_own(&self) -> Result<(IpAddr, Vec<&Machine>), String> {
         if self.machines.len() < 3 || self.machines.len().is_multiple_of(2) {
             return Err(format!(
                 "{} machines: one more than the double of those that may die is needed, such as 3",
@@ -105,7 +105,7 @@ impl Machines {
     /// # Errors
     /// If the machines are not a valid cluster.
     pub(crate) fn etcd_settings(&self) -> Result<String, String> {
-        let own = host(self.this_first()?.0);
+        let own = host(self.machines_from_own()?.0);
         let scheme = self.tls.scheme();
         let members: Vec<_> = self
             .machines
@@ -144,7 +144,7 @@ impl Machines {
     /// # Errors
     /// If the machines are not a valid cluster.
     pub(crate) fn section(&self) -> Result<String, String> {
-        let (own, order) = self.this_first()?;
+        let (own, order) = self.machines_from_own()?;
         let scheme = self.tls.scheme();
         let endpoints: Vec<_> =
             order.iter().map(|(_, address)| format!("\"{scheme}://{}:2379\"", host(*address))).collect();

@@ -8,7 +8,7 @@ use client::{ConnectionArgs, ContextSettings, Contexts};
 use serde_json::json;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -24,7 +24,7 @@ The file is switchyard/contexts.json in the user's configuration folder; only it
 
 /// Arguments of `context`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct ContextCommand {
     #[command(subcommand)]
     task: Task,

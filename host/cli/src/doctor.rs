@@ -13,7 +13,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const AFTER: &str = "\
+const AFTER_HELP: &str = "\
 Exit status:
   0  no errors; there may be warnings
   2  the command line is wrong
@@ -29,7 +29,7 @@ const CONFIGURATION: &str = "/etc/switchyard/switchyard.toml";
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct DoctorCommand {
     /// The configuration file; by default SWITCHYARD_CONFIG, or /etc/switchyard/switchyard.toml if it exists. Without a
     /// file, only the running appliance is checked.

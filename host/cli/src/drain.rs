@@ -7,7 +7,7 @@ use api::{DrainOptions, DrainStateView};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples, before a shutdown:
@@ -18,7 +18,7 @@ Examples, before a shutdown:
 
 /// Arguments of `drain`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct DrainCommand {
     #[command(subcommand)]
     task: Task,

@@ -8,7 +8,7 @@ use clap::Args;
 use client::ApiClient;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Example:
@@ -17,7 +17,7 @@ Example:
 
 /// Arguments of `erase`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct EraseCommand {
     /// The number: 5 to 20 digits, in the form of the messages.
     number: String,

@@ -11,7 +11,7 @@ use dialogue::Dialogue;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!("     (if the message would be refused, the exit status is 0)"),
     "
 On a terminal, without --from-account or --destination, it asks for the message, and lets you change one field and ask again.
@@ -23,7 +23,7 @@ Examples:
 
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct ExplainCommand {
     /// The account or the peer that would submit the message.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]

@@ -9,7 +9,7 @@ use clap::Args;
 use client::ApiClient;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -19,7 +19,7 @@ Examples:
 
 /// Arguments of `history`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct HistoryCommand {
     /// Only messages with this number as sender or recipient.
     #[arg(long)]

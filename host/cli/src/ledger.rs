@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// Amounts are in millionths of the currency.
 const MILLIONTHS: u128 = 1_000_000;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Amounts are in the appliance's currency, with up to six decimals.
@@ -25,7 +25,7 @@ Examples:
 
 /// Arguments of `ledger`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct LedgerCommand {
     #[command(subcommand)]
     task: Task,

@@ -7,7 +7,7 @@ use api::{LogLevelRequest, LogLevelView};
 use clap::Args;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -17,7 +17,7 @@ Examples:
 
 /// Arguments of `log-level`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct LogLevelCommand {
     /// The new level: off, error, warn, info, debug or trace, and `crate=level` for one crate; without it, the current level is shown.
     level: Option<String>,

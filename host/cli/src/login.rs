@@ -72,9 +72,9 @@ fn log_in(user: Option<String>, connection: ConnectionArgs, output: &Output) -> 
     let login = match user {
         Some(user) => {
             let password = password::read_password(&format!("Password of {user}: "))?;
-            LoginRequest::of_user(user, password)
+            LoginRequest::with_password(user, password)
         }
-        None => LoginRequest::of_token(connection.token()?),
+        None => LoginRequest::with_token(connection.token()?),
     };
     show(output, connection.log_in(&login)?)
 }

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -33,7 +33,7 @@ Examples:
 
 /// Arguments of `message`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct MessageCommand {
     #[command(subcommand)]
     task: Task,

@@ -7,7 +7,7 @@ use api::{OptOutChange, OptOutView, OptOutsView};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -18,7 +18,7 @@ Examples:
 
 /// Arguments of `opt-out`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct OptOutCommand {
     #[command(subcommand)]
     task: Task,

@@ -80,10 +80,10 @@ impl Failure {
 /// The style of a text on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
-    Good,
+    Ok,
     /// An admin should investigate.
-    Doubtful,
-    Bad,
+    Warning,
+    Error,
     /// A title.
     Strong,
 }
@@ -92,9 +92,9 @@ impl Tone {
     /// The text in this style, with escape sequences.
     pub(crate) fn paint(self, word: &str) -> String {
         let style = match self {
-            Self::Good => AnsiColor::Green.on_default(),
-            Self::Doubtful => AnsiColor::Yellow.on_default(),
-            Self::Bad => AnsiColor::Red.on_default().bold(),
+            Self::Ok => AnsiColor::Green.on_default(),
+            Self::Warning => AnsiColor::Yellow.on_default(),
+            Self::Error => AnsiColor::Red.on_default().bold(),
             Self::Strong => Style::new().bold(),
         };
         format!("{style}{word}{style:#}")

@@ -10,7 +10,7 @@ use client::{ApiClient, encode_segment};
 use serde_json::json;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -23,7 +23,7 @@ Examples:
 
 /// Arguments of `peer`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct PeerCommand {
     #[command(subcommand)]
     task: Task,

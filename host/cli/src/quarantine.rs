@@ -8,7 +8,7 @@ use api::{QuarantinePageView, QuarantineResult, QuarantineSelection, Quarantined
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -20,7 +20,7 @@ Examples:
 
 /// Arguments of `quarantine`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct QuarantineCommand {
     #[command(subcommand)]
     task: Task,

@@ -16,7 +16,7 @@ use model::parse_duration;
 use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -32,7 +32,7 @@ Examples:
 
 /// Arguments of `queue`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct QueueCommand {
     #[command(subcommand)]
     task: Task,

@@ -8,7 +8,7 @@ use clap::Args;
 use client::encode_segment;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -19,7 +19,7 @@ Examples:
 
 /// Arguments of `refusals`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct RefusalsCommand {
     /// Only refusals of this account, or of this peer for messages from the network.
     #[arg(long)]

@@ -11,7 +11,7 @@ use client::ApiClient;
 use serde_json::json;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -21,7 +21,7 @@ Examples:
 
 /// Arguments of `status`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct StatusCommand {
     #[command(flatten)]
     global: GlobalArgs,
@@ -48,7 +48,7 @@ fn status(api: &ApiClient, output: &Output) -> Result<(), Failure> {
     output.write("\n")?;
     let found = attention(&snapshot, now);
     if found.is_empty() {
-        return output.line(&output.paint(Tone::Good, "Nothing needs attention."));
+        return output.line(&output.paint(Tone::Ok, "Nothing needs attention."));
     }
     output.line(&output.paint(Tone::Strong, "Needs attention:"))?;
     output.write(&findings(&found, output))
@@ -75,7 +75,7 @@ fn figures(pairs: &[(&str, String)]) -> String {
 
 fn screen(snapshot: &Snapshot, now: u64, output: &Output) -> String {
     let status = &snapshot.status;
-    let tone = if snapshot.readiness() == "ready" { Tone::Good } else { Tone::Bad };
+    let tone = if snapshot.readiness() == "ready" { Tone::Ok } else { Tone::Error };
     let up = status.uptime_seconds.saturating_mul(1_000);
     let name = format!("{} {}", value_text(&status.name), value_text(&status.version));
     let mut text = format!(

@@ -9,7 +9,7 @@ use client::{ApiClient, encode_segment};
 use serde_json::Value;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -20,7 +20,7 @@ Examples:
 
 /// Arguments of `subscriber`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct SubscriberCommand {
     #[command(subcommand)]
     task: Task,

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -21,7 +21,7 @@ Examples:
 
 /// Arguments of `table`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct TableCommand {
     #[command(subcommand)]
     task: Task,
@@ -82,7 +82,7 @@ impl TableCommand {
                     KeyMatch::Prefix => "prefix",
                 };
                 let path = format!("/v1/tables/{}?kind={kind}", encode_segment(&name));
-                let progress = Progress::of_octets(output.shows_progress(), "uploaded", Some(length));
+                let progress = Progress::for_octets(output.shows_progress(), "uploaded", Some(length));
                 let kind = [("content-type", "text/csv")];
                 let answer = api.send_all("PUT", &path, &kind, &mut progress.reader(rows))?;
                 drop(progress);

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 A message is followed until it is finished, or until 10,000 newer ones are followed. At most 1,000 messages are read at a time: at
@@ -33,7 +33,7 @@ const MAX_FOLLOWED: usize = 10_000;
 
 /// Arguments of `tail`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct TailCommand {
     /// Only messages to or from this number.
     #[arg(long)]
@@ -113,7 +113,7 @@ struct FollowedMessages {
 
 impl FollowedMessages {
     /// Whether a message is new, or its state has changed. With a filter by state, a message is new when it enters that state.
-    fn is_news(&mut self, message: &MessageRowView) -> bool {
+    fn is_new_or_changed(&mut self, message: &MessageRowView) -> bool {
         let Ok(id) = message.id.parse::<u64>() else { return false };
         let state = (message.state.name().to_owned(), message.finished);
         let news = self.states.get(&id).map_or(id > self.floor, |known| *known != state);
@@ -148,7 +148,7 @@ fn follow_messages(
         }
     }
     let news: Vec<&MessageRowView> =
-        page.messages.iter().rev().filter(|message| followed.is_news(message)).collect();
+        page.messages.iter().rev().filter(|message| followed.is_new_or_changed(message)).collect();
     if first.is_some() && is_full {
         // Older ones may enter the list when newer ones leave it.
         followed.floor = oldest;
@@ -163,9 +163,9 @@ fn print_message(output: &Output, message: &MessageRowView) -> Result<(), Failur
     }
     let state = message.state.name();
     let tone = match state {
-        "delivered" | "relayed" => Some(Tone::Good),
-        "failed" | "rejected" => Some(Tone::Bad),
-        "expired" | "unknown" | "uncertain" | "quarantined" => Some(Tone::Doubtful),
+        "delivered" | "relayed" => Some(Tone::Ok),
+        "failed" | "rejected" => Some(Tone::Error),
+        "expired" | "unknown" | "uncertain" | "quarantined" => Some(Tone::Warning),
         _ => None,
     };
     let padded = format!("{state:<13}");
@@ -197,8 +197,8 @@ fn follow_findings(
             continue;
         }
         let tone = match finding.severity {
-            AttentionSeverity::Error => Tone::Bad,
-            AttentionSeverity::Warning => Tone::Doubtful,
+            AttentionSeverity::Error => Tone::Error,
+            AttentionSeverity::Warning => Tone::Warning,
         };
         let text = with_readable_times(&finding.text);
         output.line(&format!("{now}  {}  {text}", output.paint(tone, &value_text(&finding.severity))))?;
@@ -209,7 +209,7 @@ fn follow_findings(
             output.document(&json!({ "kind": "resolved", "code": code, "subject": name }))?;
         } else {
             let subject = if name.is_empty() { String::new() } else { format!(" {}", value_text(name)) };
-            output.line(&format!("{now}  {}  {code}{subject}", output.paint(Tone::Good, "resolved")))?;
+            output.line(&format!("{now}  {}  {code}{subject}", output.paint(Tone::Ok, "resolved")))?;
         }
     }
     *known = still;

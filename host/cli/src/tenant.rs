@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use client::ApiClient;
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -18,7 +18,7 @@ Examples:
 
 /// Arguments of `tenant`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct TenantCommand {
     #[command(subcommand)]
     task: Task,

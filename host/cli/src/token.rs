@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use client::{ApiClient, encode_segment};
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -21,7 +21,7 @@ Examples:
 
 /// Arguments of `token`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct TokenCommand {
     #[command(subcommand)]
     task: Task,

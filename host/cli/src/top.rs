@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Keys:
@@ -34,7 +34,7 @@ const DEFAULT_SIZE: (u16, u16) = (120, 40);
 
 /// Arguments of `top`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct TopCommand {
     /// The refresh interval.
     #[arg(long, value_parser = refresh_interval, default_value = "1s")]

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use client::{ApiClient, encode_segment};
 use std::process::ExitCode;
 
-const AFTER: &str = concat!(
+const AFTER_HELP: &str = concat!(
     exit_help!(),
     "
 Examples:
@@ -23,7 +23,7 @@ Examples:
 
 /// Arguments of `user`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER_HELP)]
 pub struct UserCommand {
     #[command(subcommand)]
     task: Task,

@@ -205,7 +205,7 @@ impl ConnectionArgs {
     /// # Errors
     /// If the appliance refuses or cannot be reached, or the session cannot be saved.
     pub fn log_in(self, login: &LoginRequest) -> Result<WhoamiView, ClientError> {
-        let path = saved_logins::default_path().ok_or(ClientError::NoPlace)?;
+        let path = saved_logins::default_path().ok_or(ClientError::NoSettingsFolder)?;
         let client = self.api_client(None)?;
         let kind = [("content-type", "application/json")];
         let sessions = "/v1/sessions";
@@ -234,7 +234,7 @@ impl ConnectionArgs {
     /// If the saved logins cannot be read or written, or the appliance cannot be reached. In the latter case the saved
     /// session is deleted nevertheless, and expires on the appliance.
     pub fn log_out(self) -> Result<bool, ClientError> {
-        let path = saved_logins::default_path().ok_or(ClientError::NoPlace)?;
+        let path = saved_logins::default_path().ok_or(ClientError::NoSettingsFolder)?;
         let mut logins = SavedLogins::read(&path)?;
         let Some(token) = logins.remove(&self.target()?.0) else { return Ok(false) };
         logins.write(&path)?;

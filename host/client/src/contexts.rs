@@ -60,7 +60,7 @@ impl Contexts {
     /// # Errors
     /// If there is no folder for it, or it cannot be written.
     pub fn write(&self) -> Result<(), ClientError> {
-        let path = Self::path().ok_or(ClientError::NoPlace)?;
+        let path = Self::path().ok_or(ClientError::NoSettingsFolder)?;
         write_private(&path, self).map_err(|source| ClientError::Contexts { path, source })
     }
 

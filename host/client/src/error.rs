@@ -74,7 +74,7 @@ pub enum ClientError {
     ContextWithoutUrl,
     /// There is no folder for the saved logins.
     #[error("no folder for logins and contexts: set HOME or XDG_CONFIG_HOME")]
-    NoPlace,
+    NoSettingsFolder,
     /// A certificate cannot be used.
     #[error("{path}: {why}")]
     Certificate {

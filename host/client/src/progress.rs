@@ -10,7 +10,7 @@ pub struct Progress(ProgressBar);
 impl Progress {
     /// The progress of a transfer of octets. `shown`: whether standard error is a terminal; `total`: the number of octets, if it is known.
     #[must_use]
-    pub fn of_octets(shown: bool, what: &'static str, total: Option<u64>) -> Self {
+    pub fn for_octets(shown: bool, what: &'static str, total: Option<u64>) -> Self {
         let style = match total {
             Some(_) => {
                 "{msg} {bar:30} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left"
@@ -22,7 +22,7 @@ impl Progress {
 
     /// The progress of work on items, such as messages.
     #[must_use]
-    pub fn of_items(shown: bool, what: &'static str, total: Option<u64>) -> Self {
+    pub fn for_items(shown: bool, what: &'static str, total: Option<u64>) -> Self {
         let style = match total {
             Some(_) => "{msg} {bar:30} {human_pos} of {human_len}, {per_sec}, {eta} left",
             None => "{spinner} {msg} {human_pos}, {per_sec}, {elapsed}",
@@ -68,11 +68,11 @@ mod tests {
 
     #[test]
     fn octets_and_items_are_counted() {
-        let progress = Progress::of_octets(false, "uploaded", Some(5));
+        let progress = Progress::for_octets(false, "uploaded", Some(5));
         let mut text = String::new();
         progress.reader(&b"hello"[..]).read_to_string(&mut text).unwrap();
         assert_eq!((text.as_str(), progress.0.position()), ("hello", 5));
-        let progress = Progress::of_items(false, "messages", None);
+        let progress = Progress::for_items(false, "messages", None);
         progress.set(7);
         progress.add(1);
         assert_eq!(progress.0.position(), 8);

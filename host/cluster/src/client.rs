@@ -22,7 +22,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// Maximum length of an answer, in octets: requests to etcd are limited to 1.5 MiB, but many slots of the ring are read at
 /// once.
-const LONGEST_ANSWER: usize = 64 << 20;
+const MAX_ANSWER_OCTETS: usize = 64 << 20;
 
 pub(crate) const RANGE: &str = "/etcdserverpb.KV/Range";
 pub(crate) const PUT: &str = "/etcdserverpb.KV/Put";
@@ -219,7 +219,7 @@ where
         request.metadata_mut().insert("token", token);
     }
     let call = async {
-        let mut grpc = Grpc::new(channel.clone()).max_decoding_message_size(LONGEST_ANSWER);
+        let mut grpc = Grpc::new(channel.clone()).max_decoding_message_size(MAX_ANSWER_OCTETS);
         grpc.ready().await.map_err(|error| Status::unavailable(innermost_cause(&error)))?;
         let codec = ProstCodec::<Q, A>::default();
         grpc.unary(request, PathAndQuery::from_static(path), codec).await

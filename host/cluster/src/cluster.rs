@@ -279,8 +279,8 @@ impl Cluster {
 
     /// Whether another node could lead and has enough disk space.
     #[must_use]
-    pub fn has_other_with_space(&self) -> bool {
-        self.nodes.lock().has_other_with_space(Instant::now(), &self.options.node)
+    pub fn has_other_with_disk_space(&self) -> bool {
+        self.nodes.lock().has_other_with_disk_space(Instant::now(), &self.options.node)
     }
 
     /// Publishes whether this node has yet to read the log, or to fetch a snapshot: the leader does not wait for it meanwhile.
@@ -360,7 +360,7 @@ impl Cluster {
         let Some(victim) = seq.0.checked_sub(self.identity.slots).filter(|victim| *victim > 0) else {
             return;
         };
-        let is_safe = || self.nodes.lock().durable_elsewhere(&self.options.node).0 >= victim;
+        let is_safe = || self.nodes.lock().durable_on_other_nodes(&self.options.node).0 >= victim;
         let mut is_safe_now = is_safe();
         while !is_safe_now {
             let is_awaited = self.nodes.lock().has_live_other(Instant::now(), &self.options.node)

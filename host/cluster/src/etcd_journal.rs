@@ -25,9 +25,9 @@ const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// Interval at which a reader checks for new records.
 const POLL: Duration = Duration::from_millis(20);
 /// Number of keys per read. A record with more keys is read again, alone.
-const KEYS_AT_ONCE: i64 = 32;
+const KEYS_PER_READ: i64 = 32;
 /// Number of keys of a record with the longest payload.
-const KEYS_OF_LONGEST: i64 = 64;
+const MAX_KEYS_PER_RECORD: i64 = 64;
 
 /// The log of a cluster, in etcd.
 ///
@@ -84,7 +84,7 @@ impl EtcdJournal {
         let mut tail = FollowedTail::default();
         let mut from = from;
         loop {
-            let read = cluster.runtime.block_on(self.read_part(from, KEYS_AT_ONCE));
+            let read = cluster.runtime.block_on(self.read_part(from, KEYS_PER_READ));
             let mut part = match read {
                 Ok(part) => part,
                 Err(_) if !tail.records.is_empty() => return Ok(tail),
@@ -172,8 +172,8 @@ impl EtcdJournal {
                     return Err(self.unknown(seq, &format!("the unknown encoding {encoding}")));
                 }
                 DecodedSlot::Incomplete if !part.records.is_empty() => break,
-                DecodedSlot::Incomplete if limit < KEYS_OF_LONGEST => {
-                    return Box::pin(self.read_part(from, KEYS_OF_LONGEST)).await;
+                DecodedSlot::Incomplete if limit < MAX_KEYS_PER_RECORD => {
+                    return Box::pin(self.read_part(from, MAX_KEYS_PER_RECORD)).await;
                 }
                 DecodedSlot::Incomplete | DecodedSlot::Invalid => return Err(self.damaged(seq, "no record")),
             };

@@ -31,7 +31,7 @@ pub use nodes::Exchange;
 pub use options::{ClusterOptions, DegradedPolicy};
 pub use shared_content::{SharedContent, SharedFile};
 pub use shared_scope::SharedScope;
-pub use shared_state::{SeenElsewhere, SharedChanges};
+pub use shared_state::{ReplicationState, SharedChanges};
 pub use suspicion::Suspicion;
 
 use std::time::Duration;

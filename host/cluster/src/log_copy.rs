@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 /// Maximum number of records in the queue of the thread. When it is full, the log waits.
-const MOST_WAITING: usize = 1024;
+const MAX_WAITING: usize = 1024;
 /// Number of records after which segments that no reader needs are removed, at the latest.
 const RETIRE_INTERVAL: usize = 64;
 
@@ -56,7 +56,7 @@ impl LogCopy {
             Err(JournalError::NotFound(_)) => LocalJournal::create(&path, options, applied)?,
             Err(error @ JournalError::Damaged { .. }) => {
                 tracing::error!(%error, "the copy of the log is damaged and is started again, sinks may lose older records");
-                return Self::begin_anew(folder, cluster, options, applied);
+                return Self::restart_copy(folder, cluster, options, applied);
             }
             other => other?,
         };
@@ -74,10 +74,10 @@ impl LogCopy {
         applied: Seq,
     ) -> Result<Self, JournalError> {
         let options = JournalOptions { hold: Some(hold), ..JournalOptions::default() };
-        Self::begin_anew(folder, cluster, options, applied)
+        Self::restart_copy(folder, cluster, options, applied)
     }
 
-    fn begin_anew(
+    fn restart_copy(
         folder: &Path,
         cluster: u64,
         options: JournalOptions,
@@ -94,7 +94,7 @@ impl LogCopy {
     }
 
     fn start(journal: LocalJournal) -> Result<Self, JournalError> {
-        let (queue, records) = sync_channel(MOST_WAITING);
+        let (queue, records) = sync_channel(MAX_WAITING);
         let failure = Arc::new(Mutex::new(None));
         let (reader, last) = (journal.reader(), journal.head().seq);
         let failed = failure.clone();

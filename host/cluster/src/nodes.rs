@@ -104,7 +104,7 @@ impl NodeTable {
     }
 
     /// The last record that is durable on any other node; dead nodes count, since their disks have it.
-    pub(crate) fn durable_elsewhere(&self, own: &str) -> Seq {
+    pub(crate) fn durable_on_other_nodes(&self, own: &str) -> Seq {
         let others = self.nodes.iter().filter(|(name, _)| *name != own);
         Seq(others.map(|(_, known)| known.record.applied).max().unwrap_or_default())
     }
@@ -135,7 +135,7 @@ impl NodeTable {
     }
 
     /// Whether another node could lead and has enough disk space.
-    pub(crate) fn has_other_with_space(&self, now: Instant, own: &str) -> bool {
+    pub(crate) fn has_other_with_disk_space(&self, now: Instant, own: &str) -> bool {
         self.nodes.iter().any(|(name, known)| {
             let record = &known.record;
             name != own && known.is_live(now) && record.lacks().is_none() && !record.disk_low
@@ -194,20 +194,20 @@ mod tests {
         let mut table = NodeTable::default();
         let both = |renewal| [("a".to_owned(), record(9, 1)), ("b".to_owned(), record(5, renewal))];
         table.observe(begun, both(1));
-        assert_eq!(table.durable_elsewhere("a"), Seq(5));
-        assert_eq!(table.durable_elsewhere("b"), Seq(9));
+        assert_eq!(table.durable_on_other_nodes("a"), Seq(5));
+        assert_eq!(table.durable_on_other_nodes("b"), Seq(9));
         let later = begun + Duration::from_secs(2);
         table.observe(later, both(2));
         assert!(table.has_live_other(later + Duration::from_secs(2), "a"));
         assert!(!table.has_live_other(later + Duration::from_secs(2), "b"), "a has renewed nothing");
         assert!(!table.has_live_other(later + Duration::from_secs(3), "a"));
-        assert_eq!(table.durable_elsewhere("a"), Seq(5), "it is on its disk");
+        assert_eq!(table.durable_on_other_nodes("a"), Seq(5), "it is on its disk");
         table.observe(later, []);
-        assert_eq!(table.durable_elsewhere("a"), Seq(0));
+        assert_eq!(table.durable_on_other_nodes("a"), Seq(0));
     }
 
     #[test]
-    fn the_newest_claim_tells_who_leads() {
+    fn the_newest_claim_names_the_leader() {
         let now = Instant::now();
         let leader = |term| NodeRecord { role: ClusterRole::Leader, term, ..record(9, 1) };
         let mut table = NodeTable::default();
@@ -223,14 +223,14 @@ mod tests {
         let has_other = |other: NodeRecord| {
             let mut table = NodeTable::default();
             table.observe(now, [("a".to_owned(), record(9, 1)), ("b".to_owned(), other)]);
-            table.has_other_with_space(now, "a")
+            table.has_other_with_disk_space(now, "a")
         };
         assert!(has_other(record(9, 1)));
         assert!(!has_other(NodeRecord { disk_low: true, ..record(9, 1) }));
         assert!(!has_other(NodeRecord { lacks: Some("a table".to_owned()), ..record(9, 1) }));
         assert!(!has_other(NodeRecord { is_joining: true, ..record(9, 1) }));
         assert!(!has_other(NodeRecord { unreadable: Some("record 10".to_owned()), ..record(9, 1) }));
-        assert!(!NodeTable::default().has_other_with_space(now, "a"));
+        assert!(!NodeTable::default().has_other_with_disk_space(now, "a"));
     }
     #[test]
     fn nobody_waits_for_a_node_that_cannot_read_the_log() {

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encoding_of_a_newer_version_is_told_from_damage() {
+    fn a_newer_encoding_is_distinguished_from_damage() {
         let mut found = stored(encode_slot(&keys(), 7, b"short", false));
         found[0].value[0] = 9;
         assert_eq!(decode_slot(&keys(), 7, &found), DecodedSlot::UnknownEncoding(9));

@@ -26,9 +26,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Maximum number of changes in one transaction: etcd accepts 128 operations.
-const CHANGES_AT_ONCE: usize = 100;
+const MAX_CHANGES_PER_TRANSACTION: usize = 100;
 /// Number of keys per answer.
-const KEYS_AT_ONCE: i64 = 200;
+const KEYS_PER_READ: i64 = 200;
 
 /// Changes of the shared state since a revision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,13 +43,13 @@ pub struct SharedChanges {
 
 /// Whether another node has the state that the leader has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SeenElsewhere {
+pub enum ReplicationState {
     /// A live node has it.
-    Yes,
+    Replicated,
     /// No live node has it yet.
-    NotYet,
+    Pending,
     /// There is no other live node.
-    Alone,
+    NoOtherNode,
 }
 
 fn encoded(name: &str, content: &SharedContent) -> Result<Vec<u8>, ClusterError> {
@@ -94,13 +94,13 @@ impl Cluster {
     fn read_below(&self, prefix: &str, since: i64) -> Result<(i64, Vec<KeyValue>), ClusterError> {
         let (mut revision, mut all) = (0, Vec::new());
         let mut request =
-            RangeRequest { limit: KEYS_AT_ONCE, min_mod_revision: since, ..RangeRequest::below(prefix) };
+            RangeRequest { limit: KEYS_PER_READ, min_mod_revision: since, ..RangeRequest::below(prefix) };
         loop {
             let answer: RangeResponse = self.ask(RANGE, &request)?;
             if revision == 0 {
                 revision = answer.header.as_ref().map_or(0, |header| header.revision);
             }
-            let is_full = answer.kvs.len() >= usize::try_from(KEYS_AT_ONCE).unwrap_or(1);
+            let is_full = answer.kvs.len() >= usize::try_from(KEYS_PER_READ).unwrap_or(1);
             all.extend(answer.kvs);
             match all.last() {
                 Some(last) if is_full => request.key = [&last.key[..], &[0]].concat(),
@@ -141,7 +141,7 @@ impl Cluster {
         let mut rest = puts.as_slice();
         while !rest.is_empty() {
             let mut octets = 0;
-            let fits = rest.iter().take(CHANGES_AT_ONCE).take_while(|put| {
+            let fits = rest.iter().take(MAX_CHANGES_PER_TRANSACTION).take_while(|put| {
                 octets += put.key.len() + put.value.len();
                 octets <= MAX_VALUE
             });
@@ -158,7 +158,7 @@ impl Cluster {
     /// As [`write_shared`](Self::write_shared).
     pub fn offer_files(&self, files: &[SharedFile]) -> Result<i64, ClusterError> {
         let mut revision = 0;
-        for some in files.chunks(CHANGES_AT_ONCE) {
+        for some in files.chunks(MAX_CHANGES_PER_TRANSACTION) {
             let puts = some.iter().map(|file| {
                 let key =
                     format!("{}offer/{}", self.keys.shared(SharedScope::Partition), file.sha256).into_bytes();
@@ -174,7 +174,7 @@ impl Cluster {
     /// # Errors
     /// As [`write_shared`](Self::write_shared).
     pub fn end_offers(&self, files: &[SharedFile]) -> Result<(), ClusterError> {
-        for some in files.chunks(CHANGES_AT_ONCE) {
+        for some in files.chunks(MAX_CHANGES_PER_TRANSACTION) {
             let removals = some.iter().map(|file| {
                 let key =
                     format!("{}offer/{}", self.keys.shared(SharedScope::Partition), file.sha256).into_bytes();
@@ -347,18 +347,18 @@ impl Cluster {
 
     /// Whether another node has the shared state up to this revision.
     #[must_use]
-    pub fn seen_elsewhere(&self, revision: i64) -> SeenElsewhere {
+    pub fn replication_state(&self, revision: i64) -> ReplicationState {
         let now = Instant::now();
         let nodes = self.nodes.lock();
         let mut others =
             nodes.iter().filter(|(name, known)| **name != self.options.node && known.is_live(now)).peekable();
         if others.peek().is_none() {
-            return SeenElsewhere::Alone;
+            return ReplicationState::NoOtherNode;
         }
         if others.any(|(_, known)| known.record.shared >= revision) {
-            SeenElsewhere::Yes
+            ReplicationState::Replicated
         } else {
-            SeenElsewhere::NotYet
+            ReplicationState::Pending
         }
     }
 }
@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_is_refused_by_name() {
+    fn overlong_content_is_refused_with_its_name() {
         // Incompressible octets.
         let mut state = 1_u32;
         let noise = std::iter::repeat_with(|| {

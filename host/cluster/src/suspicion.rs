@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub struct Suspicion {
     head: Option<Head>,
     /// Time since which the head has not moved, while etcd answered without a gap.
-    still_since: Option<Instant>,
+    unchanged_since: Option<Instant>,
 }
 
 impl Suspicion {
@@ -20,21 +20,21 @@ impl Suspicion {
 
     /// A majority of etcd answers that this is the head.
     pub fn observe(&mut self, now: Instant, head: Option<Head>) {
-        if self.still_since.is_none() || self.head != head {
-            self.still_since = Some(now);
+        if self.unchanged_since.is_none() || self.head != head {
+            self.unchanged_since = Some(now);
             self.head = head;
         }
     }
 
     /// etcd has not answered in time, so the head may have moved unseen.
     pub const fn forget(&mut self) {
-        self.still_since = None;
+        self.unchanged_since = None;
     }
 
     /// Whether the leader is suspected to be dead.
     #[must_use]
     pub fn is_dead(&self, now: Instant) -> bool {
-        self.still_since.is_some_and(|since| now.duration_since(since) >= Self::TIME)
+        self.unchanged_since.is_some_and(|since| now.duration_since(since) >= Self::TIME)
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_stands_still_is_a_sign_only_while_etcd_answers() {
+    fn an_unchanged_head_is_suspicious_only_while_etcd_answers() {
         let begun = Instant::now();
         let at = |millis| begun + Duration::from_millis(millis);
         let mut suspicion = Suspicion::default();

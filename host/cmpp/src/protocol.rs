@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use model::{ErrorClass, Refusal, RejectReason};
 use sp_session::{
     ClientAuthenticator, Content, DecodeError, Delivery, FieldError, Header, Meaning, OfferedLogin, OwnLogin,
-    PartOf, PduRole, SpFields, SpProtocol, SpStatusReport, Statuses, Submission, server_authenticator,
+    PduRole, SegmentNumber, SpFields, SpProtocol, SpStatusReport, Statuses, Submission, server_authenticator,
 };
 use std::ops::RangeInclusive;
 
@@ -20,7 +20,7 @@ pub struct Cmpp;
 pub type Session = sp_session::Session<Cmpp>;
 
 /// The highest version that we speak.
-const HIGHEST: u8 = 0x30;
+const MAX_VERSION: u8 = 0x30;
 
 impl SpProtocol for Cmpp {
     type Pdu = CmppPdu;
@@ -131,7 +131,7 @@ impl SpProtocol for Cmpp {
     fn refusal(request: u32, status: u32) -> Option<CmppPdu> {
         Some(match request {
             command::CONNECT => {
-                CmppPdu::ConnectAnswer(ConnectAnswer { status, authenticator: [0; 16], version: HIGHEST })
+                CmppPdu::ConnectAnswer(ConnectAnswer { status, authenticator: [0; 16], version: MAX_VERSION })
             }
             command::SUBMIT => CmppPdu::SubmitAnswer { id: CmppMsgId(0), result: status },
             command::DELIVER => CmppPdu::DeliverAnswer { id: CmppMsgId(0), result: status },
@@ -158,7 +158,7 @@ impl SpProtocol for Cmpp {
             0 => server_authenticator(octets, login.authenticator, secret),
             _ => [0; 16],
         };
-        CmppPdu::ConnectAnswer(ConnectAnswer { status, authenticator, version: version.min(HIGHEST) })
+        CmppPdu::ConnectAnswer(ConnectAnswer { status, authenticator, version: version.min(MAX_VERSION) })
     }
 
     fn submit(submission: &Submission) -> CmppPdu {
@@ -282,7 +282,7 @@ fn content(format: u8, tp_udhi: u8, octets: &Bytes, part: (u8, u8)) -> Content {
         format,
         octets: octets.clone(),
         udhi: tp_udhi & 0x41 != 0,
-        part: is_part.then_some(PartOf { total: part.0, number: part.1 }),
+        part: is_part.then_some(SegmentNumber { total: part.0, number: part.1 }),
     }
 }
 

@@ -112,7 +112,7 @@ pub fn decode_settlement(serial: u64, octets: &[u8]) -> Result<Settlement, Recor
 mod tests {
     use super::*;
 
-    const SOME: Balance =
+    const SAMPLE_BALANCE: Balance =
         Balance { balance: -5, reserved: 7, captured: u64::MAX, funded: i64::MIN, credit: 9 };
 
     /// Checks that a record round-trips, and that every truncation is refused.
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn records_round_trip() {
-        round_trip(&SOME, encode_balance, decode_balance);
+        round_trip(&SAMPLE_BALANCE, encode_balance, decode_balance);
         for change in [LedgerChange::Limit { credit: u64::MAX }, LedgerChange::Fund { amount: -3 }] {
             let operation = LedgerOperation {
                 key: "invoice 7".into(),
@@ -142,7 +142,7 @@ mod tests {
                 actor: "admin".into(),
                 reason: "Überweisung".into(),
             };
-            let record = OperationRecord { serial: 3, operation, at: Timestamp(4), balance: SOME };
+            let record = OperationRecord { serial: 3, operation, at: Timestamp(4), balance: SAMPLE_BALANCE };
             round_trip(&record, encode_operation, |octets| decode_operation(3, octets));
         }
         let settlement = Settlement {

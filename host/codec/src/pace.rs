@@ -103,12 +103,12 @@ fn read_definition<L: Layout>(cursor: &mut Cursor<'_>) -> Result<Option<PaceBuck
 }
 
 /// On disk, table `pace_days`, key the bucket's name, value (little-endian): 1 format, 8 beginning and 8 end of the day,
-/// milliseconds since the Unix epoch, 8 tokens taken, the definition if it is a bucket of a plugin, as in a decision.
+/// milliseconds since the Unix epoch, 8 tokens used, the definition if it is a bucket of a plugin, as in a decision.
 pub fn encode_pace_day(out: &mut Vec<u8>, record: &PaceDay) {
     out.push(FORMAT);
     out.extend_from_slice(&record.start.0.to_le_bytes());
     out.extend_from_slice(&record.end.0.to_le_bytes());
-    out.extend_from_slice(&record.taken.to_le_bytes());
+    out.extend_from_slice(&record.used.to_le_bytes());
     put_definition::<FixedLayout>(out, record.defined.as_ref());
 }
 
@@ -119,6 +119,6 @@ pub fn encode_pace_day(out: &mut Vec<u8>, record: &PaceDay) {
 pub fn decode_pace_day(bucket: Arc<str>, octets: &[u8]) -> Result<PaceDay, RecordError> {
     let cursor: &mut Cursor<'_> = &mut begin(octets)?.0;
     let (start, end) = (Timestamp(cursor.u64()?), Timestamp(cursor.u64()?));
-    let taken = cursor.u64()?;
-    Ok(PaceDay { bucket, start, end, taken, defined: read_definition::<FixedLayout>(cursor)? })
+    let used = cursor.u64()?;
+    Ok(PaceDay { bucket, start, end, used, defined: read_definition::<FixedLayout>(cursor)? })
 }

@@ -404,11 +404,11 @@ impl<'a> Section<'a> {
 }
 
 /// Longer names are truncated before they are compared; no known key is as long.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// The Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().take(LONGEST_NAME).collect();
+    let b: Vec<char> = b.chars().take(MAX_NAME).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {
         let mut corner = row[0];

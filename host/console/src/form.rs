@@ -15,7 +15,7 @@ impl Form {
     }
 
     /// The fields of a query, for example `?q=x&state=up`; none if the query is invalid.
-    pub(crate) fn of_query(query: &str) -> Self {
+    pub(crate) fn from_query(query: &str) -> Self {
         let uri = format!("/{query}").parse::<Uri>().ok();
         let fields = uri.and_then(|uri| Query::<Vec<(String, String)>>::try_from_uri(&uri).ok());
         Self(fields.map(|Query(fields)| fields).unwrap_or_default())

@@ -64,13 +64,13 @@ pub(crate) fn duration_text(ms: u64) -> String {
         (0, 0, 0) if seconds == 0 => format!("{ms} ms"),
         (0, 0, 0) => format!("{seconds} s"),
         (0, 0, 10..) => format!("{minutes} min"),
-        (0, 0, _) => two_units(minutes, "min", seconds % 60, "s"),
-        (0, ..) => two_units(hours, "h", minutes, "min"),
-        _ => two_units(days, "d", hours, "h"),
+        (0, 0, _) => unit_pair_text(minutes, "min", seconds % 60, "s"),
+        (0, ..) => unit_pair_text(hours, "h", minutes, "min"),
+        _ => unit_pair_text(days, "d", hours, "h"),
     }
 }
 
-fn two_units(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
+fn unit_pair_text(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
     if small == 0 {
         format!("{large} {large_unit}")
     } else {

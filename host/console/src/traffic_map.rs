@@ -10,7 +10,7 @@ use crate::api_caller::encode_segment;
 use crate::format::{count, figure, plural};
 use crate::table::{Column, numeric_table};
 use api::{AttentionSeverity, AttentionSubjectKind, AttentionView, HookStateView, TrafficMapView};
-use lines::{Picture, picture};
+use lines::{MapLines, map_lines};
 use maud::{Markup, html};
 use model::Direction;
 use nodes::{Node, hook_nodes, side};
@@ -58,7 +58,7 @@ pub(crate) fn traffic_map(input: &MapInput<'_>) -> Markup {
     let peers = side(input, false);
     let hooks = hook_nodes(input);
     let rows = accounts.len().max(peers.len()).max(hooks.len()).max(2);
-    let picture = picture(input, &accounts, &peers, rows);
+    let map_lines = map_lines(input, &accounts, &peers, rows);
     let TrafficMapView { accepted, submitted, .. } = *input.traffic;
     html! {
         div.heading {
@@ -73,9 +73,9 @@ pub(crate) fn traffic_map(input: &MapInput<'_>) -> Markup {
         } @else {
             div.traffic-map {
                 (node_list("Accounts", "left", &accounts))
-                (lines(&picture, true, rows))
+                (lines(&map_lines, true, rows))
                 (node_list("Hooks", "hooks", &hooks))
-                (lines(&picture, false, rows))
+                (lines(&map_lines, false, rows))
                 (node_list("Peers", "right", &peers))
             }
             p.key.muted {
@@ -120,18 +120,18 @@ fn node_item(node: &Node) -> Markup {
 }
 
 /// The lines at the left or at the right of the hooks.
-fn lines(picture: &Picture, left: bool, rows: usize) -> Markup {
-    let (title, strands) = if left {
-        ("Lines from accounts to the hooks", &picture.left)
+fn lines(map_lines: &MapLines, left: bool, rows: usize) -> Markup {
+    let (title, lines) = if left {
+        ("Lines from accounts to the hooks", &map_lines.left)
     } else {
-        ("Lines from the hooks to peers", &picture.right)
+        ("Lines from the hooks to peers", &map_lines.right)
     };
     html! {
         svg.lines viewBox=(format!("0 0 100 {}", lines::height(rows))) height=(format!("{}rem", lines::height(rows) / 16.0)) preserveAspectRatio="none" role="img" aria-label=(title) {
             title { (title) }
             desc { "Each line is as wide as its rate. The table below has the numbers." }
-            @for strand in strands {
-                path.(strand.class) d=(strand.path) stroke-width=(format!("{:.1}", strand.width)) { title { (strand.title) } }
+            @for line in lines {
+                path.(line.class) d=(line.path) stroke-width=(format!("{:.1}", line.width)) { title { (line.title) } }
             }
         }
     }

@@ -54,7 +54,7 @@ impl Engine {
         let room = match (origin, &key) {
             (Some(origin), Some(key)) if known == KeyLookup::Unknown => {
                 let limit = self.peer_mut(origin).settings.idempotency_key_memory;
-                self.idempotency_keys.room(origin, key, messages.len(), limit)
+                self.idempotency_keys.has_capacity(origin, key, messages.len(), limit)
             }
             _ => true,
         };
@@ -167,7 +167,7 @@ impl Engine {
         match &mut message.routed.verdict {
             Verdict::Forward(legs) => {
                 self.order_legs(legs);
-                self.first_leg_with_room(legs).ok_or(Refusal::QueueFull)
+                self.first_leg_with_space(legs).ok_or(Refusal::QueueFull)
             }
             Verdict::Hold(_)
             | Verdict::Reject(_)
@@ -204,13 +204,13 @@ impl Engine {
                     let reason = if any { RejectReason::TryLater } else { RejectReason::NoRoute };
                     return Err(Refusal::Rejected(reason));
                 }
-                if !legs.iter().any(|leg| self.accepts_new(leg.peer) && self.has_room(leg.peer)) {
+                if !legs.iter().any(|leg| self.accepts_new(leg.peer) && self.has_queue_space(leg.peer)) {
                     return Err(Refusal::QueueFull);
                 }
                 let changes = message.routed.changes.as_deref();
-                if changes
-                    .is_some_and(|changes| !self.pace_limits.has_room(changes, self.settings.pace_limits))
-                {
+                if changes.is_some_and(|changes| {
+                    !self.pace_limits.has_capacity_for(changes, self.settings.pace_limits)
+                }) {
                     return Err(Refusal::QueueFull);
                 }
             }
@@ -293,12 +293,12 @@ impl Engine {
         self.is_configured(peer) && self.queue_actions.drain_of(peer).is_none()
     }
 
-    fn has_room(&self, peer: PeerId) -> bool {
+    fn has_queue_space(&self, peer: PeerId) -> bool {
         self.peers.get(peer.0 as usize).is_some_and(|peer| peer.waiting() < peer.settings.queue_limit)
     }
 
-    fn first_leg_with_room(&self, legs: &[Leg]) -> Option<u8> {
-        legs.iter().position(|leg| self.has_room(leg.peer)).and_then(|index| u8::try_from(index).ok())
+    fn first_leg_with_space(&self, legs: &[Leg]) -> Option<u8> {
+        legs.iter().position(|leg| self.has_queue_space(leg.peer)).and_then(|index| u8::try_from(index).ok())
     }
 
     /// Admits a message: assigns its id and queues it. All refusals have been checked before.
@@ -507,7 +507,7 @@ impl Engine {
             message.routed.sender = None;
         }
         if let Some(until) = sender.hold {
-            self.hold_again(now, slot, until, message, out);
+            self.extend_hold(now, slot, until, message, out);
             return;
         }
         self.note_decision_limits(now, &message);
@@ -522,10 +522,10 @@ impl Engine {
             }
             Verdict::Hold(until) => {
                 let until = (*until).max(now.wall + std::time::Duration::from_secs(1));
-                self.hold_again(now, slot, until, message, out);
+                self.extend_hold(now, slot, until, message, out);
             }
             Verdict::Forward(legs) => {
-                let leg = self.first_leg_with_room(legs).unwrap_or(0);
+                let leg = self.first_leg_with_space(legs).unwrap_or(0);
                 let peer = legs[usize::from(leg)].peer;
                 self.add_step(now, slot, StepKind::Rerouted { peer });
                 self.trace_reroutes(now, slot, redirected, out);
@@ -546,7 +546,7 @@ impl Engine {
     }
 
     /// Holds a message that was routed again for another period.
-    fn hold_again(&mut self, now: Now, slot: Slot, until: Timestamp, message: Message, out: &mut Output) {
+    fn extend_hold(&mut self, now: Now, slot: Slot, until: Timestamp, message: Message, out: &mut Output) {
         self.add_step(now, slot, StepKind::Held { until });
         self.replace_content(slot, message, out);
         self.hold(slot, now.moment_of(until));

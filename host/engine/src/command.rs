@@ -206,7 +206,7 @@ pub enum QueueActionRefusal {
     #[error(
         "another queue action reroutes messages from or to that peer, or messages would go in a circle: withdraw it first"
     )]
-    Circle,
+    Cycle,
     /// An account, an SMSC and a core network take different messages.
     #[error(
         "the two peers are of different kinds: an account, a gateway and a core network cannot replace each other"

@@ -43,7 +43,7 @@ impl PeerCounts {
 
 /// A countable event.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Counted {
+pub(crate) enum CountedEvent {
     Submitted,
     Throttled,
     Refused { code: u32 },
@@ -52,7 +52,7 @@ pub(crate) enum Counted {
     Suspected,
 }
 
-impl Counted {
+impl CountedEvent {
     pub(crate) fn add_to(self, counts: &mut PeerCounts) {
         match self {
             Self::Submitted => counts.submitted += 1,

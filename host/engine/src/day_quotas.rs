@@ -52,7 +52,7 @@ impl DayQuota {
         Some((settings.amount, day, if day == self.day { self.accepted } else { 0 }))
     }
 
-    fn has_room(&self, now: Now) -> bool {
+    fn has_capacity(&self, now: Now) -> bool {
         self.today(now).is_none_or(|(limit, _, accepted)| accepted < limit)
     }
 }
@@ -73,13 +73,13 @@ impl DayQuotas {
         let Some(owner) = record.quota_owner() else { return false };
         let quota = self.quotas.entry(owner.into()).or_default();
         quota.day = CalendarPeriod { start: record.start.0, end: record.end.0 };
-        quota.accepted = record.taken;
+        quota.accepted = record.used;
         true
     }
 
-    /// Whether each of these quotas has room for one more message.
-    pub(crate) fn have_room(&self, now: Now, owners: &[Arc<str>]) -> bool {
-        owners.iter().all(|owner| self.quotas.get(owner).is_none_or(|quota| quota.has_room(now)))
+    /// Whether each of these quotas has capacity for one more message.
+    pub(crate) fn all_have_capacity(&self, now: Now, owners: &[Arc<str>]) -> bool {
+        owners.iter().all(|owner| self.quotas.get(owner).is_none_or(|quota| quota.has_capacity(now)))
     }
 
     /// Counts an accepted message.
@@ -101,7 +101,7 @@ impl DayQuotas {
             if let Some(quota) = self.quotas.get_mut(&owner) {
                 quota.changed = false;
                 let day = (Timestamp(quota.day.start), Timestamp(quota.day.end));
-                records.push(PaceDay::of_quota(&owner, day, quota.accepted));
+                records.push(PaceDay::for_quota(&owner, day, quota.accepted));
             }
         }
         records
@@ -126,7 +126,7 @@ impl Engine {
     /// Whether the day quotas of the submitter, and of the tenants above it, have room for a message.
     pub(crate) fn is_within_day_quotas(&self, now: Now, message: &Message) -> bool {
         let submitter = self.peers.get(message.origin.0 as usize);
-        submitter.is_none_or(|peer| self.day_quotas.have_room(now, &peer.settings.branch.day_quotas))
+        submitter.is_none_or(|peer| self.day_quotas.all_have_capacity(now, &peer.settings.branch.day_quotas))
     }
 
     /// Counts an accepted message of this submitter.

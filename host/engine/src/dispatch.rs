@@ -1,6 +1,6 @@
 //! Dispatch: sends messages from the queues on links.
 
-use crate::counts::Counted;
+use crate::counts::CountedEvent;
 use crate::engine::Engine;
 use crate::peer::{BlockedBy, InFlight, Peer};
 use crate::queue_actions::batch::{FULL_TARGET_RETRY, SHORT_DELAY};
@@ -301,7 +301,7 @@ impl Engine {
             ticket,
         });
         self.totals.submitted += 1;
-        self.count(slot, Counted::Submitted);
+        self.count(slot, CountedEvent::Submitted);
         if self.slab[slot].history.is_some() {
             let (peer, attempt) = (self.slab[slot].peer, self.slab[slot].attempts);
             self.add_step(now, slot, StepKind::Submitted { peer, attempt });

@@ -58,7 +58,7 @@ impl Engine {
         }
         // While an attempt to the group is unanswered, the DLR may have overtaken its submit response. The response
         // will follow soon, and then the DLR need not be stored. Otherwise it is stored at once.
-        let soon = self.anything_in_flight(group);
+        let soon = self.has_attempts_in_flight(group);
         if !soon && let Some(slot) = self.find_uncertain(group, &dlr) {
             self.totals.dlrs_matched += 1;
             self.dlr_matched(now, slot, dlr, DlrSource::answered_to(reply), out);
@@ -111,7 +111,7 @@ impl Engine {
         })
     }
 
-    fn anything_in_flight(&self, group: u32) -> bool {
+    fn has_attempts_in_flight(&self, group: u32) -> bool {
         self.peers.iter().any(|peer| peer.settings.group == group && peer.in_flight > 0)
     }
 

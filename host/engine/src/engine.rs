@@ -1,4 +1,4 @@
-use crate::counts::{Counted, PeerCounts};
+use crate::counts::{CountedEvent, PeerCounts};
 use crate::day_quotas::DayQuotas;
 use crate::decision_limits::DecisionLimits;
 use crate::delivery_policy_state::DeliveryPolicyState;
@@ -346,7 +346,7 @@ impl Engine {
     /// Closes a batch before it is written. Later results belong to the next batch.
     pub fn seal(&mut self, out: &mut Output) {
         out.batch.next_id = self.next_id;
-        out.batch.balances = self.ledger.take_touched();
+        out.batch.balances = self.ledger.take_changed();
         out.batch.pace_days.extend(self.pace_limits.take_changed());
         out.batch.pace_days.extend(self.day_quotas.take_changed());
         self.pools.sealed();
@@ -439,7 +439,7 @@ impl Engine {
                 self.receipt_wait_expired(now, slot, out);
             }
             State::Free
-            | State::Ghost
+            | State::Tombstone
             | State::Submitted
             | State::Quarantined
             | State::Routing
@@ -464,7 +464,7 @@ impl Engine {
             self.sweep_at = if slot as usize + 1 >= capacity { 0 } else { slot + 1 };
             let entry = &self.slab[slot];
             match entry.state {
-                State::Free | State::Ghost | State::Submitted | State::Ending => {}
+                State::Free | State::Tombstone | State::Submitted | State::Ending => {}
                 State::Queued
                 | State::SubscriberLocked
                 | State::Suspended
@@ -482,7 +482,7 @@ impl Engine {
                 }
                 State::Uncertain | State::AwaitingDlr => {
                     // If the receipt policy has set a wait, its timer calls the policy first.
-                    if entry.due <= now.mono && !self.receipts.comes_first(entry.id) {
+                    if entry.due <= now.mono && !self.receipts.precedes_dlr_timeout(entry.id) {
                         self.dlr_wait_expired(now, slot, out);
                     }
                 }
@@ -635,7 +635,7 @@ impl Engine {
         }
     }
 
-    /// Frees an entry, or leaves a ghost while a queue still holds its slot.
+    /// Frees an entry, or leaves a tombstone while a queue still holds its slot.
     pub(crate) fn release(&mut self, slot: Slot) {
         self.uncache(slot);
         let id = self.slab[slot].id;
@@ -649,17 +649,17 @@ impl Engine {
         }
         self.slab[slot].history = None;
         if self.slab[slot].has(flag::IN_FIFO) {
-            self.make_ghost(slot);
+            self.make_tombstone(slot);
         } else {
             self.slab.remove(slot);
         }
     }
 
-    pub(crate) fn make_ghost(&mut self, slot: Slot) {
+    pub(crate) fn make_tombstone(&mut self, slot: Slot) {
         let entry = &mut self.slab[slot];
-        entry.state = State::Ghost;
+        entry.state = State::Tombstone;
         let (peer, priority) = (entry.peer.0 as usize, usize::from(entry.priority));
-        self.peers[peer].lanes[priority].ghosted(&mut self.slab);
+        self.peers[peer].lanes[priority].add_tombstone(&mut self.slab);
     }
 
     /// Removes a queued message from its lane, wherever it stands. Its slot may change.
@@ -673,23 +673,23 @@ impl Engine {
             self.peers[peer].evicted = self.peers[peer].evicted.saturating_sub(1);
         }
         if !self.slab[slot].has(flag::IN_FIFO) {
-            self.peers[peer].lanes[priority].take_returned(id);
+            self.peers[peer].lanes[priority].remove_returned(id);
             return slot;
         }
         // The arrival queue holds slots and is not searched: the message moves to another slot, and the old one stays
-        // as a ghost.
-        let mut ghost = Entry::blank();
-        ghost.peer = self.slab[slot].peer;
-        ghost.priority = self.slab[slot].priority;
+        // as a tombstone.
+        let mut tombstone = Entry::blank();
+        tombstone.peer = self.slab[slot].peer;
+        tombstone.priority = self.slab[slot].priority;
         let is_own_dlr = self.slab[slot].has(flag::OWN_DLR);
         if !is_own_dlr {
             self.pairs.remove(&mut self.slab, slot);
         }
-        let mut entry = std::mem::replace(&mut self.slab[slot], ghost);
+        let mut entry = std::mem::replace(&mut self.slab[slot], tombstone);
         entry.set(flag::IN_FIFO, false);
         let moved = self.slab.insert(entry);
         self.ids.moved(&self.slab, id, slot, moved);
-        if self.queue_actions.is_looking() {
+        if self.queue_actions.is_scanning() {
             self.queue_actions.moved.push(id);
         }
         if !is_own_dlr {
@@ -701,7 +701,7 @@ impl Engine {
             }
         }
         self.slab[slot].set(flag::IN_FIFO, true);
-        self.make_ghost(slot);
+        self.make_tombstone(slot);
         moved
     }
 
@@ -730,7 +730,7 @@ impl Engine {
         if missing {
             self.peers[peer_index].evicted += 1;
         }
-        self.peers[peer_index].lanes[priority].put_back(&self.slab, slot);
+        self.peers[peer_index].lanes[priority].reinsert(&self.slab, slot);
         self.mark_dirty(peer.0);
     }
 
@@ -743,11 +743,11 @@ impl Engine {
     }
 
     /// Counts for the message's peer and for the account that submitted it.
-    pub(crate) fn count(&mut self, slot: Slot, counted: Counted) {
+    pub(crate) fn count(&mut self, slot: Slot, counted: CountedEvent) {
         let entry = &self.slab[slot];
         let (peer, origin, own) = (entry.peer, entry.origin, entry.has(flag::OWN_DLR));
         // A message that never had a peer counts for its account only.
-        let ended_nowhere = matches!(counted, Counted::Ended(_)) && peer == origin;
+        let ended_nowhere = matches!(counted, CountedEvent::Ended(_)) && peer == origin;
         if !ended_nowhere {
             counted.add_to(&mut self.peer_mut(peer).counts);
         }
@@ -759,7 +759,7 @@ impl Engine {
     /// Counts the response time of an attempt that began at `since`.
     pub(crate) fn count_answer(&mut self, now: Now, slot: Slot, since: Option<Moment>) {
         if let Some(since) = since {
-            self.count(slot, Counted::Answered { after: now.mono - since });
+            self.count(slot, CountedEvent::Answered { after: now.mono - since });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The end of a message: final state, final record, DLR and settlement.
 
 use crate::Output;
-use crate::counts::Counted;
+use crate::counts::CountedEvent;
 use crate::engine::Engine;
 use crate::leg_subscriber::needs_subscriber;
 use crate::slab::{NONE, PendingFinish, Slot, State, flag};
@@ -161,7 +161,7 @@ impl Engine {
                 self.pools.stop_waiting_for_number(self.slab[slot].id);
                 slot
             }
-            State::Free | State::Ghost | State::Ending => slot,
+            State::Free | State::Tombstone | State::Ending => slot,
         }
     }
 
@@ -176,7 +176,7 @@ impl Engine {
     ) {
         let PendingFinish { mut ended, wants_dlr, outcome } = pending;
         self.totals.ended[ended.state as usize] += 1;
-        self.count(slot, Counted::Ended(ended.state));
+        self.count(slot, CountedEvent::Ended(ended.state));
         let id = self.slab[slot].id;
         // With separate DLRs for all segments, nothing is left to report.
         let segments_reported = self.wants_segment_dlrs(slot)

@@ -151,8 +151,14 @@ impl IdempotencyKeys {
         }
     }
 
-    /// Whether an origin with a limit of `limit` octets has room for a key with this many results.
-    pub(crate) fn room(&self, origin: PeerId, key: &IdempotencyKey, results: usize, limit: usize) -> bool {
+    /// Whether an origin with a limit of `limit` octets has capacity for a key with this many results.
+    pub(crate) fn has_capacity(
+        &self,
+        origin: PeerId,
+        key: &IdempotencyKey,
+        results: usize,
+        limit: usize,
+    ) -> bool {
         let taken = self.shares.get(&origin).map_or(0, |share| share.octets);
         let mixed = if results == 1 { 0 } else { results };
         taken.saturating_add(cost(key.octets.len(), mixed)) <= limit
@@ -361,18 +367,18 @@ mod tests {
         let mut keys = IdempotencyKeys::new(1);
         let limit = 3 * cost(1, 0);
         for (name, ms) in (b'a'..).zip([10, 20, 30]) {
-            assert!(keys.room(PeerId(1), &key(&[name], 1), 1, limit));
+            assert!(keys.has_capacity(PeerId(1), &key(&[name], 1), 1, limit));
             keys.remember(PeerId(1), key(&[name], 1), at(ms), vec![Ok(MessageId(ms))]);
         }
-        assert!(!keys.room(PeerId(1), &key(b"d", 1), 1, limit));
-        assert!(keys.room(PeerId(2), &key(b"d", 1), 1, limit));
+        assert!(!keys.has_capacity(PeerId(1), &key(b"d", 1), 1, limit));
+        assert!(keys.has_capacity(PeerId(2), &key(b"d", 1), 1, limit));
         keys.remember(PeerId(2), key(b"d", 1), at(40), vec![Ok(MessageId(40))]);
         assert_eq!(
             (keys.oldest(PeerId(1)), keys.oldest(PeerId(2))),
             (Some(Moment(1010)), Some(Moment(1040)))
         );
         keys.forget(Moment(1010));
-        assert!(keys.room(PeerId(1), &key(b"d", 1), 1, limit));
+        assert!(keys.has_capacity(PeerId(1), &key(b"d", 1), 1, limit));
         assert_eq!(keys.oldest(PeerId(1)), Some(Moment(1020)));
     }
 

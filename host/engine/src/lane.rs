@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) struct Lane {
     fifo: VecDeque<Slot>,
     returned: BTreeMap<MessageId, Slot>,
-    ghosts: usize,
+    tombstones: usize,
     /// How many slots from the front of `fifo` [`Lane::next_to_load`] has checked.
-    looked_at: usize,
+    checked: usize,
 }
 
 impl Lane {
@@ -23,46 +23,46 @@ impl Lane {
     }
 
     /// Returns an older message to its place.
-    pub(crate) fn put_back(&mut self, slab: &Slab, slot: Slot) {
+    pub(crate) fn reinsert(&mut self, slab: &Slab, slot: Slot) {
         self.returned.insert(slab[slot].id, slot);
     }
 
     /// Removes a message from `returned`.
-    pub(crate) fn take_returned(&mut self, id: MessageId) -> bool {
+    pub(crate) fn remove_returned(&mut self, id: MessageId) -> bool {
         self.returned.remove(&id).is_some()
     }
 
-    /// Records that a slot of the queue became a ghost. Once most slots are ghosts, they are removed.
-    pub(crate) fn ghosted(&mut self, slab: &mut Slab) {
-        self.ghosts += 1;
-        if self.ghosts > 4096 && self.ghosts * 2 > self.fifo.len() {
+    /// Records that a slot of the queue became a tombstone. Once most slots are tombstones, they are removed.
+    pub(crate) fn add_tombstone(&mut self, slab: &mut Slab) {
+        self.tombstones += 1;
+        if self.tombstones > 4096 && self.tombstones * 2 > self.fifo.len() {
             self.fifo.retain(|slot| {
-                let gone = slab[*slot].state == State::Ghost;
+                let gone = slab[*slot].state == State::Tombstone;
                 if gone {
                     slab.remove(*slot);
                 }
                 !gone
             });
-            self.ghosts = 0;
-            self.looked_at = 0;
+            self.tombstones = 0;
+            self.checked = 0;
         }
     }
 
-    fn drop_ghosts(&mut self, slab: &mut Slab) {
+    fn remove_tombstones(&mut self, slab: &mut Slab) {
         while let Some(slot) = self.fifo.front() {
-            if slab[*slot].state != State::Ghost {
+            if slab[*slot].state != State::Tombstone {
                 break;
             }
             slab.remove(*slot);
             self.fifo.pop_front();
-            self.ghosts = self.ghosts.saturating_sub(1);
-            self.looked_at = self.looked_at.saturating_sub(1);
+            self.tombstones = self.tombstones.saturating_sub(1);
+            self.checked = self.checked.saturating_sub(1);
         }
     }
 
     /// The oldest message, without removing it.
     pub(crate) fn peek(&mut self, slab: &mut Slab) -> Option<Slot> {
-        self.drop_ghosts(slab);
+        self.remove_tombstones(slab);
         match (self.fifo.front(), self.returned.first_key_value()) {
             (Some(front), Some((id, slot))) => Some(if *id < slab[*front].id { *slot } else { *front }),
             (Some(front), None) => Some(*front),
@@ -75,7 +75,7 @@ impl Lane {
     pub(crate) fn pop(&mut self, slab: &mut Slab, slot: Slot) {
         if slab[slot].has(flag::IN_FIFO) {
             self.fifo.pop_front();
-            self.looked_at = self.looked_at.saturating_sub(1);
+            self.checked = self.checked.saturating_sub(1);
             slab[slot].set(flag::IN_FIFO, false);
         } else {
             self.returned.remove(&slab[slot].id);
@@ -90,18 +90,18 @@ impl Lane {
         run: usize,
         found: &mut Vec<MessageId>,
     ) {
-        if self.looked_at > low_water {
+        if self.checked > low_water {
             return;
         }
-        let end = (self.looked_at + run).min(self.fifo.len());
-        for slot in self.fifo.range(self.looked_at..end) {
+        let end = (self.checked + run).min(self.fifo.len());
+        for slot in self.fifo.range(self.checked..end) {
             let entry = &mut slab[*slot];
             if entry.state == State::Queued && entry.message.is_none() && !entry.has(flag::LOADING) {
                 entry.set(flag::LOADING, true);
                 found.push(entry.id);
             }
         }
-        self.looked_at = end;
+        self.checked = end;
     }
 
     /// Collects messages among the first returned ones whose content is not cached.
@@ -115,9 +115,9 @@ impl Lane {
         }
     }
 
-    /// The oldest live message, for the "oldest age" of a queue; may skip many ghosts.
+    /// The oldest live message, for the "oldest age" of a queue; may skip many tombstones.
     pub(crate) fn oldest(&self, slab: &Slab) -> Option<Slot> {
-        let front = self.fifo.iter().copied().find(|slot| slab[*slot].state != State::Ghost);
+        let front = self.fifo.iter().copied().find(|slot| slab[*slot].state != State::Tombstone);
         match (front, self.returned.first_key_value()) {
             (Some(front), Some((id, slot))) => Some(if *id < slab[front].id { *slot } else { front }),
             (Some(front), None) => Some(front),

@@ -22,7 +22,7 @@ pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Ledger {
     pub(crate) accounts: HashMap<Arc<str>, Account>,
     /// Accounts changed since the last batch.
-    touched: Vec<Arc<str>>,
+    changed: Vec<Arc<str>>,
     /// Keyed digest of an operation's key → digest of its content. Digests, because operations are kept for ever.
     idempotency_keys: FxHashMap<u128, u64>,
     seed: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Ledger {
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     pub(crate) balance: Balance,
-    touched: bool,
+    changed: bool,
 }
 
 /// Settlements of which the biller has not been notified, oldest first.
@@ -68,11 +68,11 @@ impl Ledger {
         Self { seed, next_operation: 1, ..Self::default() }
     }
 
-    fn touch(&mut self, name: &Arc<str>) -> Option<&mut Balance> {
+    fn balance_mut(&mut self, name: &Arc<str>) -> Option<&mut Balance> {
         let account = self.accounts.get_mut(name)?;
-        if !account.touched {
-            account.touched = true;
-            self.touched.push(name.clone());
+        if !account.changed {
+            account.changed = true;
+            self.changed.push(name.clone());
         }
         Some(&mut account.balance)
     }
@@ -98,7 +98,7 @@ impl Ledger {
         }
         for account in charge.accounts() {
             let left = self.balance_after(account, charge.amount);
-            if let (Some(left), Some(balance)) = (left, self.touch(account)) {
+            if let (Some(left), Some(balance)) = (left, self.balance_mut(account)) {
                 balance.balance = left;
                 // The sum of reserved and captured amounts is the difference of two i64: it fits.
                 balance.reserved += charge.amount;
@@ -110,7 +110,7 @@ impl Ledger {
     /// Ends a reservation in each account of a charge: captures or releases it.
     pub(crate) fn release(&mut self, charge: &Charge, capture: bool) {
         for account in charge.accounts() {
-            let Some(balance) = self.touch(account) else { continue };
+            let Some(balance) = self.balance_mut(account) else { continue };
             balance.reserved = balance.reserved.saturating_sub(charge.amount);
             if capture {
                 balance.captured += charge.amount;
@@ -173,7 +173,7 @@ impl Ledger {
             return Err(LedgerAnswer::WouldExceed { balance: known.unwrap_or_default() });
         }
         self.accounts.entry(operation.account.clone()).or_default();
-        if let Some(account) = self.touch(&operation.account) {
+        if let Some(account) = self.balance_mut(&operation.account) {
             *account = balance;
         }
         self.idempotency_keys.insert(key, content);
@@ -183,13 +183,13 @@ impl Ledger {
     }
 
     /// Takes the changed accounts, for the batch.
-    pub(crate) fn take_touched(&mut self) -> Vec<(Arc<str>, Balance)> {
-        let names = std::mem::take(&mut self.touched);
+    pub(crate) fn take_changed(&mut self) -> Vec<(Arc<str>, Balance)> {
+        let names = std::mem::take(&mut self.changed);
         names
             .into_iter()
             .filter_map(|name| {
                 let account = self.accounts.get_mut(&name)?;
-                account.touched = false;
+                account.changed = false;
                 let balance = account.balance;
                 Some((name, balance))
             })
@@ -197,7 +197,7 @@ impl Ledger {
     }
 
     pub(crate) fn recover_balance(&mut self, name: Arc<str>, balance: Balance) {
-        self.accounts.insert(name, Account { balance, touched: false });
+        self.accounts.insert(name, Account { balance, changed: false });
     }
 
     pub(crate) fn recover_operation(&mut self, record: &OperationRecord) {

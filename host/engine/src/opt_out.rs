@@ -134,12 +134,12 @@ mod tests {
     }
 
     #[test]
-    fn stop_and_start() {
-        let mut consents = OptOuts::default();
+    fn opt_out_and_opt_in() {
+        let mut opt_outs = OptOuts::default();
         let pair = normalised_pair(b"10655", b"8613012345678", "86");
-        assert!(!consents.is_opted_out(&pair));
-        assert!(consents.set(pair.clone(), true) && !consents.set(pair.clone(), true));
-        assert!(consents.is_opted_out(&normalised_pair(b"10655", b"13012345678", "86")));
-        assert!(consents.set(pair.clone(), false) && !consents.is_opted_out(&pair) && consents.is_empty());
+        assert!(!opt_outs.is_opted_out(&pair));
+        assert!(opt_outs.set(pair.clone(), true) && !opt_outs.set(pair.clone(), true));
+        assert!(opt_outs.is_opted_out(&normalised_pair(b"10655", b"13012345678", "86")));
+        assert!(opt_outs.set(pair.clone(), false) && !opt_outs.is_opted_out(&pair) && opt_outs.is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Outcomes: the next step after a peer's answer.
 
-use crate::counts::Counted;
+use crate::counts::CountedEvent;
 use crate::engine::Engine;
 use crate::peer::InFlight;
 use crate::slab::{NONE, Slot, State, flag};
@@ -133,7 +133,7 @@ impl Engine {
                 self.store_segments(slot, taken);
                 self.add_step(now, slot, StepKind::Refused { code });
                 self.totals.attempts_refused += 1;
-                self.count(slot, Counted::Refused { code });
+                self.count(slot, CountedEvent::Refused { code });
                 self.refused_by_peer(now, slot, flight.number, class, code, out);
             }
             Outcome::NotSent => {
@@ -195,7 +195,7 @@ impl Engine {
     ) {
         let peer = self.slab[slot].peer;
         let state = &mut self.peers[peer.0 as usize];
-        state.taken(now.mono);
+        state.accepted(now.mono);
         let (expects, addressee) = (state.settings.sends_dlrs, state.settings.is_addressee());
         let first = ids.first().cloned().unwrap_or_default();
         if self.slab[slot].has(flag::OWN_DLR) {
@@ -248,7 +248,7 @@ impl Engine {
         // The pace changes at once, so that no message overtakes this one while the policy is asked.
         if matches!(class, ErrorClass::Throttled | ErrorClass::QueueFull) {
             self.totals.throttled += 1;
-            self.count(slot, Counted::Throttled);
+            self.count(slot, CountedEvent::Throttled);
             let peer = self.slab[slot].peer.0 as usize;
             self.peers[peer].throttled(now.mono, number, &mut self.random);
         }
@@ -279,7 +279,7 @@ impl Engine {
             | State::Resolving
             | State::Submitted
             | State::Free
-            | State::Ghost
+            | State::Tombstone
             | State::Ending => WaitState::Queued,
         };
         let (segments, earlier, steps) = entry.history.as_ref().map_or_else(Default::default, |history| {

@@ -24,20 +24,20 @@ const DECREASE: f64 = 0.9;
 /// the limit lies between half of it and all of it.
 const SLOW_START_OVERSHOOT: f64 = 0.75;
 /// The greatest ratio of the refused rate to the accepted rate: a peer that allows a few messages per second refuses late.
-const LATE: f64 = 1.08;
+const MAX_REFUSED_RATIO: f64 = 1.08;
 /// The lowest rate of slow start, in messages per second.
 const FIRST_RATE: f64 = 1.0;
 /// The increase per success in slow start, in messages per second: it doubles the rate within a second.
 const SLOW_START_STEP: f64 = 0.7;
 /// The multiple of the refused rate at which slow start begins again.
-const FAR_BEYOND: f64 = 2.0;
+const SLOW_START_RATIO: f64 = 2.0;
 /// The rates that can be learnt, in messages per second.
 const RATES: RangeInclusive<f64> = 0.1..=1_000_000.0;
 /// The shortest time between two decreases.
-const EPISODE: Duration = Duration::from_secs(1);
-/// The increase reaches the refused rate after this many messages, within [`RETURN_SECONDS`].
-const RETURN_MESSAGES: f64 = 30.0;
-const RETURN_SECONDS: RangeInclusive<f64> = 5.0..=20.0;
+const MIN_DECREASE_INTERVAL: Duration = Duration::from_secs(1);
+/// The increase reaches the refused rate after this many messages, within [`RECOVERY_SECONDS`].
+const RECOVERY_MESSAGES: f64 = 30.0;
+const RECOVERY_SECONDS: RangeInclusive<f64> = 5.0..=20.0;
 /// The burst: the messages of this many seconds may be sent at once.
 const BURST_SECONDS: f64 = 0.01;
 const MIN_PAUSE: Duration = Duration::from_millis(10);
@@ -63,20 +63,20 @@ pub(crate) struct Pace {
     decreased_at: Moment,
     /// Messages accepted since the last decrease while the rate limited the peer, and the seconds during which it
     /// did.
-    taken: u32,
+    accepted: u32,
     limited_for: f64,
     /// The last time the rate delayed a message.
     limited_at: Moment,
     /// The last time a message was accepted.
-    taken_at: Moment,
+    accepted_at: Moment,
 }
 
 impl Pace {
-    /// The state after the first refusal. `sent` is the number of the last message sent, `took` the number of
+    /// The state after the first refusal. `sent` is the number of the last message sent, `per_second` the number of
     /// messages accepted in a second.
-    pub(crate) fn new(now: Moment, sent: u64, took: u32, random: &mut Random) -> Self {
+    pub(crate) fn new(now: Moment, sent: u64, per_second: u32, random: &mut Random) -> Self {
         // The accepted messages may have been a burst, or all waiting messages: this is only a starting value.
-        let rate = (f64::from(took) * DECREASE).max(FIRST_RATE);
+        let rate = (f64::from(per_second) * DECREASE).max(FIRST_RATE);
         let mut pace = Self {
             rate,
             refused_rate: None,
@@ -86,10 +86,10 @@ impl Pace {
             probing: false,
             barrier: sent,
             decreased_at: now,
-            taken: 0,
+            accepted: 0,
             limited_for: 0.0,
             limited_at: now,
-            taken_at: now,
+            accepted_at: now,
         };
         pace.rest(now, random);
         pace
@@ -123,29 +123,30 @@ impl Pace {
     }
 
     /// The peer accepted a message.
-    pub(crate) fn taken(&mut self, now: Moment) {
+    pub(crate) fn accepted(&mut self, now: Moment) {
         if self.probing {
             self.probing = false;
             self.until = self.until.min(now);
         }
         self.pause /= 2;
         let interval = 2.0 / self.rate;
-        let passed = (now - self.taken_at).as_secs_f64().min(interval.max(1.0));
-        self.taken_at = self.taken_at.max(now);
+        let passed = (now - self.accepted_at).as_secs_f64().min(interval.max(1.0));
+        self.accepted_at = self.accepted_at.max(now);
         if (now - self.limited_at).as_secs_f64() > interval.max(0.1) {
             return;
         }
-        self.taken = self.taken.saturating_add(1);
+        self.accepted = self.accepted.saturating_add(1);
         self.limited_for += passed;
         let rate = match self.refused_rate {
             None => self.rate + SLOW_START_STEP * self.rate.min(1.0),
             Some(refused) => {
-                let back = (RETURN_MESSAGES / refused).clamp(*RETURN_SECONDS.start(), *RETURN_SECONDS.end());
+                let back =
+                    (RECOVERY_MESSAGES / refused).clamp(*RECOVERY_SECONDS.start(), *RECOVERY_SECONDS.end());
                 let curve = (1.0 - DECREASE) * (self.limited_for / back - 1.0).powi(3);
                 self.rate.max(refused * (1.0 + curve))
             }
         };
-        if self.refused_rate.is_some_and(|refused| rate > refused * FAR_BEYOND) {
+        if self.refused_rate.is_some_and(|refused| rate > refused * SLOW_START_RATIO) {
             self.refused_rate = None;
         }
         self.set_rate(rate);
@@ -158,16 +159,16 @@ impl Pace {
         }
         self.barrier = sent;
         // Refusals without a success in between mean that the peer accepts nothing; they say nothing about its rate.
-        if self.taken > 0 && now - self.decreased_at >= EPISODE {
+        if self.accepted > 0 && now - self.decreased_at >= MIN_DECREASE_INTERVAL {
             let refused = match self.refused_rate {
                 None => self.rate * SLOW_START_OVERSHOOT,
                 Some(_) if self.limited_for < 1.0 => self.rate,
-                Some(_) => self.rate.min(f64::from(self.taken) / self.limited_for * LATE),
+                Some(_) => self.rate.min(f64::from(self.accepted) / self.limited_for * MAX_REFUSED_RATIO),
             };
             self.refused_rate = Some(refused);
             self.decreased_at = now;
-            self.taken_at = now;
-            (self.taken, self.limited_for) = (0, 0.0);
+            self.accepted_at = now;
+            (self.accepted, self.limited_for) = (0, 0.0);
             self.set_rate(refused * DECREASE);
         }
         self.rest(now, random);
@@ -211,14 +212,14 @@ mod tests {
             Self::Seconds { most, ahead, second: 0, used: 0 }
         }
 
-        fn takes(&mut self, ms: u64) -> bool {
+        fn accepts(&mut self, ms: u64) -> bool {
             match self {
                 Self::TokenBucket { rate, burst, tokens, at } => {
                     *tokens = (*tokens + (ms - *at) as f64 / 1000.0 * *rate).min(*burst);
                     *at = ms;
-                    let takes = *tokens >= 1.0 - 1e-9;
-                    *tokens -= f64::from(u8::from(takes));
-                    takes
+                    let accepts = *tokens >= 1.0 - 1e-9;
+                    *tokens -= f64::from(u8::from(accepts));
+                    accepts
                 }
                 Self::Seconds { most, ahead, second, used } => {
                     if (ms + *ahead) / 1000 != *second {
@@ -237,7 +238,7 @@ mod tests {
         round_trip: u64,
         ms: u64,
         sent: u64,
-        on_the_way: VecDeque<(u64, u64, bool)>,
+        in_flight: VecDeque<(u64, u64, bool)>,
         pace: Option<Pace>,
         took: (u32, u32),
         random: Random,
@@ -248,14 +249,14 @@ mod tests {
         const WINDOW: usize = 10_000;
 
         fn new(limit: Limit, round_trip: u64) -> Self {
-            let on_the_way = VecDeque::new();
+            let in_flight = VecDeque::new();
             let random = Random::new(7);
             Self {
                 limit,
                 round_trip,
                 ms: 0,
                 sent: 0,
-                on_the_way,
+                in_flight,
                 pace: None,
                 took: (0, 0),
                 random,
@@ -265,16 +266,16 @@ mod tests {
 
         /// The number of messages accepted in the given time.
         fn pass(&mut self, seconds: u64) -> u64 {
-            let mut taken = 0;
+            let mut accepted = 0;
             let end = self.ms + seconds * 1000;
             while self.ms < end {
                 let now = Moment(self.ms);
-                while let Some((_, number, takes)) = self.on_the_way.pop_front_if(|(at, ..)| *at <= now.0) {
-                    if takes {
-                        taken += 1;
+                while let Some((_, number, accepts)) = self.in_flight.pop_front_if(|(at, ..)| *at <= now.0) {
+                    if accepts {
+                        accepted += 1;
                         self.took.1 += 1;
                         if let Some(pace) = &mut self.pace {
-                            pace.taken(now);
+                            pace.accepted(now);
                         }
                         continue;
                     }
@@ -287,22 +288,22 @@ mod tests {
                         }
                     }
                 }
-                while self.on_the_way.len() < Self::WINDOW
+                while self.in_flight.len() < Self::WINDOW
                     && self.pace.as_mut().is_none_or(|pace| pace.ready(now).is_ok())
                 {
                     if let Some(pace) = &mut self.pace {
                         pace.sent(now);
                     }
                     self.sent += 1;
-                    let takes = self.limit.takes(self.ms + self.round_trip / 2);
-                    self.on_the_way.push_back((self.ms + self.round_trip, self.sent, takes));
+                    let accepts = self.limit.accepts(self.ms + self.round_trip / 2);
+                    self.in_flight.push_back((self.ms + self.round_trip, self.sent, accepts));
                 }
                 self.ms += 1;
                 if self.ms.is_multiple_of(1000) {
                     self.took = (self.took.1, 0);
                 }
             }
-            taken
+            accepted
         }
 
         fn rate(&self) -> f64 {
@@ -324,8 +325,8 @@ mod tests {
                     let mut run = Run::new(limit.clone(), round_trip);
                     run.pass(60);
                     let refused = run.refused;
-                    let taken = run.pass(60) as f64 / 60.0 / allowed as f64;
-                    assert!(taken >= 0.9, "{limit:?}, {round_trip} ms: {taken:.3}");
+                    let accepted = run.pass(60) as f64 / 60.0 / allowed as f64;
+                    assert!(accepted >= 0.9, "{limit:?}, {round_trip} ms: {accepted:.3}");
                     // A few of the sent messages, not a multiple of them.
                     let refused = (run.refused - refused) as f64 / 60.0 / allowed as f64;
                     assert!(refused <= 0.12, "{limit:?}, {round_trip} ms: {refused:.3} refused");
@@ -341,13 +342,13 @@ mod tests {
             run.pass(60);
             run.limit = Limit::seconds(after, 300);
             run.pass(90);
-            let taken = run.pass(60);
-            assert!(taken as f64 >= 0.9 * 60.0 * after as f64, "from {before} to {after}: {taken}");
+            let accepted = run.pass(60);
+            assert!(accepted as f64 >= 0.9 * 60.0 * after as f64, "from {before} to {after}: {accepted}");
         }
     }
 
     #[test]
-    fn a_peer_that_takes_nothing_is_probed_seldom_and_keeps_its_rate() {
+    fn a_peer_that_accepts_nothing_is_probed_seldom_and_keeps_its_rate() {
         let mut run = Run::new(Limit::bucket(100, 10.0), 60);
         run.pass(60);
         let (rate, sent) = (run.rate(), run.sent);
@@ -384,14 +385,14 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_what_was_sent_before_says_nothing_new() {
+    fn a_refusal_of_an_earlier_message_does_not_lower_the_rate_again() {
         let mut random = Random::new(1);
         let mut pace = Pace::new(Moment(5_000), 100, 50, &mut random);
         let (rate, until) = (pace.rate(), pace.until);
         while pace.ready(Moment(6_450)).is_ok() {
             pace.sent(Moment(6_450));
         }
-        pace.taken(Moment(6_500));
+        pace.accepted(Moment(6_500));
         for number in 1..=100 {
             pace.refused(Moment(6_500), number, 100, &mut random);
         }
@@ -408,7 +409,7 @@ mod tests {
             let now = Moment(second * 1000);
             assert!(pace.ready(now).is_ok());
             pace.sent(now);
-            pace.taken(now);
+            pace.accepted(now);
         }
         assert_eq!(pace.rate(), 45.0);
     }

@@ -76,12 +76,12 @@ pub(crate) struct Limit {
     pub(crate) definition: Option<LimitDefinition>,
     /// Number of decisions' limit sets that contain it.
     pub(crate) sets: u32,
-    /// The current day, and the tokens taken on it. Kept while the limit is not configured.
+    /// The current day, and the tokens used on it. Kept while the limit is not configured.
     day: CalendarPeriod,
-    pub(crate) taken: u64,
-    /// `taken` has changed since the last batch.
+    pub(crate) used: u64,
+    /// `used` has changed since the last batch.
     pub(crate) changed: bool,
-    /// `taken` is on disk.
+    /// `used` is on disk.
     stored: bool,
     /// The waiting messages.
     pub(crate) waiting: BTreeMap<WaitKey, Waiting>,
@@ -90,7 +90,7 @@ pub(crate) struct Limit {
     /// The time at which it allows the next message, as of the last check.
     pub(crate) next_at: Moment,
     /// It is in the list of limits to check.
-    pub(crate) touched: bool,
+    pub(crate) check_pending: bool,
     /// Set if accounts or peers no longer name it: the messages after this key return to their queues, in runs. Messages
     /// that still need the limit wait again.
     pub(crate) checked_again: Option<WaitKey>,
@@ -106,13 +106,13 @@ impl Limit {
             definition: None,
             sets: 0,
             day: CalendarPeriod::default(),
-            taken: 0,
+            used: 0,
             changed: false,
             stored: false,
             waiting: BTreeMap::new(),
             wake: None,
             next_at: Moment(0),
-            touched: false,
+            check_pending: false,
             checked_again: None,
         }
     }
@@ -194,7 +194,7 @@ impl Limit {
                     };
                     let mut bucket = settings.empty_bucket(started);
                     if let Rule::Rate { bucket: known, .. } = &self.rule {
-                        bucket.keep_tokens_of(known, now.mono);
+                        bucket.inherit_tokens(known, now.mono);
                     }
                     Rule::Rate { settings, bucket }
                 }
@@ -205,7 +205,7 @@ impl Limit {
     /// Restores the count of a day.
     pub(crate) fn recover(&mut self, now: Now, record: &PaceDay) {
         self.day = CalendarPeriod { start: record.start.0, end: record.end.0 };
-        (self.taken, self.stored) = (record.taken, true);
+        (self.used, self.stored) = (record.used, true);
         if let Some(definition) = record.defined.clone() {
             self.define(now, now.mono, &LimitDefinition::Bucket(definition));
         } else {
@@ -218,7 +218,7 @@ impl Limit {
         if let Rule::Day { zone, .. } = &self.rule {
             let day = self.day.current(now.wall.0, |time| zone.day(time));
             if day != self.day {
-                (self.day, self.taken) = (day, 0);
+                (self.day, self.used) = (day, 0);
             }
         }
     }
@@ -234,7 +234,7 @@ impl Limit {
                 Ok(bucket.whole_tokens(now.mono).max(need))
             }
             Rule::Day { amount, .. } => {
-                let left = amount.saturating_sub(self.taken);
+                let left = amount.saturating_sub(self.used);
                 if left >= need || left == *amount {
                     return Ok(left.max(need));
                 }
@@ -259,8 +259,8 @@ impl Limit {
             }
             Rule::Day { amount, zone, counts } => {
                 let day = self.day.current(now.wall.0, |time| zone.day(time));
-                let taken = if day == self.day { self.taken } else { 0 };
-                let (tokens, day_ends) = (amount.saturating_sub(taken), Some(Timestamp(day.end)));
+                let used = if day == self.day { self.used } else { 0 };
+                let (tokens, day_ends) = (amount.saturating_sub(used), Some(Timestamp(day.end)));
                 Some(BucketFill { amount: *amount, counts: *counts, tokens, day_ends })
             }
             Rule::None | Rule::Windows(_) => None,
@@ -272,7 +272,7 @@ impl Limit {
         match &mut self.rule {
             Rule::Rate { bucket, .. } => bucket.spend_many(need),
             Rule::Day { .. } => {
-                self.taken = self.taken.saturating_add(need);
+                self.used = self.used.saturating_add(need);
                 return !std::mem::replace(&mut self.changed, true);
             }
             Rule::None | Rule::Windows(_) => {}
@@ -280,7 +280,7 @@ impl Limit {
         false
     }
 
-    /// Whether a plugin's limit can be removed: no message names it, and its taken tokens no longer count. `None` for a
+    /// Whether a plugin's limit can be removed: no message names it, and its used tokens no longer count. `None` for a
     /// limit that is kept in any case.
     pub(crate) fn is_spare(&self, now: Now) -> Option<bool> {
         if self.is_permanent || self.sets > 0 || self.definition.is_none() || !self.waiting.is_empty() {
@@ -304,7 +304,7 @@ impl Limit {
             bucket: self.name.clone(),
             start: Timestamp(self.day.start),
             end: Timestamp(self.day.end),
-            taken: self.taken,
+            used: self.used,
             defined,
         }
     }
@@ -312,7 +312,7 @@ impl Limit {
     /// The record that removes its row, if the row exists.
     pub(crate) fn removal(&self) -> Option<PaceDay> {
         let day = (Timestamp(self.day.start), Timestamp(self.day.end));
-        let row = PaceDay { bucket: self.name.clone(), start: day.0, end: day.1, taken: 0, defined: None };
+        let row = PaceDay { bucket: self.name.clone(), start: day.0, end: day.1, used: 0, defined: None };
         self.stored.then_some(row)
     }
 }

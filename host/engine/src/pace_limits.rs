@@ -18,10 +18,10 @@ use std::time::Duration;
 /// Messages that return to their queues at a time.
 const RELEASE_RUN: usize = 1024;
 /// The longest time until a limit is checked again: the wall clock may be set meanwhile.
-const LONGEST_CHECK: Duration = Duration::from_secs(60);
+const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The time after which a limit that no message names is checked again.
-const SPARE_CHECK: Duration = Duration::from_secs(3600);
+const SPARE_CHECK_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// The number of a limit in the engine's list.
 pub(crate) type LimitIndex = u32;
@@ -35,7 +35,7 @@ pub(crate) struct PaceLimits {
     windows: BTreeMap<Vec<Arc<str>>, LimitIndex>,
     configured_windows: Vec<SendWindowSettings>,
     /// Limits whose list must be checked at the end of the run.
-    touched: Vec<LimitIndex>,
+    pending_checks: Vec<LimitIndex>,
     /// Limits whose count has changed since the last batch.
     changed: Vec<LimitIndex>,
     /// Waiting messages of each peer, by limit.
@@ -72,7 +72,7 @@ impl PaceLimits {
             }
         }
         for index in 0..self.limits.len() {
-            self.touch(u32::try_from(index).unwrap_or(u32::MAX));
+            self.mark_for_check(u32::try_from(index).unwrap_or(u32::MAX));
         }
     }
 
@@ -82,7 +82,7 @@ impl PaceLimits {
         if let Some(limit) = self.limits.get_mut(index as usize) {
             limit.recover(now, record);
         }
-        self.touch(index);
+        self.mark_for_check(index);
     }
 
     fn add(&mut self, limit: Limit) -> LimitIndex {
@@ -143,7 +143,7 @@ impl PaceLimits {
     }
 
     /// Whether the limits that a decision names exist, or can be created within the maximum of `most` limits.
-    pub(crate) fn has_room(&self, changes: &MessageChanges, most: usize) -> bool {
+    pub(crate) fn has_capacity_for(&self, changes: &MessageChanges, most: usize) -> bool {
         if self.limits.len() - self.free.len() < most {
             return true;
         }
@@ -176,7 +176,7 @@ impl PaceLimits {
         if let (Some(limit), Some(definition)) = (self.limits.get_mut(index as usize), definition)
             && limit.define(now, started, &definition)
         {
-            self.touch(index);
+            self.mark_for_check(index);
         }
     }
 
@@ -187,7 +187,7 @@ impl PaceLimits {
                 limit.sets = if is_new { limit.sets + 1 } else { limit.sets.saturating_sub(1) };
             }
             if !is_new {
-                self.touch(*index);
+                self.mark_for_check(*index);
             }
         }
     }
@@ -236,7 +236,7 @@ impl PaceLimits {
             limit.waiting.insert(key, Waiting { slot, need });
             *self.waiting_of.entry(peer).or_default().entry(index).or_default() += 1;
         }
-        self.touch(index);
+        self.mark_for_check(index);
     }
 
     /// Removes a waiting message.
@@ -252,7 +252,7 @@ impl PaceLimits {
             }
         }
         // The first of the remaining messages may need fewer tokens.
-        self.touch(index);
+        self.mark_for_check(index);
     }
 
     /// Marks limits that accounts or peers no longer name: their messages must be checked again.
@@ -261,22 +261,22 @@ impl PaceLimits {
             if let Some(limit) = self.limits.get_mut(index as usize) {
                 limit.checked_again = Some((0, MessageId(0)));
             }
-            self.touch(index);
+            self.mark_for_check(index);
         }
     }
 
-    fn touch(&mut self, index: LimitIndex) {
+    fn mark_for_check(&mut self, index: LimitIndex) {
         if let Some(limit) = self.limits.get_mut(index as usize)
-            && !limit.touched
+            && !limit.check_pending
         {
-            limit.touched = true;
-            self.touched.push(index);
+            limit.check_pending = true;
+            self.pending_checks.push(index);
         }
     }
 
     /// The timer of a limit fired: the messages that return to their queues now.
     pub(crate) fn due(&mut self, now: Now, index: LimitIndex) -> Vec<Slot> {
-        self.touch(index);
+        self.mark_for_check(index);
         let Some(limit) = self.limits.get_mut(index as usize) else { return Vec::new() };
         limit.wake = None;
         if let Some(after) = limit.checked_again {
@@ -300,23 +300,23 @@ impl PaceLimits {
     /// The next checks of the limits whose lists have changed.
     pub(crate) fn take_checks(&mut self, now: Now) -> Vec<(Moment, LimitIndex)> {
         let mut checks = Vec::new();
-        for index in std::mem::take(&mut self.touched) {
+        for index in std::mem::take(&mut self.pending_checks) {
             let Some(limit) = self.limits.get_mut(index as usize) else { continue };
-            limit.touched = false;
+            limit.check_pending = false;
             let at = match limit.waiting.values().next() {
                 Some(first) => {
                     limit.next_at = limit.allowed(now, first.need).err().unwrap_or(now.mono);
                     if limit.next_at <= now.mono || limit.checked_again.is_some() {
                         now.mono + RELEASE_DELAY
                     } else {
-                        limit.next_at.min(now.mono + LONGEST_CHECK)
+                        limit.next_at.min(now.mono + MAX_CHECK_INTERVAL)
                     }
                 }
                 None => {
                     limit.checked_again = None;
                     match limit.is_spare(now) {
                         None => continue,
-                        Some(false) => now.mono + SPARE_CHECK,
+                        Some(false) => now.mono + SPARE_CHECK_INTERVAL,
                         Some(true) => {
                             self.forget(index);
                             continue;
@@ -355,7 +355,7 @@ impl PaceLimits {
             // A new day without taken tokens needs no row: the previous day's row stays.
             if let Some(limit) = self.limits.get_mut(index as usize).filter(|limit| limit.changed) {
                 limit.changed = false;
-                if limit.taken > 0 {
+                if limit.used > 0 {
                     records.push(limit.take_record());
                 }
             }
@@ -364,7 +364,7 @@ impl PaceLimits {
     }
 
     /// The limit for which most messages of a peer wait.
-    pub(crate) fn busiest(&self, peer: PeerId) -> Option<&Limit> {
+    pub(crate) fn limit_with_most_waiting(&self, peer: PeerId) -> Option<&Limit> {
         let counts = self.waiting_of.get(&peer)?;
         // Of several, the first.
         let (index, _) = counts.iter().max_by_key(|(index, count)| (**count, std::cmp::Reverse(**index)))?;

@@ -74,7 +74,7 @@ pub(crate) struct Peer {
     pub(crate) settings: PeerSettings,
     pub(crate) configured: bool,
     pub(crate) lanes: [Lane; Priority::LEVELS],
-    /// Messages in `lanes`, without ghosts.
+    /// Messages in `lanes`, without tombstones.
     pub(crate) queued: u64,
     pub(crate) deferred: u64,
     /// Messages behind a subscriber lock, and the oldest per lock with its key.
@@ -194,10 +194,10 @@ impl Peer {
     }
 
     /// Counts an accepted message.
-    pub(crate) fn taken(&mut self, now: Moment) {
+    pub(crate) fn accepted(&mut self, now: Moment) {
         self.recent.count(now);
         if let Some(pace) = &mut self.pace {
-            pace.taken(now);
+            pace.accepted(now);
         }
     }
 
@@ -214,28 +214,28 @@ impl Peer {
 #[derive(Debug, Default)]
 struct AcceptedRate {
     second: u64,
-    taken: u32,
-    before: u32,
+    accepted: u32,
+    previous: u32,
 }
 
 impl AcceptedRate {
     fn advance(&mut self, now: Moment) {
         let second = now.0 / 1000;
         if second > self.second {
-            self.before = if second == self.second + 1 { self.taken } else { 0 };
-            (self.second, self.taken) = (second, 0);
+            self.previous = if second == self.second + 1 { self.accepted } else { 0 };
+            (self.second, self.accepted) = (second, 0);
         }
     }
 
     fn count(&mut self, now: Moment) {
         self.advance(now);
-        self.taken = self.taken.saturating_add(1);
+        self.accepted = self.accepted.saturating_add(1);
     }
 
     /// Messages accepted in the last full second, or in this one if there are more.
     fn last_second(&mut self, now: Moment) -> u32 {
         self.advance(now);
-        self.before.max(self.taken)
+        self.previous.max(self.accepted)
     }
 }
 

@@ -86,7 +86,7 @@ impl ReceiptState {
     }
 
     /// Whether the receipt policy is called about a message before its DLR timeout counts.
-    pub(crate) fn comes_first(&self, id: MessageId) -> bool {
+    pub(crate) fn precedes_dlr_timeout(&self, id: MessageId) -> bool {
         self.waits.contains_key(&id) || self.pending.contains_key(&id)
     }
 

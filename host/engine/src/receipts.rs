@@ -5,7 +5,7 @@
 
 use crate::EngineCommand;
 use crate::Output;
-use crate::counts::Counted;
+use crate::counts::CountedEvent;
 use crate::delivery_policy::MIN_RETRY_DELAY;
 use crate::dlrs::{is_final_state, state_of_segments};
 use crate::engine::Engine;
@@ -25,7 +25,7 @@ use std::time::Duration;
 const MIN_WAIT: Duration = Duration::from_millis(100);
 
 /// Number of recovered messages for which the policy is called at a time.
-const RECOVERED_AT_ONCE: usize = 1_000;
+const RECOVERY_BATCH: usize = 1_000;
 
 impl Engine {
     /// Whether the receipt policy is called for a message: for an attempt of another partition, that partition calls it.
@@ -58,7 +58,7 @@ impl Engine {
             return;
         }
         let segments = entry.history.as_ref().map_or(&[][..], |history| &history.segments);
-        let changes = segments.iter().any(|segment| segment.id == dlr.id && is_news(segment, &dlr));
+        let changes = segments.iter().any(|segment| segment.id == dlr.id && changes_state(segment, &dlr));
         if changes && self.asks_receipt(slot) && entry.message.is_some() {
             self.ask_receipt(now, slot, ReceiptSubject::Dlr(dlr, source), out);
         } else {
@@ -145,7 +145,7 @@ impl Engine {
             (None, ReceiptSubject::Accepted { .. } | ReceiptSubject::Timeout) => {}
         }
         for (dlr, source) in behind {
-            self.dlr_behind(now, id, dlr, source, out);
+            self.apply_queued_dlr(now, id, dlr, source, out);
         }
         if self.cached > self.settings.body_cache
             && let Some(slot) = self.slot_awaiting_dlr(id)
@@ -159,7 +159,7 @@ impl Engine {
     }
 
     /// Continues with a DLR that came while the policy was deciding on another one.
-    fn dlr_behind(&mut self, now: Now, id: MessageId, dlr: Dlr, source: DlrSource, out: &mut Output) {
+    fn apply_queued_dlr(&mut self, now: Now, id: MessageId, dlr: Dlr, source: DlrSource, out: &mut Output) {
         if let Some(slot) = self.slot_awaiting_dlr(id) {
             self.dlr_matched(now, slot, dlr, source, out);
             return;
@@ -218,7 +218,7 @@ impl Engine {
                 self.add_step(now, slot, received);
                 self.add_decision(now, slot, &decision);
                 self.add_step(now, slot, StepKind::DlrSuspected);
-                self.count(slot, Counted::Suspected);
+                self.count(slot, CountedEvent::Suspected);
                 self.observe(now, slot, ObservationKind::Failed { after: None }, out);
                 self.set_receipt_wait(now, slot, wait, MIN_WAIT);
                 self.write_progress(now, slot, out);
@@ -373,7 +373,7 @@ impl Engine {
             .rev()
             .find(|leg| leg.peer == peer && leg.segments.iter().any(|segment| segment.id == dlr.id));
         let segment = leg.and_then(|leg| leg.segments.iter_mut().find(|segment| segment.id == dlr.id));
-        let Some(segment) = segment.filter(|segment| is_news(segment, &dlr)) else {
+        let Some(segment) = segment.filter(|segment| changes_state(segment, &dlr)) else {
             source.done(out);
             return;
         };
@@ -413,11 +413,11 @@ impl Engine {
         for late in std::mem::take(&mut self.receipts.late) {
             self.late_dlr(now, late, out);
         }
-        while self.receipts.pending.len() + self.receipts.without_content.len() < RECOVERED_AT_ONCE
+        while self.receipts.pending.len() + self.receipts.without_content.len() < RECOVERY_BATCH
             && let Some(id) = self.receipts.recovered.pop_front()
         {
             if let Some(slot) = self.slot_awaiting_dlr(id)
-                && !self.receipts.comes_first(id)
+                && !self.receipts.precedes_dlr_timeout(id)
             {
                 self.ask_receipt(now, slot, ReceiptSubject::Accepted { recovered: true }, out);
             }
@@ -520,7 +520,7 @@ fn leg_count(message: &Arc<Message>) -> u8 {
 }
 
 /// Whether a DLR changes the state of its segment.
-fn is_news(segment: &SubmittedSegment, dlr: &Dlr) -> bool {
+fn changes_state(segment: &SubmittedSegment, dlr: &Dlr) -> bool {
     segment.state != Some(dlr.state) && !segment.state.is_some_and(is_final_state)
 }
 

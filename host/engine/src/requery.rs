@@ -9,7 +9,7 @@ use model::{Imsi, Message, Now, Step, StepKind, Verdict};
 use std::time::Duration;
 
 /// An answer younger than this when its message was sent counts as fresh.
-const FRESH_FOR: Duration = Duration::from_secs(60);
+const MAX_FRESH_AGE: Duration = Duration::from_secs(60);
 
 /// Maximum number of requeries of a number for one message and leg.
 const MAX_REQUERIES: usize = 3;
@@ -62,7 +62,7 @@ fn is_requery_useful(steps: &[Step], imsi: &Imsi, moved: bool) -> bool {
             }
             StepKind::Resolved { cached, .. } if worth.is_none() => {
                 let age = left_at.map_or(Duration::ZERO, |left| left - step.at);
-                worth = Some(*cached || attempts > 1 || age > FRESH_FOR);
+                worth = Some(*cached || attempts > 1 || age > MAX_FRESH_AGE);
             }
             StepKind::NextLeg { .. } | StepKind::Rerouted { .. } => break,
             _ => {}

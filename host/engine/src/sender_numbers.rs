@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How long a message waits for a number before it is routed again.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 /// The same, if the pool does not exist.
-const WITHOUT_POOL: Duration = Duration::from_secs(5);
+const MISSING_POOL_WAIT: Duration = Duration::from_secs(5);
 
 /// The result of a sender request.
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ impl Engine {
         why: PoolRefusal,
     ) -> SenderResult {
         let next = match why {
-            PoolRefusal::AllBusy { left } | PoolRefusal::AllResting { left } => left,
+            PoolRefusal::AllBusy { remaining } | PoolRefusal::AllInQuarantine { remaining } => remaining,
             PoolRefusal::AllDown | PoolRefusal::Empty => None,
             // The request itself is wrong, and that will not change.
             _ => return SenderResult::refused(RejectReason::Fault),
@@ -96,7 +96,7 @@ impl Engine {
                 let wait = if self.pools.wait_for_number(id, &request.pool) {
                     next.unwrap_or(MAX_WAIT).clamp(Duration::from_secs(1), MAX_WAIT)
                 } else {
-                    WITHOUT_POOL
+                    MISSING_POOL_WAIT
                 };
                 found.hold = Some(now.wall + wait);
             }

@@ -16,7 +16,7 @@ pub(crate) enum State {
     /// The slot is free.
     Free,
     /// The message has left; a queue still holds the slot.
-    Ghost,
+    Tombstone,
     /// In its peer's queue.
     Queued,
     /// Behind a subscriber lock, at a serial peer: see [`crate::subscriber_lock`]. `due` is as for queued messages.
@@ -65,7 +65,7 @@ impl State {
             | Self::Resolving
             | Self::Deciding => true,
             Self::Free
-            | Self::Ghost
+            | Self::Tombstone
             | Self::Submitted
             | Self::Uncertain
             | Self::AwaitingDlr
@@ -223,7 +223,7 @@ impl Slab {
         self.chunks.len() * CHUNK
     }
 
-    /// The number of slots in use, including ghosts.
+    /// The number of slots in use, including tombstones.
     pub(crate) fn used(&self) -> usize {
         self.used
     }

@@ -162,7 +162,7 @@ impl Engine {
                     resolving: peer.resolving,
                     suspended: peer.suspended,
                     paced: peer.paced,
-                    paced_by: self.pace_limits.busiest(peer.settings.peer).map(PacedBy::of),
+                    paced_by: self.pace_limits.limit_with_most_waiting(peer.settings.peer).map(PacedBy::of),
                     uncertain: peer.uncertain,
                     awaiting_dlr: peer.awaiting,
                     in_flight: peer.in_flight,
@@ -194,7 +194,7 @@ impl Engine {
             State::Deciding => MessageState::Deciding,
             State::Uncertain => MessageState::Uncertain,
             State::AwaitingDlr => MessageState::AwaitingDlr,
-            State::Ending | State::Free | State::Ghost => MessageState::Ending,
+            State::Ending | State::Free | State::Tombstone => MessageState::Ending,
         };
         let peer = self.peers.get(entry.peer.0 as usize)?;
         let (asked_again, deferral) = match &entry.message {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// The live messages of a submission.
 #[derive(Debug)]
-struct Live {
+struct LiveSubmission {
     /// The greatest id of the submission's messages.
     last: MessageId,
     count: u32,
@@ -15,13 +15,13 @@ struct Live {
 #[derive(Debug, Default)]
 pub(crate) struct Submissions {
     /// By the submission's id, which is the id of its first accepted message. The id ranges of submissions do not overlap.
-    live: BTreeMap<MessageId, Live>,
+    live: BTreeMap<MessageId, LiveSubmission>,
 }
 
 impl Submissions {
     /// Adds a message to a submission.
     pub(crate) fn join(&mut self, submission: MessageId, id: MessageId) {
-        let live = self.live.entry(submission).or_insert(Live { last: id, count: 0 });
+        let live = self.live.entry(submission).or_insert(LiveSubmission { last: id, count: 0 });
         live.last = live.last.max(id);
         live.count += 1;
     }

@@ -30,7 +30,7 @@ impl Engine {
             Event::Query { origin, id, source, reply } => {
                 let claim = MessageClaim { origin: *origin, id: *id, source: source.as_ref(), reply: *reply };
                 let slot = match self.find_claimed(&claim, None, source.is_some(), out) {
-                    ClaimResult::Here(slot) => slot,
+                    ClaimResult::Found(slot) => slot,
                     ClaimResult::Wait(id) => return self.wait_for_content(id, event),
                     ClaimResult::Answered => return,
                 };
@@ -39,7 +39,7 @@ impl Engine {
             Event::Cancel { origin, id, source, destination, reply } => {
                 let claim = MessageClaim { origin: *origin, id: *id, source: source.as_ref(), reply: *reply };
                 let slot = match self.find_claimed(&claim, Some(Refusal::WrongState), true, out) {
-                    ClaimResult::Here(slot) => slot,
+                    ClaimResult::Found(slot) => slot,
                     ClaimResult::Wait(id) => return self.wait_for_content(id, event),
                     ClaimResult::Answered => return,
                 };
@@ -86,7 +86,7 @@ impl Engine {
             Event::Replace { origin, id, source, reply, .. } => {
                 let claim = MessageClaim { origin: *origin, id: *id, source: Some(source), reply: *reply };
                 let slot = match self.find_claimed(&claim, Some(Refusal::WrongState), true, out) {
-                    ClaimResult::Here(slot) => slot,
+                    ClaimResult::Found(slot) => slot,
                     ClaimResult::Wait(id) => return self.wait_for_content(id, event),
                     ClaimResult::Answered => return,
                 };
@@ -207,7 +207,7 @@ impl Engine {
             _ => true,
         };
         if mine && same_source {
-            return ClaimResult::Here(slot);
+            return ClaimResult::Found(slot);
         }
         let answer = EngineAnswer::Refused(Refusal::UnknownMessage);
         out.commands.push(EngineCommand::Answer { to: claim.reply, answer });
@@ -304,7 +304,7 @@ impl Engine {
 }
 
 enum ClaimResult {
-    Here(Slot),
+    Found(Slot),
     /// The content is loading; the request is repeated with it.
     Wait(MessageId),
     /// The answer, or the lookup in the store, is among the commands.

@@ -108,7 +108,7 @@ pub(crate) fn rank(entry: &Entry) -> (Reverse<u8>, MessageId) {
 #[derive(Debug)]
 pub(crate) struct LockWaiters {
     lists: [List; Priority::LEVELS],
-    strays: BTreeMap<(Reverse<u8>, MessageId), Slot>,
+    out_of_order: BTreeMap<(Reverse<u8>, MessageId), Slot>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +119,7 @@ struct List {
 
 impl Default for LockWaiters {
     fn default() -> Self {
-        Self { lists: [List { head: NONE, tail: NONE }; Priority::LEVELS], strays: BTreeMap::new() }
+        Self { lists: [List { head: NONE, tail: NONE }; Priority::LEVELS], out_of_order: BTreeMap::new() }
     }
 }
 
@@ -140,7 +140,7 @@ impl LockWaiters {
             slab[slot].link = list.head;
             list.head = slot;
         } else {
-            self.strays.insert((Reverse(priority), id), slot);
+            self.out_of_order.insert((Reverse(priority), id), slot);
         }
     }
 
@@ -149,7 +149,7 @@ impl LockWaiters {
         let (next, previous) = (entry.link, entry.position);
         (entry.link, entry.position) = (NONE, 0);
         let (priority, id) = (entry.priority, entry.id);
-        if !self.strays.is_empty() && self.strays.remove(&(Reverse(priority), id)).is_some() {
+        if !self.out_of_order.is_empty() && self.out_of_order.remove(&(Reverse(priority), id)).is_some() {
             return;
         }
         let list = &mut self.lists[usize::from(priority)];
@@ -166,26 +166,26 @@ impl LockWaiters {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.strays.is_empty() && self.lists.iter().all(|list| list.head == NONE)
+        self.out_of_order.is_empty() && self.lists.iter().all(|list| list.head == NONE)
     }
 
     /// The most urgent, then oldest waiter.
     pub(crate) fn first(&self, slab: &Slab) -> Option<Slot> {
         let listed = self.lists.iter().rev().map(|list| list.head).find(|head| *head != NONE);
-        let stray = self.strays.values().next().copied();
-        listed.into_iter().chain(stray).min_by_key(|slot| rank(&slab[*slot]))
+        let unlisted = self.out_of_order.values().next().copied();
+        listed.into_iter().chain(unlisted).min_by_key(|slot| rank(&slab[*slot]))
     }
 
     /// The oldest waiter of any priority.
     pub(crate) fn oldest(&self, slab: &Slab) -> Option<MessageId> {
         let heads = self.lists.iter().map(|list| list.head).filter(|head| *head != NONE);
-        // A stray is never older than the head of its list when it arrives, but may outlive it.
-        let strays = (0..Priority::LEVELS).filter_map(|level| {
+        // An unlisted waiter is never older than the head of its list when it arrives, but may outlive it.
+        let out_of_order = (0..Priority::LEVELS).filter_map(|level| {
             let level = Reverse(u8::try_from(level).unwrap_or(0));
-            let mut of_level = self.strays.range((level, MessageId(0))..=(level, MessageId(u64::MAX)));
+            let mut of_level = self.out_of_order.range((level, MessageId(0))..=(level, MessageId(u64::MAX)));
             of_level.next().map(|((_, id), _)| *id)
         });
-        heads.map(|head| slab[head].id).chain(strays).min()
+        heads.map(|head| slab[head].id).chain(out_of_order).min()
     }
 }
 

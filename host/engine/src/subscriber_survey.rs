@@ -101,7 +101,7 @@ impl Engine {
         for slot in at..end {
             let entry = &self.slab[slot];
             let is_live =
-                !matches!(entry.state, State::Free | State::Ghost | State::AwaitingDlr | State::Ending);
+                !matches!(entry.state, State::Free | State::Tombstone | State::AwaitingDlr | State::Ending);
             if entry.subscriber == 0 || !is_live || !keys.contains(&entry.subscriber) {
                 continue;
             }

@@ -64,7 +64,7 @@ impl TokenBucket {
     }
 
     /// Keeps the tokens of the bucket that this one replaces.
-    pub(crate) fn keep_tokens_of(&mut self, former: &Self, now: Moment) {
+    pub(crate) fn inherit_tokens(&mut self, former: &Self, now: Moment) {
         self.tokens = (former.whole_tokens(now) as f64).min(self.burst);
         self.at = now;
     }

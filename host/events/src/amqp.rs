@@ -12,7 +12,7 @@ use crate::options::EventSinkOptions;
 use crate::server_connection::{ServerAddress, ServerStream, tls_config};
 use crate::transport::{EncodedEvent, EventTransport, SendError};
 use protocol::{
-    MOST_OCTETS, PROTOCOL_HEADER, encode_channel_open, encode_confirm_select, encode_open, encode_publish,
+    MAX_OCTETS, PROTOCOL_HEADER, encode_channel_open, encode_confirm_select, encode_open, encode_publish,
     encode_start_ok,
 };
 use rustls::ClientConfig;
@@ -26,7 +26,7 @@ const PORT: u16 = 5672;
 const TLS_PORT: u16 = 5671;
 
 /// Heartbeats are off, and a firewall may have dropped an idle connection: one that was idle for longer is replaced.
-const LONGEST_IDLE: Duration = Duration::from_secs(30);
+const MAX_IDLE: Duration = Duration::from_secs(30);
 
 /// Publishes events with the routing keys `SUBJECT.TYPE`.
 pub(crate) struct AmqpTransport {
@@ -55,7 +55,7 @@ impl AmqpTransport {
             false => None,
         };
         Ok(Self {
-            server: ServerAddress::of_url(&options.url, if is_tls { TLS_PORT } else { PORT }),
+            server: ServerAddress::from_url(&options.url, if is_tls { TLS_PORT } else { PORT }),
             tls,
             token: options.token.clone(),
             virtual_host: virtual_host(&options.url),
@@ -75,7 +75,7 @@ impl AmqpTransport {
             None => Box::new(socket),
         };
         let mut connection =
-            AmqpConnection { stream, input: Vec::new(), frame_max: MOST_OCTETS, published: 0 };
+            AmqpConnection { stream, input: Vec::new(), frame_max: MAX_OCTETS, published: 0 };
         let deadline = Instant::now() + self.timeout;
         connection.write(PROTOCOL_HEADER)?;
         let start = connection.expect(deadline, |frame| match frame {
@@ -182,7 +182,7 @@ impl AmqpTransport {
 
 impl EventTransport for AmqpTransport {
     fn send(&mut self, events: &[EncodedEvent]) -> Result<(), SendError> {
-        let is_idle = self.used_at.elapsed() >= LONGEST_IDLE;
+        let is_idle = self.used_at.elapsed() >= MAX_IDLE;
         let mut connection = match self.connection.take() {
             Some(connection) if !is_idle => connection,
             _ => self.connect()?,

@@ -13,20 +13,20 @@ pub enum EventsError {
         source: std::io::Error,
     },
     /// In a cluster, a shared position cannot be read or written.
-    #[error("{place}: {source}")]
+    #[error("{location}: {source}")]
     SharedPosition {
         /// Path of the position in the store.
-        place: String,
+        location: String,
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A stored position cannot be parsed.
     #[error(
-        "{place}: not a valid position in the journal ({what}). Remove it to start with new events; earlier events are not sent"
+        "{location}: not a valid position in the journal ({what}). Remove it to start with new events; earlier events are not sent"
     )]
     PositionDamaged {
         /// File or path of the position.
-        place: String,
+        location: String,
         /// The fault.
         what: String,
     },

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Maximum number of remembered messages. Forgotten ones are read from the store or the archive.
-const MOST_REMEMBERED: usize = 100_000;
+const MAX_REMEMBERED: usize = 100_000;
 
 /// An error of a [`MessageDirectory`].
 pub type DirectoryError = Box<dyn std::error::Error + Send + Sync>;
@@ -58,7 +58,7 @@ pub(crate) struct MessageFacts {
     /// Whether it is a DLR for a submitter, and not a message.
     pub(crate) is_dlr: bool,
     /// Number of DLRs for which events exist already.
-    pub(crate) told_dlrs: usize,
+    pub(crate) published_dlrs: usize,
 }
 
 impl MessageFacts {
@@ -83,7 +83,7 @@ impl MessageFacts {
             legs,
             quote: message.routed.quote.clone(),
             is_dlr: message.kind != MessageKind::Text,
-            told_dlrs: 0,
+            published_dlrs: 0,
         }
     }
 
@@ -172,7 +172,7 @@ impl MessageWindow {
     pub(crate) fn put(&mut self, id: MessageId, mut facts: MessageFacts) {
         match self.facts.get_mut(&id) {
             Some(known) => {
-                facts.told_dlrs = known.told_dlrs;
+                facts.published_dlrs = known.published_dlrs;
                 *known = facts;
             }
             None => {
@@ -189,11 +189,11 @@ impl MessageWindow {
     /// Forgets the oldest messages beyond the limit. Call it between two passes only: a pass needs the messages that it
     /// looked up.
     pub(crate) fn trim(&mut self) {
-        while self.facts.len() > MOST_REMEMBERED {
+        while self.facts.len() > MAX_REMEMBERED {
             let Some(oldest) = self.order.pop_front() else { return };
             self.facts.remove(&oldest);
         }
-        if self.order.len() > 2 * MOST_REMEMBERED {
+        if self.order.len() > 2 * MAX_REMEMBERED {
             self.order.retain(|id| self.facts.contains_key(id));
         }
     }

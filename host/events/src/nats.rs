@@ -23,7 +23,7 @@ pub use protocol::{NatsProtocolError, NatsServerMessage, decode_nats_message};
 const PORT: u16 = 4222;
 
 /// An idle connection does not answer the server's pings: one that was idle for longer is replaced.
-const LONGEST_IDLE: Duration = Duration::from_secs(30);
+const MAX_IDLE: Duration = Duration::from_secs(30);
 
 /// Publishes events to the subjects `SUBJECT.TYPE`.
 pub(crate) struct NatsTransport {
@@ -45,7 +45,7 @@ impl NatsTransport {
             false => None,
         };
         Ok(Self {
-            server: ServerAddress::of_url(&options.url, PORT),
+            server: ServerAddress::from_url(&options.url, PORT),
             tls,
             token: options.token.clone(),
             subject: options.subject.clone(),
@@ -128,7 +128,7 @@ impl NatsTransport {
 
 impl EventTransport for NatsTransport {
     fn send(&mut self, events: &[EncodedEvent]) -> Result<(), SendError> {
-        let is_idle = self.used_at.elapsed() >= LONGEST_IDLE;
+        let is_idle = self.used_at.elapsed() >= MAX_IDLE;
         let mut connection = match self.connection.take() {
             Some(connection) if !is_idle => connection,
             _ => self.connect()?,

@@ -60,7 +60,7 @@ pub(crate) enum SinkProtocol {
 }
 
 impl SinkProtocol {
-    fn of_scheme(scheme: &str) -> Option<Self> {
+    fn from_scheme(scheme: &str) -> Option<Self> {
         match scheme {
             "http" | "https" => Some(Self::Http),
             "nats" | "tls" => Some(Self::Nats),
@@ -142,7 +142,7 @@ impl EventSinkOptions {
             section.error("name", "must be letters, digits, '-' and '_'");
         }
         let (scheme, rest) = self.url.split_once("://").unwrap_or_default();
-        let protocol = SinkProtocol::of_scheme(scheme);
+        let protocol = SinkProtocol::from_scheme(scheme);
         let authority = rest.split('/').next().unwrap_or_default();
         if authority.contains('@') {
             section.error("url", "must have no credentials: set token-file");
@@ -195,7 +195,7 @@ impl EventSinkOptions {
     /// The protocol.
     pub(crate) fn protocol(&self) -> SinkProtocol {
         let scheme = self.url.split_once("://").map_or("", |(scheme, _)| scheme);
-        SinkProtocol::of_scheme(scheme).unwrap_or(SinkProtocol::Http)
+        SinkProtocol::from_scheme(scheme).unwrap_or(SinkProtocol::Http)
     }
 
     /// The messages whose facts its events need.

@@ -24,7 +24,7 @@ pub trait PositionStore: Send + Sync {
     fn save(&self, name: &str, previous: Option<&[u8]>, octets: &[u8]) -> Result<(), EventsError>;
 
     /// Path or file of a name, for error messages.
-    fn place(&self, name: &str) -> String;
+    fn location(&self, name: &str) -> String;
 }
 
 /// Position files in one folder. This process is their only writer.
@@ -59,7 +59,7 @@ impl PositionStore for PositionFiles {
         atomic_file::replace_file(&path, octets, atomic_file::PUBLIC).map_err(self.failed(name))
     }
 
-    fn place(&self, name: &str) -> String {
+    fn location(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()
     }
 }
@@ -83,7 +83,7 @@ impl<T: DeserializeOwned + Serialize> StoredPosition<T> {
         let octets = self.store.load(&self.name)?;
         self.stored = Some(octets.clone());
         let damaged = |error: serde_json::Error| EventsError::PositionDamaged {
-            place: self.store.place(&self.name),
+            location: self.store.location(&self.name),
             what: error.to_string(),
         };
         octets.as_deref().map(serde_json::from_slice).transpose().map_err(damaged)
@@ -114,7 +114,7 @@ mod tests {
     use crate::cursor::Cursor;
 
     #[test]
-    fn a_position_is_what_was_stored_last() {
+    fn the_last_stored_position_is_loaded() {
         let folder = tempfile::tempdir().unwrap();
         let events = folder.path().join("events");
         let store: Arc<dyn PositionStore> = Arc::new(PositionFiles::new(events.clone()));

@@ -23,7 +23,7 @@ pub(crate) struct ServerAddress {
 
 impl ServerAddress {
     /// Host and port of a URL. `port` is the default port.
-    pub(crate) fn of_url(url: &str, port: u16) -> Self {
+    pub(crate) fn from_url(url: &str, port: u16) -> Self {
         let rest = url.split_once("://").map_or("", |(_, rest)| rest);
         let authority = rest.split('/').next().unwrap_or_default();
         let (host, port) = match authority.rsplit_once(':') {
@@ -107,7 +107,11 @@ mod tests {
             ("amqp://[2001:db8::7]:99/", "2001:db8::7", 99),
             ("tls://[2001:db8::7]", "2001:db8::7", 7),
         ] {
-            assert_eq!(ServerAddress::of_url(url, 7), ServerAddress { host: host.to_owned(), port }, "{url}");
+            assert_eq!(
+                ServerAddress::from_url(url, 7),
+                ServerAddress { host: host.to_owned(), port },
+                "{url}"
+            );
         }
     }
 }

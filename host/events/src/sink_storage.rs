@@ -17,7 +17,7 @@ pub struct SinkStorage {
 impl SinkStorage {
     /// The storage without a cluster: files in the folder `events` of the data directory.
     #[must_use]
-    pub fn alone(data: &Path) -> Self {
+    pub fn local(data: &Path) -> Self {
         Self {
             positions: Arc::new(PositionFiles::new(data.join("events"))),
             data: data.to_owned(),
@@ -29,7 +29,7 @@ impl SinkStorage {
     /// The storage of a cluster node: `positions` are shared, `data` is the node's own. `cluster` is the number of the
     /// cluster.
     #[must_use]
-    pub fn of_node(node: &str, cluster: u64, positions: Arc<dyn PositionStore>, data: &Path) -> Self {
+    pub fn in_cluster(node: &str, cluster: u64, positions: Arc<dyn PositionStore>, data: &Path) -> Self {
         Self { positions, data: data.to_owned(), node: node.to_owned(), journal: Some(cluster) }
     }
 }

@@ -16,10 +16,10 @@ use model::Timestamp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// First delay after a failure; it doubles up to [`LONGEST_DELAY`].
+/// First delay after a failure; it doubles up to [`MAX_DELAY`].
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 /// The longest delay between two attempts.
-const LONGEST_DELAY: Duration = Duration::from_secs(30);
+const MAX_DELAY: Duration = Duration::from_secs(30);
 /// Maximum time to wait for new records before the thread checks whether it must stop.
 const POLL: Duration = Duration::from_millis(250);
 /// After some records, the thread waits this long for more: it limits the passes of a sink per second.
@@ -69,7 +69,7 @@ impl SinkThread {
                     if self.monitor.down(&error.to_string()) {
                         tracing::error!(sink = self.options.name, %error, "events cannot be read, trying again");
                     }
-                    delay = (delay * 2).min(LONGEST_DELAY);
+                    delay = (delay * 2).min(MAX_DELAY);
                     delay
                 }
             };
@@ -157,7 +157,7 @@ impl SinkThread {
                 if self.is_stopped_within(delay) {
                     return Err(Stopped);
                 }
-                delay = (delay * 2).min(LONGEST_DELAY);
+                delay = (delay * 2).min(MAX_DELAY);
             }
             if self.monitor.up(encoded.len()) {
                 tracing::info!(sink = self.options.name, "event sink up");

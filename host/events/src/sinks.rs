@@ -228,7 +228,7 @@ impl Starting<'_> {
         let state = match state {
             Some(state) => {
                 let seq = self.begin(&options.name, state.journal, state.seq()).0;
-                let next = CdrState { journal: self.journal, seq, ..state.clone() }.taken_over_by(self.node);
+                let next = CdrState { journal: self.journal, seq, ..state.clone() }.continued_by(self.node);
                 if next != state {
                     file.save(&next)?;
                 }

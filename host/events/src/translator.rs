@@ -180,8 +180,8 @@ impl Translator<'_> {
             return;
         }
         let Some(facts) = self.window.get_mut(id).filter(|facts| !facts.is_dlr) else { return };
-        let told = if steps.len() >= FinalRecord::MAX_STEPS { 0 } else { facts.told_dlrs };
-        facts.told_dlrs = count;
+        let published = if steps.len() >= FinalRecord::MAX_STEPS { 0 } else { facts.published_dlrs };
+        facts.published_dlrs = count;
         let Some(facts) = self.window.get(id) else { return };
         if !self.options.has_type(EventType::Dlr) {
             return;
@@ -197,7 +197,7 @@ impl Translator<'_> {
                 StepKind::LateDlrReceived { peer, state, error } => (*state, *error, Some(*peer)),
                 _ => continue,
             };
-            if index < told {
+            if index < published {
                 continue;
             }
             let data = DlrData {
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_told_from_its_acceptance_to_its_end() {
+    fn a_message_has_events_from_its_acceptance_to_its_end() {
         let (options, mut window) = (EventSinkOptions::defaults(), MessageWindow::default());
         let attempt = SubmitAttempt { id: ID, attempt: 1, leg: 0, at: Timestamp(1_500) };
         let accepted =
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn pools_and_notices_are_told() {
+    fn pools_and_notices_have_events() {
         let (options, mut window) = (EventSinkOptions::defaults(), MessageWindow::default());
         window.put_pool(PoolId(3), "support".into());
         let entry = JournalEntry {

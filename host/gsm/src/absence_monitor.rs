@@ -19,7 +19,7 @@ use tokio::sync::mpsc::WeakUnboundedSender;
 
 /// The first and the longest pause between queries; each pause is twice as long as the previous one.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
-const LONGEST_PAUSE: Duration = Duration::from_secs(120);
+const MAX_PAUSE: Duration = Duration::from_secs(120);
 
 /// How long a subscriber is monitored; equals the default validity of MOs.
 const WATCH_LIFETIME: Duration = Duration::from_secs(3 * 86_400);
@@ -127,7 +127,7 @@ impl AbsenceMonitor {
 
     fn schedule_next(&mut self, now: Instant, imsi: GsupImsi) {
         let Some(watch) = self.watched.get_mut(&imsi) else { return };
-        watch.pause = (watch.pause * 2).min(LONGEST_PAUSE);
+        watch.pause = (watch.pause * 2).min(MAX_PAUSE);
         let due = now + watch.pause;
         watch.due = Some(due);
         self.due.insert((due, imsi));

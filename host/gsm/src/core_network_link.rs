@@ -189,7 +189,7 @@ impl CoreNetworkLink {
         handle.announce(self.options.peer, window, &mut self.events);
         self.handle = Some(handle);
         // Requests that arrived before the link was up could not be answered; handle them now.
-        for (conn, request) in self.mo_transactions.take_early() {
+        for (conn, request) in self.mo_transactions.take_queued() {
             self.handle_mo(conn, request);
         }
     }

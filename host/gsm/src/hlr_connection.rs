@@ -3,7 +3,7 @@
 use crate::link_input::{LinkInput, LinkInputs};
 use crate::mt::ConnId;
 use crate::options::GsmOptions;
-use crate::state::Counts;
+use crate::state::GsmCounters;
 use bytes::{Buf, BytesMut};
 use gsup::ccm::Identity;
 use gsup::client::{ClientTimeouts, Event, GsupClient};
@@ -23,7 +23,7 @@ pub(crate) async fn run(
     options: Arc<GsmOptions>,
     hlr: String,
     identity: Identity,
-    counts: Arc<Counts>,
+    counts: Arc<GsmCounters>,
     link: UnboundedSender<LinkInputs>,
     mut stop: watch::Receiver<Option<Instant>>,
 ) {

@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) subscribers: Arc<Subscribers>,
-    pub(crate) counts: Arc<Counts>,
+    pub(crate) counts: Arc<GsmCounters>,
     pub(crate) connections: Mutex<BTreeMap<ConnId, CoreConnectionView>>,
 }
 
 /// Counters since the start.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct GsmCounters {
     /// MTs written, one per segment.
     pub(crate) mt: AtomicU64,
     pub(crate) delivered: AtomicU64,
@@ -46,7 +46,7 @@ pub(crate) struct Counts {
     pub(crate) observed_faults: ObservedFaults,
 }
 
-impl Counts {
+impl GsmCounters {
     pub(crate) fn refused(&self, what: &'static str) {
         let mut refused = self.refused.lock();
         match refused.get_mut(what) {
@@ -66,7 +66,7 @@ impl Counts {
     }
 }
 
-impl Counts {
+impl GsmCounters {
     /// The state of a network without connections, subscribers and faults.
     pub(crate) fn snapshot(&self, name: &str, role: CoreNetworkRole) -> CoreNetworkView {
         let refused = self.refused.lock();

@@ -65,16 +65,16 @@ pub fn classify(
 ) -> Failure {
     match (rp_cause, cause) {
         (Some(RpCause::MEMORY_CAPACITY_EXCEEDED), _) => Failure::MemoryFull,
-        (Some(rp_cause), _) => by_phone(Some(rp_cause), failure_cause),
+        (Some(rp_cause), _) => by_handset(Some(rp_cause), failure_cause),
         (None, Some(cause)) => by_network(reporter, cause),
-        (None, None) => by_phone(None, failure_cause),
+        (None, None) => by_handset(None, failure_cause),
     }
 }
 
 /// Classifies the handset's causes: TP-Failure-Cause (23.040, 9.2.3.22) if present. OsmoMSC before 1.13 does not
 /// forward it; then only the RP cause is known. For an MT this is 22 or one of the message error causes (04.11, table
 /// 8.4).
-fn by_phone(rp_cause: Option<RpCause>, failure_cause: Option<u8>) -> Failure {
+fn by_handset(rp_cause: Option<RpCause>, failure_cause: Option<u8>) -> Failure {
     match failure_cause {
         // (U)SIM storage full; memory capacity exceeded.
         Some(0xd0 | 0xd3) => Failure::MemoryFull,

@@ -6,7 +6,7 @@
 
 use crate::Fault;
 use crate::chain::{Chain, ChainOutcome, Evaluation};
-use crate::chain_places::BatchPlaces;
+use crate::chain_positions::BatchPositions;
 use crate::fault_examples::LazyMessageId;
 use crate::fault_reporter::FaultReporter;
 use crate::generation::Generation;
@@ -43,7 +43,7 @@ impl<W: World> Chain<W> {
         now: Timestamp,
         reporter: &FaultReporter,
     ) -> Vec<ChainOutcome<W>> {
-        if asked.len() < MIN_BATCH || !self.places.takes_batches() {
+        if asked.len() < MIN_BATCH || !self.positions.accepts_batches() {
             let each = |one: &mut BatchQuestion<'_, W>| {
                 self.ask(one.question, now, &mut one.call_log, reporter, one.message_id)
             };
@@ -52,10 +52,10 @@ impl<W: World> Chain<W> {
         let mut all: Vec<OpenQuestion<'_, '_, W>> =
             asked.iter_mut().map(|asked| OpenQuestion::new(asked, now)).collect();
         let questions: Vec<W::Question<'_>> = all.iter().map(|one| one.evaluation.question).collect();
-        let places = BatchPlaces::of(self, &questions);
-        for (place, generation) in places.generations(self) {
+        let positions = BatchPositions::of(self, &questions);
+        for (position, generation) in positions.generations(self) {
             let is_open = |(n, one): &(usize, &mut OpenQuestion<'_, '_, W>)| {
-                one.outcome.is_none() && places.is_asked(*n, place)
+                one.outcome.is_none() && positions.is_asked(*n, position)
             };
             let mut open: Vec<&mut OpenQuestion<'_, '_, W>> =
                 all.iter_mut().enumerate().filter(is_open).map(|(_, one)| one).collect();
@@ -98,7 +98,7 @@ impl<W: World> Generation<W> {
         reporter: &FaultReporter,
         mut each: impl FnMut(&mut OpenQuestion<'a, 'q, W>, Result<W::Answer, Fault>),
     ) {
-        while self.takes_batches && open.len() >= MIN_BATCH {
+        while self.accepts_batches && open.len() >= MIN_BATCH {
             let end = open.len().min(MAX_BATCH);
             match self.ask_batch(&mut open[..end], now, reporter, &mut each) {
                 // Without an instance, or without a batch in it, each question has its own fault.

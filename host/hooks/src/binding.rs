@@ -41,7 +41,7 @@ pub(crate) fn check_tenants_and_peers<W: World>(bindings: &[Binding]) -> Result<
             return Err(HookError::WithoutPeers(binding.plugin.clone()));
         }
         if let Some(twice) = binding.peers.iter().find(|peer| !known.insert(peer.as_str())) {
-            return Err(HookError::PeerTwice(twice.clone()));
+            return Err(HookError::DuplicatePeer(twice.clone()));
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::Fault;
 use crate::call_observer::CallStart;
-use crate::chain_places::ChainPlaces;
+use crate::chain_positions::ChainPositions;
 use crate::fault_examples::{LazyMessageId, NewFault};
 use crate::fault_reporter::FaultReporter;
 use crate::generation::Generation;
@@ -17,12 +17,12 @@ use std::time::Instant;
 /// The plugins of a hook, in the order of evaluation.
 pub(crate) struct Chain<W: World> {
     pub(crate) generations: Vec<Arc<Generation<W>>>,
-    pub(crate) places: Arc<ChainPlaces>,
+    pub(crate) positions: Arc<ChainPositions>,
 }
 
 impl<W: World> Clone for Chain<W> {
     fn clone(&self) -> Self {
-        Self { generations: self.generations.clone(), places: self.places.clone() }
+        Self { generations: self.generations.clone(), positions: self.positions.clone() }
     }
 }
 
@@ -108,20 +108,20 @@ impl<W: World> Evaluation<'_, '_, W> {
 
 impl<W: World> Chain<W> {
     pub(crate) fn new(generations: Vec<Arc<Generation<W>>>) -> Self {
-        let places = Arc::new(ChainPlaces::of(&generations));
-        Self { generations, places }
+        let positions = Arc::new(ChainPositions::of(&generations));
+        Self { generations, positions }
     }
 
     /// The plugins that a question concerns, in order.
-    pub(crate) fn concerned<'c>(
+    pub(crate) fn applicable<'c>(
         &'c self,
         question: W::Question<'_>,
     ) -> impl DoubleEndedIterator<Item = &'c Arc<Generation<W>>> {
-        let (all, some) = match self.places.concerned(W::account(question)) {
+        let (all, some) = match self.positions.applicable(W::account(question)) {
             None => (&self.generations[..], Vec::new()),
-            Some(places) => (&[][..], places),
+            Some(positions) => (&[][..], positions),
         };
-        let some = some.into_iter().filter_map(|place| self.generations.get(place));
+        let some = some.into_iter().filter_map(|position| self.generations.get(position));
         all.iter().chain(some).filter(move |one| W::serves(&one.binding, question))
     }
 
@@ -160,7 +160,7 @@ impl<W: World> Chain<W> {
         strict: impl Fn(&Arc<Generation<W>>) -> bool,
     ) -> ChainOutcome<W> {
         let mut evaluation = Evaluation { question, now, message_id, earlier: None, fault: None, call: None };
-        for generation in self.concerned(question) {
+        for generation in self.applicable(question) {
             evaluation.call = reporter.begin_call();
             let answer = generation.ask(question, evaluation.earlier.as_ref(), now, call_log);
             if let Some(outcome) = evaluation.next(generation, answer, call_log, reporter, strict(generation))
@@ -176,7 +176,7 @@ impl<W: World> Chain<W> {
         Evaluation { question, earlier, fault, .. }: Evaluation<'_, '_, W>,
     ) -> ChainOutcome<W> {
         ChainOutcome::Undecided {
-            last: self.concerned(question).next_back().cloned(),
+            last: self.applicable(question).next_back().cloned(),
             fault,
             answer: earlier,
         }
@@ -191,7 +191,7 @@ impl<W: World> Chain<W> {
         mut each: impl FnMut(&Arc<PluginVersion>, &Result<W::Answer, Fault>),
     ) -> ChainOutcome<W> {
         let (mut earlier, mut last_fault) = (None, None);
-        for generation in self.concerned(question) {
+        for generation in self.applicable(question) {
             let outcome = generation.ask(question, earlier.as_ref(), now, &mut HostCallLog::Preview);
             each(&generation.by, &outcome);
             match outcome {
@@ -207,7 +207,7 @@ impl<W: World> Chain<W> {
                 Err(fault) => return ChainOutcome::Fault(fault, generation.clone()),
             }
         }
-        let last = self.concerned(question).next_back().cloned();
+        let last = self.applicable(question).next_back().cloned();
         ChainOutcome::Undecided { last, fault: last_fault, answer: earlier }
     }
 
@@ -219,18 +219,18 @@ impl<W: World> Chain<W> {
 
     /// Whether a binding of the chain is asked the question.
     pub(crate) fn serves(&self, question: W::Question<'_>) -> bool {
-        self.concerned(question).next().is_some()
+        self.applicable(question).next().is_some()
     }
 
     /// The generation that is asked the question first.
     pub(crate) fn serving(&self, question: W::Question<'_>) -> Option<&Arc<Generation<W>>> {
-        self.concerned(question).next()
+        self.applicable(question).next()
     }
 
     /// Whether a generation is part of the chain.
     pub(crate) fn contains(&self, generation: &Arc<Generation<W>>) -> bool {
         let is_member = || self.generations.iter().any(|one| Arc::ptr_eq(one, generation));
-        self.places.contains(generation).unwrap_or_else(is_member)
+        self.positions.contains(generation).unwrap_or_else(is_member)
     }
 }
 

@@ -15,7 +15,7 @@ type Octets<'a> = EndianSlice<'a, LittleEndian>;
 
 /// The function name and the source line of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SourcePlace {
+pub(crate) struct SourceLocation {
     pub(crate) function: Option<String>,
     pub(crate) file: String,
     pub(crate) line: Option<u32>,
@@ -92,9 +92,9 @@ impl<'a> DebugInfo<'a> {
         Some(Self { modules })
     }
 
-    /// The source places of a frame: first the functions inlined into it, then the function itself.
-    pub(crate) fn places(&self, frame: &WasmFrame) -> Vec<SourcePlace> {
-        self.modules.iter().find_map(|module| module.places(frame)).unwrap_or_default()
+    /// The source locations of a frame: first the functions inlined into it, then the function itself.
+    pub(crate) fn locations(&self, frame: &WasmFrame) -> Vec<SourceLocation> {
+        self.modules.iter().find_map(|module| module.locations(frame)).unwrap_or_default()
     }
 }
 
@@ -107,8 +107,8 @@ impl<'a> ModuleDebugInfo<'a> {
         addr2line::Context::from_dwarf(Dwarf::load(section).ok()?).ok()
     }
 
-    /// The source places of a frame, if it is in this module.
-    fn places(&self, frame: &WasmFrame) -> Option<Vec<SourcePlace>> {
+    /// The source locations of a frame, if it is in this module.
+    fn locations(&self, frame: &WasmFrame) -> Option<Vec<SourceLocation>> {
         let offset = frame.offset()?.checked_sub(self.stripped_start)?;
         let body = self.bodies.iter().find(|body| body.contains(&offset))?;
         if !frame.is_in_body(self.stripped_start + body.start) {
@@ -117,7 +117,7 @@ impl<'a> ModuleDebugInfo<'a> {
         let context = self.index.get_or_init(|| self.index()).as_ref()?;
         let address = u64::try_from(offset.checked_sub(self.code)?).ok()?;
         let mut frames = context.find_frames(address).skip_all_loads().ok()?;
-        let mut places = Vec::new();
+        let mut locations = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
             let Some((file, line)) = frame.location.and_then(|at| Some((at.file?.to_owned(), at.line)))
             else {
@@ -126,9 +126,9 @@ impl<'a> ModuleDebugInfo<'a> {
             let function = frame
                 .function
                 .and_then(|function| function.raw_name().ok().map(|name| crate::stack::demangle(&name)));
-            places.push(SourcePlace { function, file, line });
+            locations.push(SourceLocation { function, file, line });
         }
-        Some(places)
+        Some(locations)
     }
 }
 

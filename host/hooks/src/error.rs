@@ -174,7 +174,7 @@ pub enum HookError {
     },
     /// A peer with two bindings.
     #[error("peer {0:?} is served by two bindings: leave it in one of them")]
-    PeerTwice(String),
+    DuplicatePeer(String),
     /// A binding serves an unknown peer.
     #[error(
         "`peers` names {0:?}, which is not in the configuration. Add the peer first, or force it (`\"force\": true`, \
@@ -183,7 +183,7 @@ pub enum HookError {
     ServesUnknownPeer(String),
     /// A plugin occurs twice in a chain whose bindings are chosen by the plugin's name.
     #[error("plugin {0} has two bindings: to serve two policy documents, upload it under a second name")]
-    PluginTwice(String),
+    DuplicatePlugin(String),
     /// The plugin refused its policy document.
     #[error("plugin {plugin} refuses its policy document: {why}")]
     Refused {
@@ -257,7 +257,7 @@ pub enum HookError {
         "version {version} of {plugin} is stored with other octets whose SHA-256 starts with the same digits: rebuild the component, or give \
          the plugin another name"
     )]
-    OtherOctets {
+    DigestConflict {
         /// The plugin.
         plugin: String,
         /// The version of both.
@@ -271,7 +271,7 @@ pub enum HookError {
     UnknownPeer(String),
     /// There is no earlier binding to roll back to.
     #[error("there is no earlier binding to roll back to")]
-    NothingBefore,
+    NoEarlierBinding,
     /// The chain has no plugin.
     #[error("a chain needs at least one plugin")]
     EmptyChain,

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_told_by_the_plugins_own_words() {
+    fn a_fault_is_described_with_the_plugins_message() {
         let reported = |report: &str| Fault { report: Some(report.into()), ..trap() };
         assert_eq!((trap().summary(), trap().details(None)), ("trapped: unreachable".to_owned(), Vec::new()));
         let panic = reported("panicked at src/lib.rs:7:5:\nno such route\n");

@@ -66,7 +66,7 @@ pub(crate) struct Generation<W: World> {
     context: Arc<GenerationContext>,
     component: Arc<LinkedComponent>,
     /// Whether the plugin takes batches.
-    pub(crate) takes_batches: bool,
+    pub(crate) accepts_batches: bool,
     engine: wasmtime::Engine,
     /// The epoch's deadline at the start of a call, in increments.
     call_ticks: u64,
@@ -110,7 +110,7 @@ impl<W: World> Generation<W> {
             watch: FaultWatch::default(),
             context,
             component,
-            takes_batches: false,
+            accepts_batches: false,
             engine: runtime.engine.clone(),
             call_ticks,
             profiler: runtime.profiler.clone(),
@@ -139,8 +139,8 @@ impl<W: World> Generation<W> {
         first.store.data_mut().host_calls = HostCallCounts::default();
         let report = first.store.data_mut().report.take();
         checked.map_err(|error| faulty("self-check")(Fault::of(&error, report).summary()))?;
-        generation.takes_batches =
-            generation.binding.instance == InstanceUse::Warm && W::takes_batches(&first.guest);
+        generation.accepts_batches =
+            generation.binding.instance == InstanceUse::Warm && W::accepts_batches(&first.guest);
         generation.references = std::mem::take(&mut first.store.data_mut().references).into_iter().collect();
         if generation.binding.instance == InstanceUse::Warm {
             generation.warm.add(first);

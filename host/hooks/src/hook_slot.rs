@@ -168,7 +168,7 @@ impl<W: World> HookSlot<W> {
         if W::BY_PLUGIN {
             let mut names = std::collections::BTreeSet::new();
             if let Some(twice) = bindings.iter().find(|binding| !names.insert(binding.plugin.as_str())) {
-                return Err(HookError::PluginTwice(twice.plugin.clone()));
+                return Err(HookError::DuplicatePlugin(twice.plugin.clone()));
             }
         }
         let deps = &self.deps;
@@ -297,7 +297,7 @@ impl<W: World> HookSlot<W> {
 
     /// Starts a chain without traffic that shares its counters with no other.
     pub(crate) fn try_run(&self, bindings: &[Binding]) -> Result<Chain<W>, HookError> {
-        self.start(&self.pin_digests(bindings.to_vec())?, &[], Purpose::Tried)
+        self.start(&self.pin_digests(bindings.to_vec())?, &[], Purpose::DryRun)
     }
 
     fn check_serial(&self, expected: Option<u64>) -> Result<(), HookError> {

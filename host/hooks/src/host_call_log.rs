@@ -313,7 +313,7 @@ impl HostCallLog {
     }
 
     /// The record so far.
-    pub(crate) fn record_so_far(&self) -> Option<Box<[u8]>> {
+    pub(crate) fn partial_record(&self) -> Option<Box<[u8]>> {
         match self {
             Self::Recording { record, .. } if !record.is_empty() => Some(record.as_slice().into()),
             _ => None,

@@ -15,7 +15,7 @@ mod bindings;
 mod call_counts;
 mod call_observer;
 mod chain;
-mod chain_places;
+mod chain_positions;
 mod compile;
 mod contract;
 mod deadline;

@@ -211,7 +211,7 @@ impl Library {
         let stored = || std::fs::read(&path).ok().map(|octets| sha256_hex(&octets));
         match known.or_else(|| stored().filter(|stored| stored.starts_with(version))) {
             Some(known) if known != sha256 => {
-                Err(HookError::OtherOctets { plugin: plugin.to_owned(), version: version.to_owned() })
+                Err(HookError::DigestConflict { plugin: plugin.to_owned(), version: version.to_owned() })
             }
             _ => Ok(()),
         }

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answers_that_expire_first_make_room() {
+    fn the_answers_that_expire_first_are_evicted() {
         let cache = LookupCache::new(LookupCacheOptions { entries: 160, ..LookupCacheOptions::default() });
         let now = Instant::now();
         for at in 0..10_000 {

@@ -19,11 +19,11 @@ pub(crate) const MAX_REFERENCES: usize = 10_000;
 
 /// `peer "a", pool "b"`: the first few references, and the number of the others.
 pub(crate) fn format_references(references: &[PolicyReference]) -> String {
-    const SHOWN: usize = 8;
-    let names = references.iter().take(SHOWN).map(|one| format!("{} {:?}", one.kind.name(), one.name));
+    const MAX_SHOWN: usize = 8;
+    let names = references.iter().take(MAX_SHOWN).map(|one| format!("{} {:?}", one.kind.name(), one.name));
     let mut text = names.collect::<Vec<_>>().join(", ");
-    if references.len() > SHOWN {
-        text.push_str(&format!(" and {} more", references.len() - SHOWN));
+    if references.len() > MAX_SHOWN {
+        text.push_str(&format!(" and {} more", references.len() - MAX_SHOWN));
     }
     text
 }

@@ -116,9 +116,9 @@ impl<W: World> Shadow<W> {
     ) {
         let message_id = message_id.shared(W::message_id(question));
         let item = ShadowQuestion {
-            question: W::own_question(question),
+            question: W::to_owned_question(question),
             now,
-            call_log: call_log.record_so_far(),
+            call_log: call_log.partial_record(),
             message_id,
             live,
         };

@@ -1,6 +1,6 @@
 //! The call stack of a plugin at a fault.
 
-use crate::debug_info::{DebugInfo, SourcePlace};
+use crate::debug_info::{DebugInfo, SourceLocation};
 use api::StackFrame;
 use wasmtime::FrameInfo;
 
@@ -96,23 +96,23 @@ pub(crate) fn without_type_arguments(name: &str) -> String {
 pub(crate) fn describe_stack(frames: &[WasmFrame], debug_info: Option<&DebugInfo<'_>>) -> Vec<StackFrame> {
     let described = frames.iter().flat_map(|frame| {
         let name = frame.function_name();
-        let places = debug_info.map(|info| info.places(frame)).unwrap_or_default();
-        if places.is_empty() {
+        let locations = debug_info.map(|info| info.locations(frame)).unwrap_or_default();
+        if locations.is_empty() {
             return vec![StackFrame { function: name, source: None }];
         }
-        let last = places.len() - 1;
-        let place = |(index, place): (usize, SourcePlace)| StackFrame {
-            function: match place.function {
+        let last = locations.len() - 1;
+        let location = |(index, location): (usize, SourceLocation)| StackFrame {
+            function: match location.function {
                 Some(function) => without_type_arguments(&function),
                 None if index == last => name.clone(),
                 None => "inlined".to_owned(),
             },
-            source: Some(match place.line {
-                Some(line) => format!("{}:{line}", place.file),
-                None => place.file,
+            source: Some(match location.line {
+                Some(line) => format!("{}:{line}", location.file),
+                None => location.file,
             }),
         };
-        places.into_iter().enumerate().map(place).collect()
+        locations.into_iter().enumerate().map(location).collect()
     });
     let is_library = |frame: &StackFrame| {
         let source = frame.source.as_deref().unwrap_or_default();

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn tenants_keep_their_places_among_the_operators_bindings() {
+    fn bindings_of_tenants_keep_their_positions_among_the_operators() {
         let live = [
             binding("guard", None),
             binding("router", Some("north")),

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_binding_that_was_not_used_gives_up_its_instance() {
+    fn the_least_recently_used_binding_loses_its_instance() {
         let instances = TenantInstances::new(2);
         let pools: [Arc<Pool>; 3] = std::array::from_fn(|_| Arc::new(Pool::default()));
         for pool in &pools {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Calls per round.
 const CALLS: usize = 300;
-const TURNS: usize = 5;
+const ROUNDS: usize = 5;
 
 /// Octets per message in a batch (from `commit_speed` of the store).
 const MESSAGE: usize = 326;
@@ -52,7 +52,7 @@ fn main() -> Result<(), JournalError> {
     let sizes = [("lonely message", 1), ("batch of 16", 16), ("batch of 64", 64), ("batch of 256", 256)];
     let mut results = vec![Vec::new(); sizes.len() * 2];
     let mut offset = 0;
-    for _ in 0..TURNS {
+    for _ in 0..ROUNDS {
         for ((_, messages), results) in sizes.iter().zip(results.chunks_exact_mut(2)) {
             let payload = vec![b'x'; messages * MESSAGE];
             let [raw, appended] = results else { continue };

@@ -55,7 +55,7 @@ pub enum JournalError {
         "the journal {path} ends at record {end}, but the tables have applied record {applied}: its last records are damaged, \
          or the two come from different backups. Check the disk, and restore journal and tables from the same backup"
     )]
-    EndsEarly {
+    MissingRecords {
         /// The directory.
         path: PathBuf,
         /// The last record.

@@ -40,7 +40,7 @@ impl LeaderLease {
 
     /// The lease of an appliance without a cluster: it never ends.
     #[must_use]
-    pub const fn alone() -> Self {
+    pub const fn unlimited() -> Self {
         Self { until: AtomicU64::new(u64::MAX) }
     }
 
@@ -67,7 +67,7 @@ impl LeaderLease {
 
 impl Default for LeaderLease {
     fn default() -> Self {
-        Self::alone()
+        Self::unlimited()
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_lease_ends_unless_it_is_extended() {
-        assert!(LeaderLease::alone().holds());
+        assert!(LeaderLease::unlimited().holds());
         let lease = LeaderLease::ended();
         assert!(!lease.holds());
         let now = BootTime::now();

@@ -3,7 +3,7 @@
 use crate::clock::{Clock, SystemClock};
 use crate::directory::{FileDirectory, JournalDirectory, JournalFile, read_full, write_all};
 use crate::hold::JournalHold;
-use crate::preparer::{Preparation, Preparer, create_anew, create_segment};
+use crate::preparer::{Preparation, Preparer, create_or_replace, create_segment};
 use crate::reader::{JournalReader, Shared, State};
 use crate::record::{Entry, EntryRef, PayloadTooLong, encode_record};
 use crate::scan::{LastFrame, NextFile, Scan, Segment, generations, read_identity, scan};
@@ -63,7 +63,7 @@ impl fmt::Debug for JournalOptions {
 }
 
 /// Minimum length of a segment file, in octets.
-const SHORTEST_SEGMENT: u64 = 256;
+const MIN_SEGMENT_LENGTH: u64 = 256;
 
 /// Number of applied segments that are kept for reuse; more are removed.
 const WAITING: usize = 1;
@@ -90,7 +90,7 @@ pub struct LocalJournal {
     /// File of the next segment, once it is taken from the preparer.
     next: Option<Arc<dyn JournalFile>>,
     /// Times at which the segments became full, except for the last one; in the order of `shared.state.segments`.
-    full: VecDeque<Full>,
+    full: VecDeque<FullSegment>,
     head: Head,
     applied: Seq,
     poisoned: Option<String>,
@@ -111,7 +111,7 @@ struct Active {
 /// Time at which a segment became full. The wall clock determines it at the start; later jumps of that clock have no
 /// effect.
 #[derive(Clone, Copy)]
-struct Full {
+struct FullSegment {
     age_then: Duration,
     then: Instant,
 }
@@ -382,7 +382,7 @@ impl LocalJournal {
         self.next = None;
         self.next_generation = generation.saturating_add(1);
         if self.shared.state.lock().segments.len() > 1 {
-            self.full.push_back(Full { age_then: Duration::ZERO, then: self.options.clock.now() });
+            self.full.push_back(FullSegment { age_then: Duration::ZERO, then: self.options.clock.now() });
         }
         let recycled = if self.retirable() > 0 { self.pop_oldest() } else { None };
         self.preparer.want(self.next_generation, recycled);
@@ -461,7 +461,7 @@ impl Journal for LocalJournal {
     }
 
     fn lease(&self) -> Arc<LeaderLease> {
-        Arc::new(LeaderLease::alone())
+        Arc::new(LeaderLease::unlimited())
     }
 
     fn reader(&self) -> Option<JournalReader> {
@@ -469,16 +469,16 @@ impl Journal for LocalJournal {
     }
 }
 
-impl Full {
+impl FullSegment {
     fn age(&self, now: Instant) -> Duration {
         self.age_then.saturating_add(now.saturating_duration_since(self.then))
     }
 }
 
-fn full_since(segments: &[Segment], clock: &dyn Clock) -> VecDeque<Full> {
+fn full_since(segments: &[Segment], clock: &dyn Clock) -> VecDeque<FullSegment> {
     let (wall, then) = (clock.wall_millis(), clock.now());
     let age = |next: &Segment| Duration::from_millis(wall.saturating_sub(next.begun));
-    segments.iter().skip(1).map(|next| Full { age_then: age(next), then }).collect()
+    segments.iter().skip(1).map(|next| FullSegment { age_then: age(next), then }).collect()
 }
 
 fn lock(directory: &dyn JournalDirectory) -> Result<Box<dyn Send>, JournalError> {
@@ -515,14 +515,14 @@ fn create(
     })?;
     let identity = JournalIdentity {
         key,
-        segment_octets: options.segment_octets.max(SHORTEST_SEGMENT),
+        segment_octets: options.segment_octets.max(MIN_SEGMENT_LENGTH),
         after,
         created: options.clock.wall_millis(),
     };
     create_segment(directory, identity.segment_octets, 1, &|| false)
         .map_err(JournalError::io(directory.path(&first), "creating"))?;
     let write = || {
-        let file = create_anew(directory, NEW_IDENTITY)?;
+        let file = create_or_replace(directory, NEW_IDENTITY)?;
         write_all(&*file, 0, &identity.encode())?;
         file.sync_data()?;
         directory.rename(NEW_IDENTITY, IDENTITY)?;

@@ -276,7 +276,7 @@ pub(crate) fn create_segment(
     generation: u64,
     stop: &dyn Fn() -> bool,
 ) -> io::Result<Option<Arc<dyn JournalFile>>> {
-    let file = create_anew(directory, NEW_SEGMENT)?;
+    let file = create_or_replace(directory, NEW_SEGMENT)?;
     match fill(&*file, octets, stop) {
         Ok(true) => {}
         Ok(false) => return Ok(None),
@@ -310,7 +310,10 @@ fn fill(file: &dyn JournalFile, octets: u64, stop: &dyn Fn() -> bool) -> io::Res
 }
 
 /// Creates an empty file; replaces a file of the same name.
-pub(crate) fn create_anew(directory: &dyn JournalDirectory, name: &str) -> io::Result<Arc<dyn JournalFile>> {
+pub(crate) fn create_or_replace(
+    directory: &dyn JournalDirectory,
+    name: &str,
+) -> io::Result<Arc<dyn JournalFile>> {
     found(directory.remove(name))?;
     directory.create(name)
 }

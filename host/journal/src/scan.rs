@@ -69,9 +69,9 @@ struct Scanner<'a> {
 
 /// State of the file with the highest generation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Newest {
+enum NewestSegment {
     /// A segment with a header.
-    Begun,
+    Started,
     /// A segment with a blank header.
     Prepared,
     /// A segment with a part of a header.
@@ -140,9 +140,9 @@ pub(crate) fn scan(
         segments,
         head: Head { seq: identity.after, ..Head::default() },
         last: None,
-        next_generation: if newest == Newest::Begun { last.saturating_add(1) } else { last },
-        next: if newest == Newest::Begun { NextFile::Missing } else { NextFile::Present },
-        torn: (newest == Newest::Torn).then_some((last, 0)),
+        next_generation: if newest == NewestSegment::Started { last.saturating_add(1) } else { last },
+        next: if newest == NewestSegment::Started { NextFile::Missing } else { NextFile::Present },
+        torn: (newest == NewestSegment::Torn).then_some((last, 0)),
     };
     let begin = scan.segments.first().map_or(scan.head, |oldest| oldest.before);
     let last_begin = scan.segments.last().map_or(begin, |last| last.before);
@@ -161,7 +161,7 @@ pub(crate) fn scan(
     }
     scanner.records(&mut scan, newest, applied)?;
     if scan.head.seq < applied {
-        return Err(JournalError::EndsEarly { path: directory.path(""), end: scan.head.seq, applied });
+        return Err(JournalError::MissingRecords { path: directory.path(""), end: scan.head.seq, applied });
     }
     Ok(scan)
 }
@@ -196,9 +196,9 @@ impl Scanner<'_> {
     }
 
     /// Checks names, lengths and headers of all files.
-    fn headers(&self, generations: &[u64]) -> Result<(Vec<Segment>, Newest), JournalError> {
+    fn headers(&self, generations: &[u64]) -> Result<(Vec<Segment>, NewestSegment), JournalError> {
         let mut segments: Vec<Segment> = Vec::with_capacity(generations.len());
-        let mut newest = Newest::Begun;
+        let mut newest = NewestSegment::Started;
         for (&generation, following) in
             generations.iter().zip(generations.iter().skip(1).map(Some).chain([None]))
         {
@@ -259,15 +259,15 @@ impl Scanner<'_> {
                 Err(_) if following.is_some() => {
                     return Err(self.damaged(generation, 0, seq, DAMAGED_HEADER));
                 }
-                Err(HeaderError::Blank) => newest = Newest::Prepared,
-                Err(HeaderError::Invalid) => newest = Newest::Torn,
+                Err(HeaderError::Blank) => newest = NewestSegment::Prepared,
+                Err(HeaderError::Invalid) => newest = NewestSegment::Torn,
             }
         }
         Ok((segments, newest))
     }
 
     /// Checks the records after `applied` and all records of the last segment; finds the end.
-    fn records(&self, scan: &mut Scan, newest: Newest, applied: Seq) -> Result<(), JournalError> {
+    fn records(&self, scan: &mut Scan, newest: NewestSegment, applied: Seq) -> Result<(), JournalError> {
         // Segments whose records are all applied are checked when they are read.
         let begin = scan.segments.iter().rposition(|segment| segment.before.seq <= applied).unwrap_or(0);
         let checked: Vec<_> = scan.segments.iter().skip(begin).copied().collect();
@@ -294,7 +294,7 @@ impl Scanner<'_> {
         }
         let seq = scan.head.seq.next();
         if window.has_mark(end).map_err(self.reading(generation))? {
-            if newest == Newest::Torn {
+            if newest == NewestSegment::Torn {
                 // A segment is begun only after all records of the previous one are durable.
                 return Err(self.damaged(generation, end, seq, DAMAGED_RECORD));
             }

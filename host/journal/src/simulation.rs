@@ -270,7 +270,7 @@ impl Contents {
 
     /// Writes each sector of the pending writes to the disk, with the contents that the cache had at some time since
     /// the last sync; in one of eight sectors, the next write is torn. Contents that are not written now are lost.
-    fn write_some(&mut self, random: &mut Random) {
+    fn write_partially(&mut self, random: &mut Random) {
         let mode = random.below(4);
         let mut sectors: BTreeMap<usize, Vec<(usize, Vec<u8>)>> = BTreeMap::new();
         for write in std::mem::take(&mut self.pending) {
@@ -300,7 +300,7 @@ impl Contents {
     }
 
     fn lose(&mut self, random: &mut Random) {
-        self.write_some(random);
+        self.write_partially(random);
         self.cache.clone_from(&self.disk);
     }
 }
@@ -419,7 +419,7 @@ impl JournalFile for SimulatedFile {
             None | Some(DiskFault::Full) => contents.sync(),
             // The process sees no result. A power cut decides which parts of it and of later writes stay.
             Some(DiskFault::Stop) => {}
-            Some(DiskFault::Fail) => contents.write_some(random),
+            Some(DiskFault::Fail) => contents.write_partially(random),
         }
         if matches!(fault, Some(DiskFault::Stop | DiskFault::Fail)) {
             return Err(io::Error::other("a simulated fault"));

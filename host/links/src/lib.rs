@@ -51,4 +51,4 @@ pub use ports::link::{
 pub use sgip::{GatewayOptions, SgipListenerOptions, SgipNodeOptions, SgipQuirks, SpOptions};
 pub use smpp::BindMode;
 pub use smpp::message_id::MessageIdForm;
-pub use sp::{SignaturePlace, SpAccountOptions, SpGatewayOptions, SpListenerOptions, SpNodeOptions};
+pub use sp::{SignaturePosition, SpAccountOptions, SpGatewayOptions, SpListenerOptions, SpNodeOptions};

@@ -203,7 +203,7 @@ impl Links {
     ///
     /// # Errors
     /// No listener of its protocol is open, or the listener has reached a limit.
-    pub fn take_passed(&self, socket: Socket, connection: PassedConnection) -> Result<(), &'static str> {
+    pub fn accept_passed(&self, socket: Socket, connection: PassedConnection) -> Result<(), &'static str> {
         let protocol = match connection.interface {
             PassedInterface::Login(interface) => interface.link_protocol(),
             PassedInterface::Partition => {
@@ -219,7 +219,7 @@ impl Links {
         let named = listeners.get(&connection.listener).filter(serves);
         let listener = named.or_else(|| listeners.values().find(serves));
         let listener = listener.ok_or("no listener for its protocol is open")?;
-        listener.take_passed(socket, connection).map_err(ConnectionLimitReached::reason)
+        listener.accept_passed(socket, connection).map_err(ConnectionLimitReached::reason)
     }
 
     /// Closes a listener and unbinds its connections. Returns whether there was one.

@@ -108,7 +108,7 @@ pub struct ListenerOptions {
 }
 
 impl ListenerOptions {
-    /// Options with the defaults of the fact sheet. Port 0 means any free port.
+    /// Options with the default values. Port 0 means any free port.
     #[must_use]
     pub fn new(name: &str, listen: SocketAddr) -> Self {
         Self { name: name.to_owned(), listen, ..Self::defaults() }
@@ -316,7 +316,7 @@ pub struct PeerOptions {
 }
 
 impl PeerOptions {
-    /// A peer with the defaults of the fact sheet: one transceiver link, a window of 10.
+    /// A peer with the default values: one transceiver link, a window of 10.
     #[must_use]
     pub fn new(name: &str, peer: PeerId, address: &str) -> Self {
         Self { name: name.to_owned(), peer, address: address.to_owned(), ..Self::defaults() }

@@ -197,7 +197,7 @@ impl LinkProtocol for SmppLink {
             }
             smpp::Event::Anomaly(anomaly) => tracing::debug!(
                 peer = %link.record.name,
-                what = anomaly.what,
+                what = anomaly.description,
                 command = format_args!("{:#010x}", anomaly.command.0),
                 sequence = anomaly.sequence,
                 "protocol anomaly"

@@ -4,7 +4,7 @@ use crate::Timestamp;
 use std::time::Duration;
 
 /// The longest downtime after which the clock is still trusted.
-const LONGEST_STOP: Duration = Duration::from_secs(30 * 86_400);
+const MAX_TRUSTED_DOWNTIME: Duration = Duration::from_secs(30 * 86_400);
 
 /// The clock for the ages of durable records: no jump of the wall clock makes anything older.
 ///
@@ -27,7 +27,7 @@ impl AgeClock {
     /// process.
     #[must_use]
     pub fn checked(wall: Timestamp, newest: Option<Timestamp>) -> Self {
-        let is_near = newest.is_none_or(|newest| wall - newest <= LONGEST_STOP);
+        let is_near = newest.is_none_or(|newest| wall - newest <= MAX_TRUSTED_DOWNTIME);
         Self { start: is_near.then_some(wall) }
     }
 

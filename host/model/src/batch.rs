@@ -272,8 +272,8 @@ pub struct PaceDay {
     pub start: Timestamp,
     /// The beginning of the next day.
     pub end: Timestamp,
-    /// The tokens taken on the day; 0: the count is no longer needed, and its row is removed.
-    pub taken: u64,
+    /// The tokens used on the day; 0: the count is no longer needed, and its row is removed.
+    pub used: u64,
     /// The definition, if it is a bucket of a plugin.
     pub defined: Option<PaceBucketDefinition>,
 }
@@ -284,9 +284,9 @@ impl PaceDay {
 
     /// The count of a day quota. `day`: the beginnings of the day and of the next day.
     #[must_use]
-    pub fn of_quota(owner: &str, day: (Timestamp, Timestamp), accepted: u64) -> Self {
+    pub fn for_quota(owner: &str, day: (Timestamp, Timestamp), accepted: u64) -> Self {
         let bucket = format!("{}{owner}", Self::QUOTA).into();
-        Self { bucket, start: day.0, end: day.1, taken: accepted, defined: None }
+        Self { bucket, start: day.0, end: day.1, used: accepted, defined: None }
     }
 
     /// The account or tenant, if it is the count of a day quota.

@@ -163,10 +163,10 @@ pub enum PoolRefusal {
     #[error("the number is leased under another ticket: this lease has expired")]
     OtherTicket,
     /// The number is in quarantine after its last lease.
-    #[error("the number is in quarantine for another {} ms", left.as_millis())]
-    Resting {
+    #[error("the number is in quarantine for another {} ms", remaining.as_millis())]
+    InQuarantine {
         /// The remaining time.
-        left: Duration,
+        remaining: Duration,
     },
     /// The appliance's limit of pool numbers is reached.
     #[error("the limit of pool numbers is reached: raise `max-numbers`")]
@@ -181,22 +181,22 @@ pub enum PoolRefusal {
     #[error("all numbers of the pool are down")]
     AllDown,
     /// All numbers that are up are leased.
-    #[error("all numbers of the pool that are up are busy; {}", retry_hint(*left))]
+    #[error("all numbers of the pool that are up are busy; {}", retry_hint(*remaining))]
     AllBusy {
         /// The time until the next lease of a usable number expires, if any does.
-        left: Option<Duration>,
+        remaining: Option<Duration>,
     },
     /// All numbers that are up are leased or in quarantine, and at least one is in quarantine.
-    #[error("no number of the pool is ready, some are in quarantine; {}", retry_hint(*left))]
-    AllResting {
+    #[error("no number of the pool is ready, some are in quarantine; {}", retry_hint(*remaining))]
+    AllInQuarantine {
         /// The time until a quarantine, or the lease of a usable number, ends.
-        left: Option<Duration>,
+        remaining: Option<Duration>,
     },
 }
 
-fn retry_hint(left: Option<Duration>) -> String {
-    left.map_or_else(
+fn retry_hint(remaining: Option<Duration>) -> String {
+    remaining.map_or_else(
         || "no lease has an end".to_owned(),
-        |left| format!("the next one is ready in {} ms", left.as_millis()),
+        |remaining| format!("the next one is ready in {} ms", remaining.as_millis()),
     )
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PoolRequest {
     /// One operation. Answered by [`PoolAnswer::Outcome`]. A [`PoolOperation::Add`] creates a missing pool.
-    Do(PoolOperation),
+    Operation(PoolOperation),
     /// Several operations, with no other operation in between. Answered by [`PoolAnswer::Outcomes`]. A refused one does not
     /// undo the others.
-    DoAll(Vec<PoolOperation>),
+    Operations(Vec<PoolOperation>),
     /// Creates the pool, or changes its settings. Answered by [`PoolAnswer::Pool`], or [`PoolAnswer::TooMany`].
     Configure(PoolSettings),
     /// Removes the pool. Answered by [`PoolAnswer::Removed`], [`PoolAnswer::NotEmpty`] or [`PoolAnswer::NoPool`].

@@ -115,7 +115,7 @@ pub enum QueueActionState {
     /// Its messages are held; it can be undone until a set time.
     UndoWindow = 2,
     /// Its messages are being cancelled, some in each batch.
-    UnderWay = 3,
+    Running = 3,
     /// Finished.
     Done = 4,
     /// Withdrawn, or undone in time.
@@ -124,7 +124,7 @@ pub enum QueueActionState {
 
 impl QueueActionState {
     /// All states.
-    pub const ALL: [Self; 5] = [Self::Standing, Self::UndoWindow, Self::UnderWay, Self::Done, Self::Undone];
+    pub const ALL: [Self; 5] = [Self::Standing, Self::UndoWindow, Self::Running, Self::Done, Self::Undone];
 
     /// The name used in JSON.
     #[must_use]
@@ -132,7 +132,7 @@ impl QueueActionState {
         match self {
             Self::Standing => "active",
             Self::UndoWindow => "undo-window",
-            Self::UnderWay => "running",
+            Self::Running => "running",
             Self::Done => "done",
             Self::Undone => "undone",
         }
@@ -147,7 +147,7 @@ impl QueueActionState {
     /// Whether the action still applies.
     #[must_use]
     pub fn is_active(self) -> bool {
-        matches!(self, Self::Standing | Self::UndoWindow | Self::UnderWay)
+        matches!(self, Self::Standing | Self::UndoWindow | Self::Running)
     }
 }
 

@@ -17,7 +17,7 @@ pub enum ScreenVerdict {
 impl ScreenVerdict {
     /// The verdict that replaces the routing; `None` for a message that passes.
     #[must_use]
-    pub fn instead_of_routing<P>(self) -> Option<Verdict<P>> {
+    pub fn verdict_without_routing<P>(self) -> Option<Verdict<P>> {
         match self {
             Self::Pass => None,
             Self::Reject(reason) => Some(Verdict::Reject(reason)),

@@ -28,7 +28,7 @@ impl Segment {
         if text.udhi { by_header(&text.octets) } else { by_tlvs(tlvs) }
     }
 
-    fn sane(self) -> Option<Self> {
+    fn validated(self) -> Option<Self> {
         (self.total > 1 && (1..=self.total).contains(&self.number)).then_some(self)
     }
 
@@ -54,11 +54,11 @@ fn by_header(text: &[u8]) -> Option<Segment> {
         let (value, rest) = rest.split_at_checked(usize::from(*length))?;
         match (*id, value) {
             (CONCATENATED_8_BIT, &[reference, total, number]) => {
-                return Segment { reference: (reference.into(), false), total, number }.sane();
+                return Segment { reference: (reference.into(), false), total, number }.validated();
             }
             (CONCATENATED_16_BIT, &[high, low, total, number]) => {
                 let reference = (u16::from_be_bytes([high, low]), true);
-                return Segment { reference, total, number }.sane();
+                return Segment { reference, total, number }.validated();
             }
             _ => header = rest,
         }
@@ -76,7 +76,7 @@ fn by_tlvs(octets: &[u8]) -> Option<Segment> {
             _ => {}
         }
     }
-    Segment { reference: reference?, total: total?, number: number? }.sane()
+    Segment { reference: reference?, total: total?, number: number? }.validated()
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ impl<T: Clone + PartialEq> RangeMap<T> {
             {
                 let other = self.single_numbers.entry(number).or_insert(entry);
                 if other.value != *value {
-                    return Err(twice(other.line));
+                    return Err(duplicate_error(other.line));
                 }
                 continue;
             }
@@ -51,7 +51,7 @@ impl<T: Clone + PartialEq> RangeMap<T> {
                 .iter()
                 .find(|(other, of)| of.size == size && of.value != *value && other.overlaps(&pattern));
             if let Some((_, other)) = rival {
-                return Err(twice(other.line));
+                return Err(duplicate_error(other.line));
             }
             if self.wide_patterns.len() == MAX_WIDE_PATTERNS {
                 return Err(format!(
@@ -68,7 +68,7 @@ impl<T: Clone + PartialEq> RangeMap<T> {
     ///
     /// # Errors
     /// As [`Self::add`].
-    pub(crate) fn add_apart(
+    pub(crate) fn add_disjoint(
         &mut self,
         pattern_set: PatternSet,
         value: &T,
@@ -89,7 +89,7 @@ impl<T: Clone + PartialEq> RangeMap<T> {
             entry.value != *value && pattern_set.patterns.iter().any(|own| own.overlaps(other))
         });
         match single_numbers.or(wide_patterns.map(|(_, entry)| entry)) {
-            Some(other) => Err(twice(other.line)),
+            Some(other) => Err(duplicate_error(other.line)),
             None => self.add(pattern_set, value, line),
         }
     }
@@ -102,7 +102,7 @@ impl<T: Clone + PartialEq> RangeMap<T> {
     }
 }
 
-fn twice(line: usize) -> String {
+fn duplicate_error(line: usize) -> String {
     format!(
         "overlaps an entry with another meaning at line {line}; of two overlapping entries, one must be smaller, \
          and an abbreviation must be unambiguous"
@@ -156,8 +156,12 @@ mod tests {
             [("1X3", true), ("103", true), ("10.", true), ("77", true), ("2X3", false), ("[1-7]X", true)]
         {
             let mut ranges = ranges(&[("1XX", 'a'), ("77", 'b')]).unwrap();
-            assert_eq!(ranges.add_apart(PatternSet::parse(text).unwrap(), &'c', 3).is_err(), taken, "{text}");
-            ranges.add_apart(PatternSet::parse("1X3").unwrap(), &'a', 3).unwrap();
+            assert_eq!(
+                ranges.add_disjoint(PatternSet::parse(text).unwrap(), &'c', 3).is_err(),
+                taken,
+                "{text}"
+            );
+            ranges.add_disjoint(PatternSet::parse("1X3").unwrap(), &'a', 3).unwrap();
         }
     }
 

@@ -49,7 +49,7 @@ pub enum ArtifactLocation {
 impl ArtifactLocation {
     /// Whether a text is meant as a location: whether it starts with `oci://` or `oci-layout:`.
     #[must_use]
-    pub fn is_meant_by(text: &str) -> bool {
+    pub fn is_location(text: &str) -> bool {
         text.starts_with(REGISTRY) || text.starts_with(LAYOUT)
     }
 

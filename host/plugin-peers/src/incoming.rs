@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn invalid_messages_are_refused() {
         assert!(incoming("", "1", "x").unwrap_err().contains("source"));
         assert!(incoming("+", "1", "x").is_ok_and(|made| made.source.ton == 5));
         assert!(incoming("1", &"1".repeat(21), "x").unwrap_err().contains("destination"));

@@ -30,7 +30,7 @@ enum ReadEnd {
 
 impl ReadEnd {
     /// Whether the client waits for its answers.
-    fn is_clients(self) -> bool {
+    fn has_waiting_client(self) -> bool {
         self == Self::ClientClosed
     }
 }
@@ -179,7 +179,7 @@ impl Connection {
                 self.push_events();
                 if let Some((pass_on, partition)) = self.partition_of(&login) {
                     // In a place of its own: most connections stay here, and each is as large as its largest future.
-                    let passing = Box::pin(self.log_in_elsewhere(&login, &*pass_on, partition));
+                    let passing = Box::pin(self.log_in_at_leader(&login, &*pass_on, partition));
                     if let Some(leader) = passing.await {
                         return Some(leader);
                     }
@@ -199,13 +199,14 @@ impl Connection {
     /// requests are pending, stays here.
     fn partition_of(&self, login: &Login) -> Option<(Arc<dyn PassOn>, u8)> {
         let is_new = !self.handler.session.is_authenticated() && !self.handler.has_pending();
-        let can_pass = is_new && !self.origin.was_passed_on && self.read_end.is_none_or(ReadEnd::is_clients);
+        let can_pass =
+            is_new && !self.origin.was_passed_on && self.read_end.is_none_or(ReadEnd::has_waiting_client);
         let pass_on = self.shared.registry.pass_on().filter(|_| can_pass)?;
         Some((pass_on.clone(), pass_on.elsewhere(LoginInterface::Redis, &login.name)?))
     }
 
     /// Asks the leader of another partition to log the client in. If it refuses, the login is answered here.
-    async fn log_in_elsewhere(
+    async fn log_in_at_leader(
         &mut self,
         login: &Login,
         pass_on: &dyn PassOn,

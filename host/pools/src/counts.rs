@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counters of the Redis server.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct RedisCounters {
     pub(crate) requests: AtomicU64,
     pub(crate) denied: AtomicU64,
     pub(crate) wrong_passwords: AtomicU64,
@@ -26,7 +26,7 @@ pub struct RedisServerState {
     pub wrong_passwords: u64,
 }
 
-impl Counts {
+impl RedisCounters {
     pub(crate) fn state(&self, connection_limiter: &ConnectionLimiter) -> RedisServerState {
         RedisServerState {
             open: connection_limiter.open(),

@@ -6,7 +6,7 @@ use std::io;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Maximum length of an error in a leader's answer to a login, in octets.
-const LONGEST_ERROR: usize = 4096;
+const MAX_ERROR_OCTETS: usize = 4096;
 
 /// The answer of a leader to a login.
 pub(crate) enum LeaderAnswer {
@@ -74,7 +74,7 @@ fn error_of(answer: &[u8]) -> io::Result<Option<String>> {
     let Some(text) = answer.strip_prefix(b"-") else { return Ok(None) };
     match text.windows(2).position(|pair| pair == b"\r\n") {
         Some(end) => Ok(text.get(..end).map(|line| String::from_utf8_lossy(line).into_owned())),
-        None if text.len() < LONGEST_ERROR => Ok(None),
+        None if text.len() < MAX_ERROR_OCTETS => Ok(None),
         None => Err(io::ErrorKind::InvalidData.into()),
     }
 }

@@ -92,7 +92,7 @@ fn account_name(name: &str) -> Result<(), String> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum AcceptedScripts {
     /// Scripts with these SHA-1 sums.
-    These(Vec<ScriptSha1>),
+    Listed(Vec<ScriptSha1>),
     /// Every script.
     Any,
 }
@@ -110,7 +110,7 @@ impl KeyValue for AcceptedScripts {
             let wrong = || format!("{text:?} is not a SHA-1 sum of 40 hexadecimal digits");
             ScriptSha1::parse(text.as_bytes()).ok_or_else(wrong)
         });
-        sums.map(Self::These)
+        sums.map(Self::Listed)
     }
 
     fn shape() -> Shape {
@@ -118,7 +118,7 @@ impl KeyValue for AcceptedScripts {
     }
 
     fn empty() -> Self {
-        Self::These(Vec::new())
+        Self::Listed(Vec::new())
     }
 }
 

@@ -98,7 +98,7 @@ impl RedisServer {
     ///
     /// # Errors
     /// If it does not listen, or at a limit of connections, which counts it for the client's address.
-    pub fn take_passed(&self, socket: Socket, connection: &PassedConnection) -> Result<(), &'static str> {
+    pub fn accept_passed(&self, socket: Socket, connection: &PassedConnection) -> Result<(), &'static str> {
         let runtime = self.runtime.get().ok_or("the Redis listener is not open")?;
         let liveness = self.liveness.lock().as_ref().map(|(liveness, _)| liveness.clone());
         let liveness = liveness.ok_or("the appliance is shutting down")?;

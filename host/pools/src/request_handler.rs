@@ -330,7 +330,7 @@ impl RequestHandler {
         match request {
             RespRequest::Operation { pool, operation } => self.append_operation(ticket, pool, operation),
             RespRequest::Operations { pool, operations } => {
-                self.query_pool(pool, PoolRequest::DoAll(operations), PendingQuery::Operations(ticket));
+                self.query_pool(pool, PoolRequest::Operations(operations), PendingQuery::Operations(ticket));
             }
             RespRequest::Create { pool, strategy: Some(strategy), quarantine: Some(quarantine) } => {
                 let settings = PoolSettings { strategy, quarantine };
@@ -415,10 +415,10 @@ impl RequestHandler {
         let Some(OperationRun { pool, first_ticket, mut operations }) = self.run.take() else { return };
         let count = operations.len();
         let (request, query) = match operations.pop() {
-            Some(only) if count == 1 => (PoolRequest::Do(only), PendingQuery::Operation(first_ticket)),
+            Some(only) if count == 1 => (PoolRequest::Operation(only), PendingQuery::Operation(first_ticket)),
             Some(last) => {
                 operations.push(last);
-                (PoolRequest::DoAll(operations), PendingQuery::Run(first_ticket, count))
+                (PoolRequest::Operations(operations), PendingQuery::Run(first_ticket, count))
             }
             None => return,
         };

@@ -1,7 +1,7 @@
 //! State shared by all connections of the Redis server.
 
 use crate::accounts::Accounts;
-use crate::counts::Counts;
+use crate::counts::RedisCounters;
 use crate::redis_options::{AcceptedScripts, RedisOptions};
 use parking_lot::Mutex;
 use ports::{
@@ -23,7 +23,7 @@ pub(crate) struct Shared {
     pub(crate) connection_limiter: Arc<ConnectionLimiter>,
     pub(crate) core: Arc<dyn EventSink>,
     pub(crate) registry: Arc<LinkRegistry>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: RedisCounters,
     next_connection_id: AtomicI64,
     log_limiter: Mutex<RateLimiter>,
     started_at: Instant,
@@ -40,7 +40,7 @@ pub(crate) struct RedisSettings {
 impl RedisSettings {
     pub(crate) fn new(options: RedisOptions) -> Self {
         let scripts = match &options.scripts {
-            AcceptedScripts::These(sums) => Scripts::new(sums.iter().copied(), false),
+            AcceptedScripts::Listed(sums) => Scripts::new(sums.iter().copied(), false),
             AcceptedScripts::Any => Scripts::new([], true),
         };
         let session = RespOptions {
@@ -85,7 +85,7 @@ impl Shared {
             connection_limiter: ConnectionLimiter::new(settings.connection_limits(), Arc::default()),
             core,
             registry,
-            counts: Counts::default(),
+            counts: RedisCounters::default(),
             next_connection_id: AtomicI64::new(1),
             log_limiter: Mutex::new(RateLimiter::new(2.0, 20, clock::now())),
             started_at: clock::now(),

@@ -234,7 +234,7 @@ impl AccountLimits {
 
     /// Acquires a session permit. If all are taken, every session must show a sign of life within the timeout. A
     /// session that does not is closed, and its permit is free: it is the half-open remainder of a client that
-    /// reconnects (sheet §2.3).
+    /// reconnects.
     pub(crate) async fn acquire_session(
         self: &Arc<Self>,
         request: &SessionRequest<'_>,
@@ -253,7 +253,7 @@ impl AccountLimits {
                 let mut sessions_changed = pin!(self.sessions_changed.notified());
                 sessions_changed.as_mut().enable();
                 let permit = self.try_acquire_session(request, record, control);
-                if permit.is_some() || self.all_heard_since(started) {
+                if permit.is_some() || self.all_active_since(started) {
                     return permit;
                 }
                 sessions_changed.await;
@@ -263,7 +263,7 @@ impl AccountLimits {
         tokio::time::timeout(request.timeout + Duration::from_secs(1), wait).await.ok().flatten()
     }
 
-    fn all_heard_since(&self, moment: Instant) -> bool {
+    fn all_active_since(&self, moment: Instant) -> bool {
         let now = clock::now();
         let since = now.saturating_duration_since(moment);
         let sessions = self.sessions.lock();

@@ -63,7 +63,7 @@ pub use link_registry::{LinkCommand, LinkRegistry};
 pub use log_limiter::LogLimiter;
 pub use login_limiter::{LoginBlocked, LoginInterface, LoginLimiter, LoginLimits};
 pub use pass_on::{
-    FirstRequest, PassOn, PassedApi, PassedConnection, PassedInterface, Passing, WasPassedOn, splice,
+    FirstRequest, PassOn, PassedApi, PassedConnection, PassedInterface, PassedOnMarker, Passing, splice,
 };
 pub use password_verifier::{
     PasswordError, PasswordHashKey, PasswordVerifier, check_password_hash, hash_password,

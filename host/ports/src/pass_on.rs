@@ -54,7 +54,7 @@ pub struct PassedConnection {
 
 /// Extension of a request that was passed on, so that it is not passed on again.
 #[derive(Debug, Clone, Copy)]
-pub struct WasPassedOn;
+pub struct PassedOnMarker;
 
 /// The API to which a request is passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

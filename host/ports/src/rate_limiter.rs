@@ -20,8 +20,7 @@ impl RateLimiter {
     }
 
     /// Takes `count` tokens, or none. A message with more segments than the bucket can hold passes when the bucket is
-    /// full, and the bucket's debt is paid later: a server that accepts the first segment must accept the others
-    /// (sheet §2.13).
+    /// full, and the bucket's debt is paid later: a server that accepts the first segment must accept the others.
     pub fn take(&mut self, count: u32, now: Instant) -> bool {
         let takes = self.has(count, now);
         if takes {

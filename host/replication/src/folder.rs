@@ -72,15 +72,15 @@ impl SharedFolder {
     fn put(&self, path: &Path, content: &LocalContent) -> std::io::Result<()> {
         let parent = path.parent().unwrap_or(&self.folder);
         std::fs::create_dir_all(parent)?;
-        let mut beside = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(parent)?;
+        let mut temporary = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(parent)?;
         match content {
-            LocalContent::Value(value) => beside.write_all(value)?,
+            LocalContent::Value(value) => temporary.write_all(value)?,
             LocalContent::File(_, from) => {
-                std::io::copy(&mut std::fs::File::open(from)?, &mut beside)?;
+                std::io::copy(&mut std::fs::File::open(from)?, &mut temporary)?;
             }
         }
-        beside.as_file().sync_all()?;
-        beside.persist(path)?;
+        temporary.as_file().sync_all()?;
+        temporary.persist(path)?;
         std::fs::File::open(parent)?.sync_all()
     }
 }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_there_can_be_applied_here() {
+    fn content_read_from_one_folder_can_be_applied_to_another() {
         let (there, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (from, to) = (folder(there.path()), folder(here.path()));
         assert!(from.read().unwrap().is_empty());

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// A leader that sends nothing for so long is given up.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Headers that concern one connection only.
-const OF_THE_CONNECTION: [HeaderName; 7] = [
+const HOP_BY_HOP_HEADERS: [HeaderName; 7] = [
     header::CONNECTION,
     header::TRANSFER_ENCODING,
     header::CONTENT_LENGTH,
@@ -84,7 +84,7 @@ impl LeaderClient {
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         let url = format!("https://{}{}{path}", exchange.address, passed_request::prefix(api));
         let mut headers = head.headers;
-        for name in OF_THE_CONNECTION.into_iter().chain([passed_request::REMOTE]) {
+        for name in HOP_BY_HOP_HEADERS.into_iter().chain([passed_request::REMOTE]) {
             headers.remove(name);
         }
         let request = self
@@ -97,7 +97,7 @@ impl LeaderClient {
         let mut answer = Response::builder().status(response.status());
         if let Some(headers) = answer.headers_mut() {
             *headers = response.headers().clone();
-            for name in OF_THE_CONNECTION {
+            for name in HOP_BY_HOP_HEADERS {
                 headers.remove(name);
             }
         }

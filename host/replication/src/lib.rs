@@ -22,7 +22,7 @@ pub use error::ReplicationError;
 pub use folder::SharedFolder;
 pub use leader_client::LeaderClient;
 pub use node_client::NodeClient;
-pub use node_listener::{NodeListener, PassedTo, TakeSnapshot};
+pub use node_listener::{NodeListener, PassedHandlers, SnapshotSource};
 pub use node_tls::NodeCertificate;
 pub use publisher::Publisher;
 pub use replica::Replica;

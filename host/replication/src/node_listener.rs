@@ -29,7 +29,7 @@ const MAX_PASSED: usize = 10_000;
 const CHUNK: usize = 256 << 10;
 
 /// Writes a snapshot of the tables into a file of a folder, which goes when it is dropped. It may block.
-pub type TakeSnapshot = Box<dyn Fn() -> Result<(TempDir, PathBuf), String> + Send + Sync>;
+pub type SnapshotSource = Box<dyn Fn() -> Result<(TempDir, PathBuf), String> + Send + Sync>;
 
 /// Gives files and snapshots to the other nodes, over mutual TLS.
 ///
@@ -37,9 +37,9 @@ pub type TakeSnapshot = Box<dyn Fn() -> Result<(TempDir, PathBuf), String> + Sen
 /// connection of a client of another node, and what is below `/business` and `/admin` is a request of one.
 pub struct NodeListener {
     files: Arc<SharedFiles>,
-    passed_to: Mutex<Option<PassedTo>>,
+    passed_handlers: Mutex<Option<PassedHandlers>>,
     passed: Arc<Semaphore>,
-    take_snapshot: Mutex<Option<Arc<TakeSnapshot>>>,
+    snapshot_source: Mutex<Option<Arc<SnapshotSource>>>,
     /// Permit for one snapshot at a time, since two could fill the disk.
     snapshot: tokio::sync::Mutex<()>,
 }
@@ -88,48 +88,48 @@ impl NodeListener {
         cluster.set_exchange(Exchange { address, certificate: certificate.sha256().to_owned() });
         let nodes = Arc::new(Self {
             files,
-            passed_to: Mutex::default(),
+            passed_handlers: Mutex::default(),
             passed: Arc::new(Semaphore::new(MAX_PASSED)),
-            take_snapshot: Mutex::default(),
+            snapshot_source: Mutex::default(),
             snapshot: tokio::sync::Mutex::default(),
         });
         let router = Router::new()
-            .route("/files/{sha256}", get(give_file))
-            .route("/snapshot", get(give_snapshot))
-            .route("/connection", get(take_connection))
-            .fallback(take_request)
+            .route("/files/{sha256}", get(serve_file))
+            .route("/snapshot", get(serve_snapshot))
+            .route("/connection", get(handle_connection))
+            .fallback(handle_request)
             .with_state(nodes.clone());
         tokio::spawn(listener.serve(router, Arc::new(Nodes)));
         Ok(nodes)
     }
 
     /// Gives snapshots from now on: this node leads.
-    pub fn give_snapshots(&self, take: TakeSnapshot) {
-        *self.take_snapshot.lock() = Some(Arc::new(take));
+    pub fn serve_snapshots(&self, take: SnapshotSource) {
+        *self.snapshot_source.lock() = Some(Arc::new(take));
     }
 
     /// Takes from now on what other nodes pass on: this node leads.
-    pub fn take_passed(&self, to: PassedTo) {
-        *self.passed_to.lock() = Some(to);
+    pub fn serve_passed(&self, handlers: PassedHandlers) {
+        *self.passed_handlers.lock() = Some(handlers);
     }
 }
 
 /// Takes the connection of a client over. Other connections than those of nodes cannot get here.
-type TakeConnection = Arc<dyn Fn(Socket, PassedConnection) -> Result<(), &'static str> + Send + Sync>;
+type ConnectionHandler = Arc<dyn Fn(Socket, PassedConnection) -> Result<(), &'static str> + Send + Sync>;
 
 /// The handlers of passed-on connections and requests.
 #[derive(Clone)]
-pub struct PassedTo {
+pub struct PassedHandlers {
     /// Serves a connection; or says why it cannot.
-    pub connection: TakeConnection,
+    pub connection: ConnectionHandler,
     /// Answers requests of business systems.
     pub business: Router,
     /// Answers requests of admins.
     pub admin: Router,
 }
 
-async fn take_connection(State(nodes): State<Arc<NodeListener>>, mut request: Request) -> Response {
-    let Some(PassedTo { connection: take, .. }) = nodes.passed_to.lock().clone() else {
+async fn handle_connection(State(nodes): State<Arc<NodeListener>>, mut request: Request) -> Response {
+    let Some(PassedHandlers { connection: handle, .. }) = nodes.passed_handlers.lock().clone() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "this node does not lead").into_response();
     };
     let Some(connection) = passed_request::connection_of(request.headers()) else {
@@ -141,14 +141,16 @@ async fn take_connection(State(nodes): State<Arc<NodeListener>>, mut request: Re
     };
     let upgraded = ports::upgrade(&mut request);
     tokio::spawn(async move {
-        let taken = match upgraded.await {
-            Ok(socket) => take(Socket::Passed(Box::new(Counted { socket, _permit: permit })), connection),
+        let result = match upgraded.await {
+            Ok(socket) => {
+                handle(Socket::Passed(Box::new(PassedSocket { socket, _permit: permit })), connection)
+            }
             Err(error) => {
                 tracing::debug!(%error, "a passed-on connection ended at once");
                 Ok(())
             }
         };
-        if let Err(reason) = taken {
+        if let Err(reason) = result {
             tracing::warn!(reason, "a passed-on connection was refused");
         }
     });
@@ -156,16 +158,16 @@ async fn take_connection(State(nodes): State<Arc<NodeListener>>, mut request: Re
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
 
-async fn take_request(State(nodes): State<Arc<NodeListener>>, mut request: Request) -> Response {
-    let Some(to) = nodes.passed_to.lock().clone() else {
+async fn handle_request(State(nodes): State<Arc<NodeListener>>, mut request: Request) -> Response {
+    let Some(handlers) = nodes.passed_handlers.lock().clone() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "this node does not lead").into_response();
     };
     let Some(api) = passed_request::unwrap(&mut request) else {
         return StatusCode::NOT_FOUND.into_response();
     };
     let router = match api {
-        PassedApi::Business => to.business,
-        PassedApi::Admin => to.admin,
+        PassedApi::Business => handlers.business,
+        PassedApi::Admin => handlers.admin,
     };
     match router.oneshot(request).await {
         Ok(response) => response,
@@ -175,12 +177,12 @@ async fn take_request(State(nodes): State<Arc<NodeListener>>, mut request: Reque
 
 /// A passed-on connection, which counts as long as it is open.
 #[derive(Debug)]
-struct Counted {
+struct PassedSocket {
     socket: Socket,
     _permit: OwnedSemaphorePermit,
 }
 
-impl AsyncRead for Counted {
+impl AsyncRead for PassedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -190,7 +192,7 @@ impl AsyncRead for Counted {
     }
 }
 
-impl AsyncWrite for Counted {
+impl AsyncWrite for PassedSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -208,7 +210,7 @@ impl AsyncWrite for Counted {
     }
 }
 
-async fn give_file(State(nodes): State<Arc<NodeListener>>, UrlPath(sha256): UrlPath<String>) -> Response {
+async fn serve_file(State(nodes): State<Arc<NodeListener>>, UrlPath(sha256): UrlPath<String>) -> Response {
     let Some(path) = nodes.files.find(&sha256) else { return StatusCode::NOT_FOUND.into_response() };
     match tokio::fs::File::open(&path).await {
         Ok(file) => stream(file, ()).await,
@@ -216,8 +218,8 @@ async fn give_file(State(nodes): State<Arc<NodeListener>>, UrlPath(sha256): UrlP
     }
 }
 
-async fn give_snapshot(State(nodes): State<Arc<NodeListener>>) -> Response {
-    let take = nodes.take_snapshot.lock().clone();
+async fn serve_snapshot(State(nodes): State<Arc<NodeListener>>) -> Response {
+    let take = nodes.snapshot_source.lock().clone();
     let Some(take) = take else { return StatusCode::NOT_FOUND.into_response() };
     let _alone = nodes.snapshot.lock().await;
     let taken = tokio::task::spawn_blocking(move || take()).await;

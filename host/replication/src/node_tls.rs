@@ -50,7 +50,7 @@ impl NodeCertificate {
     }
 
     /// The settings of a listener that only nodes can use: those whose certificates have a digest that `is_known`.
-    pub(crate) fn server_config(&self, is_known: IsKnown) -> Result<ServerConfig, ReplicationError> {
+    pub(crate) fn server_config(&self, is_known: DigestCheck) -> Result<ServerConfig, ReplicationError> {
         ServerConfig::builder_with_provider(ports::crypto_provider())
             .with_safe_default_protocol_versions()
             .map(|builder| builder.with_client_cert_verifier(Arc::new(NodeVerifier::new(is_known))))
@@ -72,11 +72,11 @@ impl NodeCertificate {
 }
 
 /// Whether a digest is that of a node's certificate.
-pub(crate) type IsKnown = Box<dyn Fn(&str) -> bool + Send + Sync>;
+pub(crate) type DigestCheck = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Takes a certificate by its digest: no authority signs it, and its names and dates say nothing.
 struct NodeVerifier {
-    is_known: IsKnown,
+    is_known: DigestCheck,
     provider: Arc<CryptoProvider>,
 }
 
@@ -87,7 +87,7 @@ impl std::fmt::Debug for NodeVerifier {
 }
 
 impl NodeVerifier {
-    fn new(is_known: IsKnown) -> Self {
+    fn new(is_known: DigestCheck) -> Self {
         Self { is_known, provider: ports::crypto_provider() }
     }
 

@@ -3,7 +3,7 @@
 use axum::extract::{ConnectInfo, Request};
 use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{HeaderMap, HeaderName};
-use ports::{LoginInterface, PassedApi, PassedConnection, PassedInterface, WasPassedOn};
+use ports::{LoginInterface, PassedApi, PassedConnection, PassedInterface, PassedOnMarker};
 use std::net::SocketAddr;
 
 /// The protocol of the upgrade of `GET /connection`.
@@ -68,7 +68,7 @@ pub(crate) fn unwrap(request: &mut Request) -> Option<PassedApi> {
     let remote: SocketAddr = request.headers_mut().remove(REMOTE)?.to_str().ok()?.parse().ok()?;
     *request.uri_mut() = Uri::from(path?);
     request.extensions_mut().insert(ConnectInfo(remote));
-    request.extensions_mut().insert(WasPassedOn);
+    request.extensions_mut().insert(PassedOnMarker);
     Some(api)
 }
 

@@ -1,6 +1,6 @@
-use crate::replica::FOUNDED;
+use crate::replica::COMPLETE_MARK;
 use crate::{LocalContent, ReplicationError, SharedState};
-use cluster::{Cluster, SeenElsewhere, SharedContent, SharedFile};
+use cluster::{Cluster, ReplicationState, SharedContent, SharedFile};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Publisher {
             collect(&**part, &BTreeMap::new(), &mut changes)?;
         }
         self.write(&mut published, changes)?;
-        self.cluster.write_shared(&[(FOUNDED.to_owned(), SharedContent::Value(b"1".to_vec()))])?;
+        self.cluster.write_shared(&[(COMPLETE_MARK.to_owned(), SharedContent::Value(b"1".to_vec()))])?;
         tracing::info!(names = published.known.len(), "shared state of the cluster written");
         Ok(())
     }
@@ -123,20 +123,20 @@ impl Publisher {
     fn wait_for_another_node(&self, revision: i64, files: &[SharedFile]) {
         let begun = Instant::now();
         loop {
-            match self.cluster.seen_elsewhere(revision) {
-                SeenElsewhere::Yes => return,
-                SeenElsewhere::Alone => {
+            match self.cluster.replication_state(revision) {
+                ReplicationState::Replicated => return,
+                ReplicationState::NoOtherNode => {
                     tracing::warn!(files = files.len(), "no other node is alive to fetch the shared files");
                     return;
                 }
-                SeenElsewhere::NotYet if begun.elapsed() >= FETCH_TIMEOUT => {
+                ReplicationState::Pending if begun.elapsed() >= FETCH_TIMEOUT => {
                     tracing::warn!(
                         files = files.len(),
                         "no other node has fetched the shared files, continuing"
                     );
                     return;
                 }
-                SeenElsewhere::NotYet => {
+                ReplicationState::Pending => {
                     self.cluster.wait(FETCH_CHECK);
                 }
             }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The name in etcd that says that the shared state is complete: until it is there, the first leader is writing it.
-pub(crate) const FOUNDED: &str = "founded";
+pub(crate) const COMPLETE_MARK: &str = "founded";
 
 /// Makes the shared state of this node that of the cluster.
 pub struct Replica {
@@ -64,7 +64,7 @@ impl Replica {
                 lacks.get_or_insert_with(|| error.to_string());
             }
         }
-        self.is_founded |= changes.entries.iter().any(|(name, _)| name == FOUNDED);
+        self.is_founded |= changes.entries.iter().any(|(name, _)| name == COMPLETE_MARK);
         if self.is_founded {
             let parts = self.parts.clone();
             for part in &parts {

@@ -11,7 +11,7 @@ pub enum ProtocolError {
     Length,
     /// An element is not a bulk string; with the unexpected octet.
     #[error("Protocol error: expected '$', got '{0}'")]
-    NoBulk(char),
+    NotABulkString(char),
     /// The line with the number of elements is too long.
     #[error("Protocol error: too big mbulk count string")]
     LongCount,
@@ -32,5 +32,5 @@ pub enum ProtocolError {
     UnauthenticatedLength,
     /// An element does not end where its length says.
     #[error("Protocol error: invalid bulk length")]
-    NoEnd,
+    MissingTerminator,
 }

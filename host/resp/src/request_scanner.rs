@@ -83,7 +83,7 @@ impl RequestScanner {
             match buffer.get(self.position) {
                 None => return Ok(None),
                 Some(b'$') => {}
-                Some(&other) => return Err(ProtocolError::NoBulk(char::from(other))),
+                Some(&other) => return Err(ProtocolError::NotABulkString(char::from(other))),
             }
             let Some((length, start)) = parse_count_line(
                 buffer,
@@ -105,7 +105,7 @@ impl RequestScanner {
             match buffer.get(start + length..end) {
                 None => return Ok(None),
                 Some(b"\r\n") => {}
-                Some(_) => return Err(ProtocolError::NoEnd),
+                Some(_) => return Err(ProtocolError::MissingTerminator),
             }
             self.position = end;
             remaining -= 1;

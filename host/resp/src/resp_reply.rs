@@ -116,7 +116,7 @@ impl RespReply {
 }
 
 fn write_outcome(outcome: PoolOutcome, resp3: bool, format: ReplyFormat, out: &mut BytesMut) {
-    use PoolRefusal::{AllBusy, AllDown, AllResting, Empty, Full, TooLong};
+    use PoolRefusal::{AllBusy, AllDown, AllInQuarantine, Empty, Full, TooLong};
     match (outcome, format) {
         (PoolOutcome::Done(_), ReplyFormat::LegacyText) => write_bulk(b"1", out),
         (PoolOutcome::Done(_), _) => out.put_slice(b":1\r\n"),
@@ -133,7 +133,7 @@ fn write_outcome(outcome: PoolOutcome, resp3: bool, format: ReplyFormat, out: &m
         (PoolOutcome::Refused(_), ReplyFormat::LegacyCall) => RespReply::Null.write(resp3, format, out),
         (PoolOutcome::Refused(_), ReplyFormat::LegacyText) => write_bulk(b"0", out),
         (PoolOutcome::Refused(_), ReplyFormat::LegacyInteger) => out.put_slice(b":0\r\n"),
-        (PoolOutcome::Refused(reason @ (Empty | AllDown | AllBusy { .. } | AllResting { .. })), _) => {
+        (PoolOutcome::Refused(reason @ (Empty | AllDown | AllBusy { .. } | AllInQuarantine { .. })), _) => {
             write_line(b'-', &format!("NONUMBER {reason}"), out);
         }
         (PoolOutcome::Refused(reason), _) => write_line(b'-', &format!("FAIL {reason}"), out),

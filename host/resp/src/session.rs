@@ -297,7 +297,7 @@ impl Session {
                 let words: SmallVec<[&[u8]; 8]> = words.iter().map(Vec::as_slice).collect();
                 if !words.is_empty() {
                     self.execute_command(&words);
-                    self.keep_login(octets, length);
+                    self.buffer_login(octets, length);
                 }
                 Ok(length)
             }
@@ -312,14 +312,14 @@ impl Session {
                 };
                 let words: Option<SmallVec<[&[u8]; 8]>> = frames.iter().map(word).collect();
                 self.execute_command(&words.ok_or(ProtocolError::Length)?);
-                self.keep_login(octets, length);
+                self.buffer_login(octets, length);
                 Ok(length)
             }
         }
     }
 
     /// Stores the request, which has this length, if it has begun a login.
-    fn keep_login(&mut self, octets: &[u8], length: usize) {
+    fn buffer_login(&mut self, octets: &[u8], length: usize) {
         if self.state == State::Authenticating {
             self.login_request = Bytes::copy_from_slice(octets.get(..length).unwrap_or_default());
         }

@@ -73,7 +73,7 @@ impl ShellOptions {
         let mut inboxes = InboxNumbers::default();
         for user in &self.users {
             match (&user.deliver, &user.numbers) {
-                (InboxDelivery::Own, AllowedNumbers::These(numbers)) => {
+                (InboxDelivery::Own, AllowedNumbers::Listed(numbers)) => {
                     inboxes.numbers.extend(numbers.iter().map(|number| number.digits().into()));
                 }
                 (InboxDelivery::To(ranges), _) => {
@@ -95,7 +95,7 @@ impl ShellOptions {
     pub(crate) fn numbers(&self) -> BTreeSet<SubscriberNumber> {
         let listed = self.users.iter().filter_map(|user| match &user.numbers {
             AllowedNumbers::Any => None,
-            AllowedNumbers::These(numbers) => Some(numbers),
+            AllowedNumbers::Listed(numbers) => Some(numbers),
         });
         listed.flatten().cloned().collect()
     }
@@ -104,7 +104,7 @@ impl ShellOptions {
     pub(crate) fn has_reader(&self, number: &[u8]) -> bool {
         self.users.iter().any(|user| match &user.numbers {
             AllowedNumbers::Any => true,
-            AllowedNumbers::These(numbers) => numbers.iter().any(|listed| listed.digits() == number),
+            AllowedNumbers::Listed(numbers) => numbers.iter().any(|listed| listed.digits() == number),
         })
     }
 }
@@ -124,7 +124,7 @@ pub enum AllowedNumbers {
     /// Any number, for a user that acts for others, for example an ssh server with forced commands.
     Any,
     /// These numbers.
-    These(BTreeSet<SubscriberNumber>),
+    Listed(BTreeSet<SubscriberNumber>),
 }
 
 /// Permissions of a user or group; exactly one of `user`, `uid`, `group` and `gid` must be set.
@@ -147,9 +147,9 @@ pub struct ShellUserOptions {
 
 impl ShellUserOptions {
     fn check(&mut self, section: &Section<'_>) {
-        let has_none = matches!(&self.numbers, AllowedNumbers::These(numbers) if numbers.is_empty());
+        let has_none = matches!(&self.numbers, AllowedNumbers::Listed(numbers) if numbers.is_empty());
         let problem = match (&self.deliver, &self.numbers) {
-            (InboxDelivery::To(_), AllowedNumbers::These(_)) => {
+            (InboxDelivery::To(_), AllowedNumbers::Listed(_)) => {
                 "lists numbers only with numbers = \"any\"; otherwise write deliver = true"
             }
             (InboxDelivery::Own, AllowedNumbers::Any) => {
@@ -242,7 +242,7 @@ impl KeyValue for AllowedNumbers {
             return section.parsed(key, any, "a list of numbers, or \"any\"");
         }
         let parse = |text: &str| text.parse().map_err(|error: ParseNumberError| error.to_string());
-        Some(Self::These(section.items(key, parse)?.into_iter().collect()))
+        Some(Self::Listed(section.items(key, parse)?.into_iter().collect()))
     }
 
     fn shape() -> Shape {
@@ -250,7 +250,7 @@ impl KeyValue for AllowedNumbers {
     }
 
     fn empty() -> Self {
-        Self::These(BTreeSet::new())
+        Self::Listed(BTreeSet::new())
     }
 }
 
@@ -336,7 +336,7 @@ mod tests {
             operator: false,
             deliver,
         };
-        let these = |text: &str| AllowedNumbers::These(BTreeSet::from([text.parse().unwrap()]));
+        let these = |text: &str| AllowedNumbers::Listed(BTreeSet::from([text.parse().unwrap()]));
         let ranges = ["+16195550123", "+1619556*"].map(|text| text.parse().unwrap());
         let options = ShellOptions {
             users: vec![

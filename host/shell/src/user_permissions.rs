@@ -62,7 +62,7 @@ impl UserPermissions {
         for user in matching {
             match &user.numbers {
                 AllowedNumbers::Any => permissions.any = true,
-                AllowedNumbers::These(numbers) => permissions.numbers.extend(numbers.iter().cloned()),
+                AllowedNumbers::Listed(numbers) => permissions.numbers.extend(numbers.iter().cloned()),
             }
         }
         Some(permissions)
@@ -140,7 +140,7 @@ mod tests {
     fn options() -> ShellOptions {
         let entry = |principal, numbers: &[&str], operator| ShellUserOptions {
             principal,
-            numbers: AllowedNumbers::These(numbers.iter().map(|text| number(text)).collect()),
+            numbers: AllowedNumbers::Listed(numbers.iter().map(|text| number(text)).collect()),
             operator,
             deliver: InboxDelivery::Nothing,
         };

@@ -60,7 +60,7 @@ impl SmgpMsgId {
 
     /// Makes an id from 20 decimal digits, as some gateways write it in reports.
     #[must_use]
-    pub fn of_digits(digits: &[u8]) -> Option<Self> {
+    pub fn from_digits(digits: &[u8]) -> Option<Self> {
         if digits.len() != 20 || !digits.iter().all(u8::is_ascii_digit) {
             return None;
         }
@@ -80,7 +80,7 @@ mod tests {
     fn the_layout_and_its_range() {
         let id = SmgpMsgId::new(1_783_472_835, 10_061, 17);
         assert_eq!(id.text(), "01006107080907000017");
-        assert_eq!(SmgpMsgId::of_digits(b"01006107080907000017"), Some(id));
+        assert_eq!(SmgpMsgId::from_digits(b"01006107080907000017"), Some(id));
         let last = SmgpMsgId::new(1_783_472_835, 10_061, 999_999);
         assert_eq!(last.following(1).text(), "01006107080907000000");
         assert_eq!(last.following(0), last);
@@ -91,6 +91,6 @@ mod tests {
         let id = SmgpMsgId([0xFF; 10]);
         assert_eq!(id.following(1), id);
         assert_eq!(id.text(), "ffffffffffffffffffff");
-        assert_eq!(SmgpMsgId::of_digits(b"0100610708090700001x"), None);
+        assert_eq!(SmgpMsgId::from_digits(b"0100610708090700001x"), None);
     }
 }

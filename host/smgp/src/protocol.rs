@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use model::{ErrorClass, Refusal, RejectReason};
 use sp_session::{
     ClientAuthenticator, Content, DecodeError, Delivery, FieldError, Header, Meaning, OfferedLogin, OwnLogin,
-    PartOf, PduRole, SpFields, SpProtocol, SpStatusReport, Statuses, Submission, server_authenticator,
+    PduRole, SegmentNumber, SpFields, SpProtocol, SpStatusReport, Statuses, Submission, server_authenticator,
 };
 use std::ops::RangeInclusive;
 
@@ -20,7 +20,7 @@ pub struct Smgp;
 pub type Session = sp_session::Session<Smgp>;
 
 /// The highest version that we speak.
-const HIGHEST: u8 = 0x31;
+const MAX_VERSION: u8 = 0x31;
 
 impl SpProtocol for Smgp {
     type Pdu = SmgpPdu;
@@ -124,7 +124,7 @@ impl SpProtocol for Smgp {
         let id = SmgpMsgId::default();
         Some(match request {
             command::LOGIN => {
-                SmgpPdu::LoginAnswer(LoginAnswer { status, authenticator: [0; 16], version: HIGHEST })
+                SmgpPdu::LoginAnswer(LoginAnswer { status, authenticator: [0; 16], version: MAX_VERSION })
             }
             command::SUBMIT => SmgpPdu::SubmitAnswer { id, status },
             command::DELIVER => SmgpPdu::DeliverAnswer { id, status },
@@ -150,7 +150,7 @@ impl SpProtocol for Smgp {
             0 => server_authenticator(&[0; 4], login.authenticator, secret),
             _ => [0; 16],
         };
-        SmgpPdu::LoginAnswer(LoginAnswer { status, authenticator, version: version.min(HIGHEST) })
+        SmgpPdu::LoginAnswer(LoginAnswer { status, authenticator, version: version.min(MAX_VERSION) })
     }
 
     fn submit(submission: &Submission) -> SmgpPdu {
@@ -304,7 +304,7 @@ fn content(format: u8, octets: &Bytes, tlvs: &SmgpTlvs) -> Content {
         format,
         octets: octets.clone(),
         udhi: tlvs.octet(tag::TP_UDHI).is_some_and(|udhi| udhi & 0x41 != 0),
-        part: is_part.then_some(PartOf { total, number }),
+        part: is_part.then_some(SegmentNumber { total, number }),
     }
 }
 

@@ -34,7 +34,7 @@ const LABELS: [(&str, usize); 8] = [
 ];
 
 /// The shortest text that has a state.
-const SHORTEST: usize = 88;
+const MIN_LENGTH: usize = 88;
 
 impl ReportText {
     /// Writes the text: 122 octets.
@@ -65,11 +65,11 @@ impl ReportText {
     /// not a report.
     #[must_use]
     pub fn read(content: &[u8]) -> Option<Self> {
-        if content.len() < SHORTEST || !content.get(..3)?.eq_ignore_ascii_case(b"id:") {
+        if content.len() < MIN_LENGTH || !content.get(..3)?.eq_ignore_ascii_case(b"id:") {
             return None;
         }
         // The id may contain any octets, so nothing is searched for in it. Some gateways write its digits.
-        let digits = content.get(3..23).and_then(SmgpMsgId::of_digits);
+        let digits = content.get(3..23).and_then(SmgpMsgId::from_digits);
         let (id, rest) = match digits {
             Some(id) => (id, content.get(23..)?),
             None => (SmgpMsgId::of(content.get(3..13)?), content.get(13..)?),
@@ -131,7 +131,7 @@ mod tests {
 
     fn report() -> ReportText {
         ReportText {
-            id: SmgpMsgId::of_digits(b"01006107080907000017").unwrap(),
+            id: SmgpMsgId::from_digits(b"01006107080907000017").unwrap(),
             submitted: "2607080907".into(),
             done: "2607080908".into(),
             word: "DELIVRD".into(),

@@ -11,16 +11,16 @@ use smpp::{
 use std::hint::black_box;
 use std::time::Instant;
 
-const TURNS: u32 = 200_000;
+const ROUNDS: u32 = 200_000;
 
 fn best(what: &str, mut turn: impl FnMut()) {
     let mut best = f64::MAX;
     for _ in 0..7 {
         let start = Instant::now();
-        for _ in 0..TURNS {
+        for _ in 0..ROUNDS {
             turn();
         }
-        best = best.min(start.elapsed().as_secs_f64() * 1e9 / f64::from(TURNS));
+        best = best.min(start.elapsed().as_secs_f64() * 1e9 / f64::from(ROUNDS));
     }
     println!("{what:<58} {best:8.1} ns");
 }

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn check_116_every_variant_of_the_sheet_is_parsed() {
+    fn check_116_every_receipt_variant_is_parsed() {
         let full = parse_text(b"id:0000012345 sub:001 dlvrd:001 submit date:2612090930 done date:2612090931 stat:DELIVRD err:000 text:Hello");
         assert_eq!(full.id.as_deref(), Some(&b"0000012345"[..]));
         assert_eq!(full.state, Some(DlrState::Delivered));

@@ -96,11 +96,11 @@ pub fn split_text(data_coding: u8, text: &Bytes, max_octets: usize) -> Vec<Bytes
 /// Octets of text in one segment with a UDH of six octets: 153 septets (one per octet here), 134 octets.
 #[must_use]
 pub fn octets_per_segment(data_coding: u8) -> usize {
-    octets_beside_header(data_coding, 6)
+    segment_text_octets(data_coding, 6)
 }
 
 /// Octets of text in a segment with a UDH of `header` octets. A short message has 140 octets, or 160 septets.
-fn octets_beside_header(data_coding: u8, header: usize) -> usize {
+fn segment_text_octets(data_coding: u8, header: usize) -> usize {
     let octets = 140_usize.saturating_sub(header);
     match alphabet(data_coding) {
         SmppAlphabet::Gsm => octets * 8 / 7,
@@ -112,7 +112,7 @@ fn octets_beside_header(data_coding: u8, header: usize) -> usize {
 /// Octets of text in one message without a UDH.
 #[must_use]
 pub fn octets_in_single(data_coding: u8) -> usize {
-    octets_beside_header(data_coding, 0)
+    segment_text_octets(data_coding, 0)
 }
 
 /// Splits a text into at most 255 numbered pieces; `None` if there would be more.
@@ -132,7 +132,7 @@ fn with_header(header: &[u8], piece: &[u8]) -> Bytes {
 /// Splits a text into segments with a UDH (8-bit reference); `None` if there would be more than 255.
 #[must_use]
 pub fn split_udh(data_coding: u8, text: &Bytes, reference: u8) -> Option<Vec<Bytes>> {
-    let (total, pieces) = numbered_segments(data_coding, text, octets_beside_header(data_coding, 6))?;
+    let (total, pieces) = numbered_segments(data_coding, text, segment_text_octets(data_coding, 6))?;
     let part = |(number, piece): (u8, Bytes)| with_header(&[5, 0, 3, reference, total, number], &piece);
     Some(pieces.into_iter().map(part).collect())
 }
@@ -181,11 +181,11 @@ mod tests {
     }
 
     #[test]
-    fn capacities_of_the_sheet() {
-        let rooms = |coding| [0, 6, 7].map(|header| octets_beside_header(coding, header));
-        assert_eq!(rooms(0), [160, 153, 152]);
-        assert_eq!(rooms(4), [140, 134, 133]);
-        assert_eq!(rooms(8).map(|octets| octets / 2), [70, 67, 66]);
+    fn segment_capacities() {
+        let capacities = |coding| [0, 6, 7].map(|header| segment_text_octets(coding, header));
+        assert_eq!(capacities(0), [160, 153, 152]);
+        assert_eq!(capacities(4), [140, 134, 133]);
+        assert_eq!(capacities(8).map(|octets| octets / 2), [70, 67, 66]);
     }
 
     #[test]

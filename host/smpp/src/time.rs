@@ -131,7 +131,7 @@ mod tests {
     const NOW: Timestamp = Timestamp(1_795_000_000_000);
 
     #[test]
-    fn check_081_082_times_of_the_sheet() {
+    fn check_081_082_times_are_parsed() {
         assert_eq!(parse(b"", NOW), Ok(None));
         assert_eq!(parse(b"000000010000000R", NOW), Ok(Some(Timestamp(NOW.0 + 3_600_000))));
         let end = parse(b"261231235959032+", NOW).unwrap().unwrap();

@@ -25,7 +25,7 @@ mod wire;
 
 pub use authenticator::{ClientAuthenticator, china_time, server_authenticator, wall_clock};
 pub use delivery_state::{is_final, state_of, word_of};
-pub use message::{Content, Delivery, PartOf, SpStatusReport, Submission};
+pub use message::{Content, Delivery, SegmentNumber, SpStatusReport, Submission};
 pub use protocol::{Meaning, OfferedLogin, OwnLogin, PduRole, SpProtocol, Statuses};
 pub use session::{Event, Session, SessionOptions, SpCloseReason, SpRequestError};
 pub use sp_fields::{SpFields, TAGS};

@@ -13,12 +13,12 @@ pub struct Content {
     /// Whether they begin with a user data header.
     pub udhi: bool,
     /// The segment number, if the PDU has one; `None` for a text in one PDU.
-    pub part: Option<PartOf>,
+    pub part: Option<SegmentNumber>,
 }
 
 /// The segment of a long text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PartOf {
+pub struct SegmentNumber {
     /// Number of segments, from 2.
     pub total: u8,
     /// This segment, from 1.

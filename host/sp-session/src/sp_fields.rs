@@ -35,10 +35,10 @@ pub struct SpFields {
 }
 
 /// Access to a field, for reading and writing.
-type Place = fn(&mut SpFields) -> &mut Bytes;
+type FieldAccessor = fn(&mut SpFields) -> &mut Bytes;
 
 /// The fields, in the order of their tags.
-const PLACES: [Place; 11] = [
+const FIELDS: [FieldAccessor; 11] = [
     |fields| &mut fields.submission,
     |fields| &mut fields.service,
     |fields| &mut fields.payer_type,
@@ -56,8 +56,8 @@ impl SpFields {
     /// Appends the fields that are set as TLVs: two octets tag, two length, value.
     pub fn append_to(&self, tlvs: &mut BytesMut) {
         let mut fields = self.clone();
-        for (place, tag) in PLACES.iter().zip(TAGS) {
-            let value = place(&mut fields);
+        for (accessor, tag) in FIELDS.iter().zip(TAGS) {
+            let value = accessor(&mut fields);
             let Ok(length) = u16::try_from(value.len()) else { continue };
             if length > 0 {
                 tlvs.put_u16(tag);
@@ -73,8 +73,8 @@ impl SpFields {
         let mut fields = Self::default();
         for (tag, value) in model::tlvs(tlvs) {
             let index = TAGS.contains(&tag).then(|| usize::from(tag - TAGS.start()));
-            if let Some(place) = index.and_then(|index| PLACES.get(index)) {
-                *place(&mut fields) = tlvs.slice_ref(value);
+            if let Some(accessor) = index.and_then(|index| FIELDS.get(index)) {
+                *accessor(&mut fields) = tlvs.slice_ref(value);
             }
         }
         fields
@@ -84,9 +84,9 @@ impl SpFields {
     #[must_use]
     pub fn or(mut self, defaults: &Self) -> Self {
         let mut defaults = defaults.clone();
-        for place in PLACES {
-            let default = std::mem::take(place(&mut defaults));
-            let own = place(&mut self);
+        for accessor in FIELDS {
+            let default = std::mem::take(accessor(&mut defaults));
+            let own = accessor(&mut self);
             if own.is_empty() {
                 *own = default;
             }
@@ -106,10 +106,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fields_survive_as_tlvs(values in prop::collection::vec(octets(), PLACES.len())) {
+        fn fields_survive_as_tlvs(values in prop::collection::vec(octets(), FIELDS.len())) {
             let mut fields = SpFields::default();
-            for (place, value) in PLACES.iter().zip(&values) {
-                *place(&mut fields) = value.clone();
+            for (accessor, value) in FIELDS.iter().zip(&values) {
+                *accessor(&mut fields) = value.clone();
             }
             let mut tlvs = BytesMut::from(&[0x02, 0x0C, 0, 2, 1, 2][..]);
             fields.append_to(&mut tlvs);
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn sgip_does_not_read_these_fields_as_its_own() {
         let mut fields = SpFields::default();
-        PLACES.iter().for_each(|place| *place(&mut fields) = "1".into());
+        FIELDS.iter().for_each(|accessor| *accessor(&mut fields) = "1".into());
         let mut octets = BytesMut::new();
         fields.append_to(&mut octets);
         assert_eq!(sgip::SgipFields::read(&octets.freeze()), sgip::SgipFields::default());

@@ -35,7 +35,7 @@ impl Run {
         let now = Now { wall: Timestamp(1_700_000_000_000), mono: Moment(5_000_000) };
         let reply = ReplyTo { link: LinkId(1), token: 0 };
         let (pool, by) = (self.pool.clone(), self.by.clone());
-        let event = Event::Pool { pool, request: PoolRequest::Do(operation), by, reply };
+        let event = Event::Pool { pool, request: PoolRequest::Operation(operation), by, reply };
         self.engine.apply(now, event, &mut self.out);
     }
 

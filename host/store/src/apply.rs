@@ -4,9 +4,9 @@ use crate::checked::{self, SmallTable, SumChange};
 use crate::decoding::{damaged, decode_finished_row, decode_waiting};
 use crate::pending::{MessageChange, MessageState, Pending, StoredIn};
 use crate::tables::{
-    FINISHED, GROUP_OF, GROUPS, HANDED, KEYS, LEDGER, MESSAGES, META, META_APPLIED, META_NEXT_HANDED,
-    META_NEXT_ID, META_SETTLED, NAMES, OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS, PACE_DAYS, PARKED,
-    PROGRESS, SETTLEMENTS,
+    FINISHED, GROUP_OF, GROUPS, KEYS, LEDGER, MESSAGES, META, META_APPLIED, META_NEXT_ID,
+    META_NEXT_SUBMIT_ROW, META_SETTLED, NAMES, OPERATIONS, OPERATIONS_BY_ACCOUNT, OPTOUTS, ORPHAN_DLRS,
+    PACE_DAYS, PROGRESS, QUEUE_ACTIONS, SETTLEMENTS, SUBMIT_ATTEMPTS,
 };
 use crate::{StoreError, pool_changes};
 use codec::{ContentCipher, RecordDecoder, put_short};
@@ -25,7 +25,7 @@ pub(crate) fn apply(
         write_messages(transaction, pending, cipher, (&mut buffer, &mut encoded))?;
     }
     if !(pending.submit_attempts.is_empty() && pending.submit_rows_done.is_empty()) {
-        let mut attempts = transaction.open_table(HANDED)?;
+        let mut attempts = transaction.open_table(SUBMIT_ATTEMPTS)?;
         for (row, attempts_of_row) in &pending.submit_attempts {
             checked::insert(&mut attempts, row, &mut buffer, |out| {
                 codec::encode_submit_attempts(out, attempts_of_row);
@@ -46,7 +46,7 @@ pub(crate) fn apply(
         meta.insert(META_NEXT_ID, next.0)?;
     }
     if let Some(next) = pending.next_submit_row {
-        meta.insert(META_NEXT_HANDED, next)?;
+        meta.insert(META_NEXT_SUBMIT_ROW, next)?;
     }
     meta.insert(META_APPLIED, pending.last.0)?;
     Ok(checked::seal_meta(&mut meta)?)
@@ -181,7 +181,7 @@ fn write_side_tables(
         }
     }
     if !(batch.orphan_dlrs.is_empty() && batch.orphan_dlrs_done.is_empty()) {
-        let mut orphans = transaction.open_table(PARKED)?;
+        let mut orphans = transaction.open_table(ORPHAN_DLRS)?;
         for record in &batch.orphan_dlrs {
             checked::insert(&mut orphans, &record.number, buffer, |out| {
                 codec::encode_orphan_dlr(out, record);
@@ -208,7 +208,7 @@ fn write_side_tables(
     if !batch.pace_days.is_empty() {
         let mut table = transaction.open_table(PACE_DAYS)?;
         for day in &batch.pace_days {
-            if day.taken == 0 {
+            if day.used == 0 {
                 table.remove(&*day.bucket)?;
                 continue;
             }
@@ -216,7 +216,7 @@ fn write_side_tables(
         }
     }
     if !(batch.queue_actions.is_empty() && batch.queue_actions_done.is_empty()) {
-        let mut table = transaction.open_table(ORDERS)?;
+        let mut table = transaction.open_table(QUEUE_ACTIONS)?;
         for order in &batch.queue_actions {
             checked::insert(&mut table, &order.id.0, buffer, |out| codec::encode_queue_action(out, order))?;
         }
@@ -242,7 +242,7 @@ fn write_ledger(
     }
     if !batch.operations.is_empty() {
         let mut operations = transaction.open_table(OPERATIONS)?;
-        let mut index = transaction.open_table(OPERATIONS_OF)?;
+        let mut index = transaction.open_table(OPERATIONS_BY_ACCOUNT)?;
         for record in &batch.operations {
             checked::insert(&mut operations, &record.serial, buffer, |out| {
                 codec::encode_operation(out, record);

@@ -7,9 +7,9 @@ use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
 /// Number of changes from which a commit applies them itself: the tables cannot keep up.
-const MOST_ROWS: usize = 500_000;
+const MAX_ROWS: usize = 500_000;
 /// The same limit for the octets of their records.
-pub(crate) const MOST_OCTETS: usize = 64 << 20;
+pub(crate) const MAX_OCTETS: usize = 64 << 20;
 
 /// Committed changes that are not in the tables yet.
 ///
@@ -18,7 +18,7 @@ pub(crate) const MOST_OCTETS: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Changes {
     /// Locked before `committed` where both are needed.
-    merged: Mutex<Merged>,
+    merged: Mutex<MergedChanges>,
     committed: Mutex<Committed>,
 }
 
@@ -33,7 +33,7 @@ struct Committed {
 }
 
 #[derive(Debug)]
-struct Merged {
+struct MergedChanges {
     /// Merged changes, older than the committed batches.
     next: Pending,
     /// Changes that are being applied; older than `next`.
@@ -42,7 +42,7 @@ struct Merged {
     applied: Seq,
 }
 
-impl Merged {
+impl MergedChanges {
     fn add(&mut self, batches: Vec<(Seq, Arc<Batch>)>) {
         for (seq, batch) in batches {
             self.next.merge(seq, Arc::unwrap_or_clone(batch));
@@ -53,7 +53,7 @@ impl Merged {
 impl Changes {
     /// No changes; the tables have all records up to `applied`.
     pub(crate) fn new(applied: Seq) -> Self {
-        let merged = Merged { next: Pending::default(), current: None, applied };
+        let merged = MergedChanges { next: Pending::default(), current: None, applied };
         Self { merged: Mutex::new(merged), committed: Mutex::default() }
     }
 
@@ -63,7 +63,7 @@ impl Changes {
         committed.rows += batch.rows();
         committed.octets += octets;
         committed.batches.push((seq, batch));
-        committed.rows >= MOST_ROWS || committed.octets >= MOST_OCTETS
+        committed.rows >= MAX_ROWS || committed.octets >= MAX_OCTETS
     }
 
     /// Number of changes, except for those that are being applied.
@@ -108,7 +108,7 @@ impl Changes {
     }
 
     /// Merges all committed batches. Until they are taken, they do not count as being applied.
-    fn merge_committed(&self) -> MutexGuard<'_, Merged> {
+    fn merge_committed(&self) -> MutexGuard<'_, MergedChanges> {
         let mut merged = self.merged.lock();
         let batches = std::mem::take(&mut self.committed.lock().batches);
         merged.add(batches);

@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoredIn {
     /// No table: the message is new.
-    Nowhere,
+    NoTable,
     /// Table `messages`, perhaps also `progress`.
     Messages,
     /// Table `finished`.
@@ -124,7 +124,7 @@ impl Pending {
         } = batch;
         for message in accepted {
             let state = MessageState::Waiting { message: Some(message.clone()), progress: None };
-            self.messages.insert(message.id.0, MessageChange { stored: StoredIn::Nowhere, state });
+            self.messages.insert(message.id.0, MessageChange { stored: StoredIn::NoTable, state });
         }
         for message in replaced {
             if let MessageState::Waiting { message: content, .. } = self.state_of(message.id) {
@@ -215,7 +215,7 @@ impl Pending {
         let (mut waiting, mut finished) = (0, 0);
         for change in self.messages.values() {
             match change.stored {
-                StoredIn::Nowhere => {}
+                StoredIn::NoTable => {}
                 StoredIn::Messages => waiting -= 1,
                 StoredIn::Finished => finished -= 1,
             }
@@ -258,7 +258,7 @@ impl Pending {
     /// Removes a message. `stored` is the table that has its row if it has no other pending change.
     fn remove(&mut self, id: MessageId, stored: StoredIn) {
         match self.messages.entry(id.0) {
-            Entry::Occupied(entry) if entry.get().stored == StoredIn::Nowhere => drop(entry.remove()),
+            Entry::Occupied(entry) if entry.get().stored == StoredIn::NoTable => drop(entry.remove()),
             Entry::Occupied(mut entry) => entry.get_mut().state = MessageState::Removed,
             Entry::Vacant(entry) => {
                 entry.insert(MessageChange { stored, state: MessageState::Removed });

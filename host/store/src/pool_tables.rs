@@ -95,12 +95,12 @@ impl Store {
         number: Option<PoolNumber>,
         most: usize,
     ) -> Result<PoolHistory, StoreError> {
-        const LOOKED_AT: usize = 100_000;
+        const MAX_SCANNED_ENTRIES: usize = 100_000;
         let transaction = self.read()?;
         let journal = transaction.open_table(POOL_JOURNAL)?;
         let before = before.unwrap_or(u64::MAX);
         let mut entries = Vec::new();
-        let mut looked_at = 0;
+        let mut scanned = 0;
         for row in journal.range((pool.0, 0)..(pool.0, before))?.rev() {
             let (key, value) = row?;
             let first = key.value().1;
@@ -111,10 +111,10 @@ impl Store {
                 if at >= before {
                     continue;
                 }
-                if entries.len() >= most || looked_at >= LOOKED_AT {
+                if entries.len() >= most || scanned >= MAX_SCANNED_ENTRIES {
                     return Ok(PoolHistory { entries, next: Some(at + 1) });
                 }
-                looked_at += 1;
+                scanned += 1;
                 if number.is_none_or(|number| number == entry.number) {
                     entries.push((at, entry));
                 }

@@ -2,7 +2,7 @@
 
 use crate::decoding::{damaged, decode_finished, decode_progress, decode_waiting, open_recorded_calls};
 use crate::pending::PendingContent;
-use crate::tables::{FINISHED, KEYS, MESSAGES, OPERATIONS, OPERATIONS_OF, PROGRESS};
+use crate::tables::{FINISHED, KEYS, MESSAGES, OPERATIONS, OPERATIONS_BY_ACCOUNT, PROGRESS};
 use crate::{Store, StoreError, StoredMessage, checked};
 use model::{
     Address, FinalRecord, Message, MessageId, MessageKind, OperationRecord, SUBMISSION_IDS, Timestamp,
@@ -254,7 +254,7 @@ impl Store {
         most: usize,
     ) -> Result<Vec<OperationRecord>, StoreError> {
         let transaction = self.read()?;
-        let index = transaction.open_table(OPERATIONS_OF)?;
+        let index = transaction.open_table(OPERATIONS_BY_ACCOUNT)?;
         let operations = transaction.open_table(OPERATIONS)?;
         let mut found = Vec::new();
         for row in index.range((account, 0)..(account, before.unwrap_or(u64::MAX)))?.rev().take(most) {

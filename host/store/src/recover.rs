@@ -1,7 +1,7 @@
 use crate::decoding::{damaged, decode_progress, decode_waiting};
 use crate::tables::{
-    GROUP_OF, HANDED, KEYS, LEDGER, MESSAGES, META, META_NEXT_HANDED, META_NEXT_ID, META_SETTLED, OPERATIONS,
-    OPTOUTS, ORDERS, PACE_DAYS, PARKED, PROGRESS, SETTLEMENTS,
+    GROUP_OF, KEYS, LEDGER, MESSAGES, META, META_NEXT_ID, META_NEXT_SUBMIT_ROW, META_SETTLED, OPERATIONS,
+    OPTOUTS, ORPHAN_DLRS, PACE_DAYS, PROGRESS, QUEUE_ACTIONS, SETTLEMENTS, SUBMIT_ATTEMPTS,
 };
 use crate::{Store, StoreError, checked, pool_tables};
 use codec::Cursor;
@@ -35,9 +35,9 @@ impl Store {
         let meta = transaction.open_table(META)?;
         let number = |key| -> Result<u64, StoreError> { Ok(meta.get(key)?.map_or(0, |value| value.value())) };
         recovery.next_id = MessageId(number(META_NEXT_ID)?).max(MessageId::FIRST);
-        recovery.next_submit_row = number(META_NEXT_HANDED)?.max(1);
+        recovery.next_submit_row = number(META_NEXT_SUBMIT_ROW)?.max(1);
         let mut newest: FxHashMap<u64, (SubmitAttempt, u64)> = FxHashMap::default();
-        for row in transaction.open_table(HANDED)?.iter()? {
+        for row in transaction.open_table(SUBMIT_ATTEMPTS)?.iter()? {
             let (seq, value) = row?;
             let seq = seq.value();
             recovery.rows.push(seq);
@@ -97,7 +97,7 @@ impl Store {
                 .map_err(damaged("keys", serial))?;
             each(RecoveredRecord::IdempotencyKey(record));
         }
-        for row in transaction.open_table(PARKED)?.iter()? {
+        for row in transaction.open_table(ORPHAN_DLRS)?.iter()? {
             let (number, value) = row?;
             let number = number.value();
             let record = checked::record::<u64>(&number, value.value())
@@ -115,7 +115,7 @@ impl Store {
                 subscriber: AddressBytes::from_slice(subscriber),
             }));
         }
-        for row in transaction.open_table(ORDERS)?.iter()? {
+        for row in transaction.open_table(QUEUE_ACTIONS)?.iter()? {
             let (id, value) = row?;
             let id = id.value();
             let order = checked::record::<u32>(&id, value.value())

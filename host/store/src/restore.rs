@@ -1,6 +1,6 @@
 //! Preparation of a store that was restored from a backup.
 
-use crate::tables::{META, META_NEXT_HANDED, META_NEXT_ID, PROGRESS};
+use crate::tables::{META, META_NEXT_ID, META_NEXT_SUBMIT_ROW, PROGRESS};
 use crate::{Store, StoreError, checked};
 use model::{
     Message, MessageId, MessageKind, MessageProgress, RecoveredMessage, Step, StepKind, Timestamp, Verdict,
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Ids that are skipped per second between a backup and its restore: more than an appliance accepts at its highest rate
 /// (`cargo xtask bench`).
-const IDS_A_SECOND: u64 = 200_000;
+const IDS_PER_SECOND: u64 = 200_000;
 /// Minimum number of skipped ids.
 const IDS: u64 = 1_000_000;
 
@@ -58,7 +58,7 @@ impl Store {
                     found.dlrs += 1;
                     return;
                 }
-                if send_again || failed.is_some() || !may_have_left(&recovered, now) {
+                if send_again || failed.is_some() || !may_have_been_sent(&recovered, now) {
                     return;
                 }
                 found.uncertain += 1;
@@ -71,8 +71,8 @@ impl Store {
             }
             let mut meta = transaction.open_table(META)?;
             let since = Duration::from_millis(now.0.saturating_sub(at.0)).as_secs();
-            let gap = IDS.saturating_add(since.saturating_mul(IDS_A_SECOND));
-            for (key, least) in [(META_NEXT_ID, MessageId::FIRST.0), (META_NEXT_HANDED, 1)] {
+            let gap = IDS.saturating_add(since.saturating_mul(IDS_PER_SECOND));
+            for (key, least) in [(META_NEXT_ID, MessageId::FIRST.0), (META_NEXT_SUBMIT_ROW, 1)] {
                 let next = meta.get(key)?.map_or(least, |next| next.value()).max(least);
                 meta.insert(key, next.saturating_add(gap))?;
             }
@@ -84,7 +84,7 @@ impl Store {
 }
 
 /// Whether a message can have been sent since the backup.
-fn may_have_left(recovered: &RecoveredMessage, now: Timestamp) -> bool {
+fn may_have_been_sent(recovered: &RecoveredMessage, now: Timestamp) -> bool {
     if recovered.attempt.is_some_and(|attempt| {
         recovered.progress.as_ref().is_none_or(|progress| attempt.attempt > progress.attempts)
     }) {

@@ -1,9 +1,9 @@
 //! Snapshot of the whole file, for backups.
 
 use crate::tables::{
-    FILE_FORMAT, FINISHED, GROUP_OF, GROUPS, HANDED, KEYS, LEDGER, MESSAGES, META, META_FORMAT, NAMES,
-    NUMBERS, OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS, PACE_DAYS, PARKED, POOL_JOURNAL, POOLS, PROGRESS,
-    SEALED_FILE_FORMAT, SETTLEMENTS, SUMS,
+    FILE_FORMAT, FINISHED, GROUP_OF, GROUPS, KEYS, LEDGER, MESSAGES, META, META_FORMAT, NAMES, NUMBERS,
+    OPERATIONS, OPERATIONS_BY_ACCOUNT, OPTOUTS, ORPHAN_DLRS, PACE_DAYS, POOL_JOURNAL, POOLS, PROGRESS,
+    QUEUE_ACTIONS, SEALED_FILE_FORMAT, SETTLEMENTS, SUBMIT_ATTEMPTS, SUMS,
 };
 use crate::{Store, StoreError};
 use snapshot::{Copier, Snapshot};
@@ -35,17 +35,17 @@ fn tables(copier: &mut Copier<'_>) -> Result<(), redb::Error> {
     copier.table(GROUP_OF)?;
     copier.table(MESSAGES)?;
     copier.table(PROGRESS)?;
-    copier.table(HANDED)?;
+    copier.table(SUBMIT_ATTEMPTS)?;
     copier.table(FINISHED)?;
     copier.table(KEYS)?;
-    copier.table(PARKED)?;
+    copier.table(ORPHAN_DLRS)?;
     copier.table(OPTOUTS)?;
     copier.table(LEDGER)?;
     copier.table(OPERATIONS)?;
-    copier.table(OPERATIONS_OF)?;
+    copier.table(OPERATIONS_BY_ACCOUNT)?;
     copier.table(SETTLEMENTS)?;
     copier.table(PACE_DAYS)?;
-    copier.table(ORDERS)?;
+    copier.table(QUEUE_ACTIONS)?;
     copier.table(POOLS)?;
     copier.table(NUMBERS)?;
     copier.table(POOL_JOURNAL)?;

@@ -1,5 +1,5 @@
 use crate::apply::apply;
-use crate::changes::{Changes, MOST_OCTETS};
+use crate::changes::{Changes, MAX_OCTETS};
 use crate::pending::Pending;
 use crate::tables::{
     self, FILE_FORMAT, FINISHED, IN_CLUSTER, MESSAGES, META, META_APPLIED, META_CLUSTER, META_FORMAT,
@@ -120,7 +120,7 @@ impl Store {
         } else {
             return Err(StoreError::JournalMissing { path: path.to_owned(), journal: directory });
         };
-        let mut store = Self::claim_alone(
+        let mut store = Self::claim_without_cluster(
             database,
             path,
             Box::new(journal),
@@ -182,11 +182,11 @@ impl Store {
             .map_err(|error| StoreError::Open { path: path.to_owned(), source: error.into() })?;
         let Prepared { applied, format, .. } = prepare(&database, path)?;
         let journal = open_journal(applied)?;
-        Self::claim_alone(database, path, journal, (applied, format))
+        Self::claim_without_cluster(database, path, journal, (applied, format))
     }
 
     /// Opens the store without a cluster: this process is the only writer of its journal.
-    fn claim_alone(
+    fn claim_without_cluster(
         database: Database,
         path: &Path,
         mut journal: Box<dyn Journal>,
@@ -500,7 +500,7 @@ fn replay(
             }
         }
         let is_last = is_end || is_over;
-        if !pending.is_empty() && (is_last || octets >= MOST_OCTETS) {
+        if !pending.is_empty() && (is_last || octets >= MAX_OCTETS) {
             octets = 0;
             // Contents in the records are already encrypted, and are not changed.
             write(database, &pending.take(), Durability::Immediate, None)?;

@@ -4,13 +4,13 @@ use redb::{TableDefinition, WriteTransaction};
 
 pub(crate) const MESSAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
 pub(crate) const PROGRESS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("progress");
-pub(crate) const HANDED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("handed");
+pub(crate) const SUBMIT_ATTEMPTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("handed");
 pub(crate) const FINISHED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("finished");
 pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// Serial number → idempotency key and its answer; see [`codec`].
 pub(crate) const KEYS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("keys");
 /// Number → orphan DLR; see [`codec`].
-pub(crate) const PARKED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("parked");
+pub(crate) const ORPHAN_DLRS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("parked");
 /// 1 octet length, sender, subscriber, both normalised → nothing: an opt-out.
 pub(crate) const OPTOUTS: TableDefinition<'_, &[u8], ()> = TableDefinition::new("optouts");
 /// Account → balance; see [`codec`].
@@ -18,14 +18,14 @@ pub(crate) const LEDGER: TableDefinition<'_, &str, &[u8]> = TableDefinition::new
 /// Serial number → balance operation; see [`codec`]. Kept for ever.
 pub(crate) const OPERATIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ledger_operations");
 /// Account, serial number → nothing: index of an account's operations.
-pub(crate) const OPERATIONS_OF: TableDefinition<'_, (&str, u64), ()> =
+pub(crate) const OPERATIONS_BY_ACCOUNT: TableDefinition<'_, (&str, u64), ()> =
     TableDefinition::new("ledger_operations_of");
 /// Serial number → settlement that the biller is not notified of yet; see [`codec`].
 pub(crate) const SETTLEMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("settlements");
 /// Pace bucket → the tokens taken on its day; see [`codec`].
 pub(crate) const PACE_DAYS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("pace_days");
 /// Id → queue action; see [`codec`].
-pub(crate) const ORDERS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("orders");
+pub(crate) const QUEUE_ACTIONS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("orders");
 /// Peer id → name. Never changed once written.
 pub(crate) const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
 
@@ -59,7 +59,7 @@ pub(crate) const IN_CLUSTER: u64 = 2000;
 /// The format of the file.
 pub(crate) const META_FORMAT: &str = "format";
 pub(crate) const META_NEXT_ID: &str = "next_id";
-pub(crate) const META_NEXT_HANDED: &str = "next_handed";
+pub(crate) const META_NEXT_SUBMIT_ROW: &str = "next_handed";
 /// The serial number up to which the biller is notified of all settlements.
 pub(crate) const META_SETTLED: &str = "settled";
 /// The last journal record in the tables.
@@ -73,20 +73,20 @@ pub(crate) const META_SUM: &str = "sum";
 pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), redb::TableError> {
     transaction.open_table(MESSAGES)?;
     transaction.open_table(PROGRESS)?;
-    transaction.open_table(HANDED)?;
+    transaction.open_table(SUBMIT_ATTEMPTS)?;
     transaction.open_table(FINISHED)?;
     transaction.open_table(NAMES)?;
     transaction.open_table(GROUPS)?;
     transaction.open_table(GROUP_OF)?;
     transaction.open_table(KEYS)?;
-    transaction.open_table(PARKED)?;
+    transaction.open_table(ORPHAN_DLRS)?;
     transaction.open_table(OPTOUTS)?;
     transaction.open_table(LEDGER)?;
     transaction.open_table(OPERATIONS)?;
-    transaction.open_table(OPERATIONS_OF)?;
+    transaction.open_table(OPERATIONS_BY_ACCOUNT)?;
     transaction.open_table(SETTLEMENTS)?;
     transaction.open_table(PACE_DAYS)?;
-    transaction.open_table(ORDERS)?;
+    transaction.open_table(QUEUE_ACTIONS)?;
     transaction.open_table(POOLS)?;
     transaction.open_table(NUMBERS)?;
     transaction.open_table(POOL_JOURNAL)?;

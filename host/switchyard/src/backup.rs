@@ -5,7 +5,7 @@
 //! client therefore delays only the sending, and the data matches the manifest.
 
 use crate::cluster_sinks::LOG_COPY_FOLDER;
-use crate::manifest::{self, COPY_PREFIX, Manifest, Member};
+use crate::manifest::{self, ArchiveMember, COPY_PREFIX, Manifest};
 use crate::restore::STORE;
 use crate::text_encryption::KEY_FILE;
 use admin::{Backup, Export, Problem, ProblemKind};
@@ -209,7 +209,7 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
-fn checksum_member(path: String, copy: &Path) -> Result<Member> {
+fn checksum_member(path: String, copy: &Path) -> Result<ArchiveMember> {
     let mut file = File::open(copy)?;
     let (mut sum, mut size, mut buffer) = (Sha256::new(), 0, vec![0; CHUNK]);
     loop {
@@ -220,7 +220,7 @@ fn checksum_member(path: String, copy: &Path) -> Result<Member> {
         sum.update(buffer.get(..read).unwrap_or_default());
         size += read as u64;
     }
-    Ok(Member { path, size, sha256: model::hex(&sum.finalize()) })
+    Ok(ArchiveMember { path, size, sha256: model::hex(&sum.finalize()) })
 }
 
 /// Sends chunks to the client.
@@ -258,7 +258,7 @@ fn send(folder: &Path, manifest: &Manifest, to: &mut ChunkWriter) -> std::io::Re
     };
     let first = serde_json::to_vec_pretty(manifest)?;
     put(manifest::NAME, first.len() as u64, &mut &first[..])?;
-    for Member { path, size, .. } in &manifest.files {
+    for ArchiveMember { path, size, .. } in &manifest.files {
         put(path, *size, &mut File::open(folder.join(path))?)?;
     }
     tar.into_inner()?.flush()

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn tenants_and_operator_keep_their_bindings_beside_each_other() {
+    fn bindings_of_tenants_and_of_the_operator_coexist() {
         let of = |plugin: &str, tenant: Option<&str>, policy: &str| Binding {
             tenant: tenant.map(str::to_owned),
             ..Binding::new(plugin, "96fced7a19c6", policy)

@@ -41,7 +41,7 @@ const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 /// Octets of records per step of applying.
 const PART: usize = 4 << 20;
 /// Maximum number of expired messages removed per checkpoint.
-const TRIMMED_AT_ONCE: usize = 20_000;
+const MAX_TRIMMED: usize = 20_000;
 /// Interval between attempts to reach etcd, or to fetch a snapshot.
 const JOIN_INTERVAL: Duration = Duration::from_secs(1);
 /// The record formats that this version reads and writes.
@@ -55,7 +55,7 @@ pub(crate) const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(500);
 /// Result of following.
 pub(crate) enum Outcome {
     /// The node leads: its tables, and the event sinks if there are any.
-    Leads(Arc<Store>, LeadingNode, Option<Arc<ClusterSinks>>),
+    Leader(Arc<Store>, LeadingNode, Option<Arc<ClusterSinks>>),
     /// The cluster has a new configuration, with which the node continues to follow.
     Reconfigured(Box<Config>),
     /// A signal stopped the node.
@@ -232,7 +232,7 @@ impl ClusterNode {
             self.listener.clone(),
             self.replica_of_all.clone(),
         )?;
-        Ok(Outcome::Leads(store, node, sinks))
+        Ok(Outcome::Leader(store, node, sinks))
     }
 
     /// Applies the shared state that was written before this node's claim; there are no later writes. Returns the
@@ -260,7 +260,7 @@ impl ClusterNode {
         let mut suspicion = Suspicion::default();
         let mut unreadable = UnreadableLog::new(cluster.clone());
         let mut leader_time = 0;
-        let mut told = None;
+        let mut logged = None;
         let mut next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
         loop {
             let mut has_more = false;
@@ -292,7 +292,7 @@ impl ClusterNode {
                     let reached = tail.records.last().map_or(reached, |last| last.seq);
                     has_more = tail.head.is_some_and(|head| head.seq > reached);
                     if !has_more && let Some(reason) = reason_to_claim(&tail, &suspicion) {
-                        if let Some(writer) = self.claim(journal, reason, &mut told)? {
+                        if let Some(writer) = self.claim(journal, reason, &mut logged)? {
                             return Ok(FollowEnd::Claimed(writer));
                         }
                         suspicion.forget();
@@ -385,20 +385,20 @@ impl ClusterNode {
         }
     }
 
-    /// Claims the log, unless this node lacks something that a leader needs. `told` is the last logged missing part.
+    /// Claims the log, unless this node lacks something that a leader needs. `logged` is the last logged missing part.
     fn claim(
         &self,
         journal: &mut EtcdJournal,
         reason: &str,
-        told: &mut Option<String>,
+        logged: &mut Option<String>,
     ) -> Result<Option<Writer>> {
         let cluster = &self.cluster;
         let lacks = cluster.lacks();
-        if let Some(lacks) = lacks.as_ref().filter(|_| *told != lacks) {
+        if let Some(lacks) = lacks.as_ref().filter(|_| *logged != lacks) {
             tracing::warn!(reason, lacks, "not claiming the log: this node is not complete");
         }
-        *told = lacks;
-        if told.is_some() {
+        *logged = lacks;
+        if logged.is_some() {
             return Ok(None);
         }
         tracing::info!(reason, "claiming the log");
@@ -447,7 +447,7 @@ impl FollowedTables {
     fn checkpoint(&mut self, leader_time: u64) -> Result<Seq> {
         if let Some(retention) = self.retention {
             let age = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
-            self.follower.trim_finished(Timestamp(leader_time.saturating_sub(age)), TRIMMED_AT_ONCE)?;
+            self.follower.trim_finished(Timestamp(leader_time.saturating_sub(age)), MAX_TRIMMED)?;
         }
         Ok(self.follower.checkpoint()?)
     }
@@ -487,7 +487,7 @@ struct SharedStateWatch {
 
 impl SharedStateWatch {
     fn start(replicas: Vec<Arc<Mutex<Replica>>>, plugins: PathBuf, hooks: &HooksOptions) -> Result<Self> {
-        let (told, configuration) = unbounded();
+        let (notify, configuration) = unbounded();
         let (stop, stopped) = bounded::<()>(0);
         let hooks = hooks.clone();
         let run = move || {
@@ -505,7 +505,7 @@ impl SharedStateWatch {
                             compile(&plugins, &hooks);
                         }
                         if changed.contains(CONFIGURATION) {
-                            let _ = told.send(());
+                            let _ = notify.send(());
                         }
                     }
                     Err(error) => {

@@ -22,8 +22,8 @@ struct EtcdPositions(Arc<Cluster>);
 
 impl EtcdPositions {
     fn failed(&self, name: &str) -> impl FnOnce(cluster::ClusterError) -> EventsError + use<> {
-        let place = self.place(name);
-        move |error| EventsError::SharedPosition { place, source: error.into() }
+        let location = self.location(name);
+        move |error| EventsError::SharedPosition { location, source: error.into() }
     }
 }
 
@@ -36,7 +36,7 @@ impl PositionStore for EtcdPositions {
         self.0.write_position(name, previous, octets).map_err(self.failed(name))
     }
 
-    fn place(&self, name: &str) -> String {
+    fn location(&self, name: &str) -> String {
         format!("the position {name:?} in etcd")
     }
 }
@@ -67,7 +67,7 @@ impl ClusterSinks {
         }
         let positions = Arc::new(EtcdPositions(cluster.clone()));
         Ok(Some(Self {
-            storage: SinkStorage::of_node(cluster.node(), cluster.number(), positions, data),
+            storage: SinkStorage::in_cluster(cluster.node(), cluster.number(), positions, data),
             sinks: config.event_sinks.clone(),
             cdrs: config.cdrs.clone(),
             // Hold everything until the positions are known.

@@ -42,7 +42,7 @@ impl Clock {
     /// Downtime does not count, because the clock of a machine that has just booted may be wrong by days. After the
     /// start, this time follows the wall clock, but never advances by more than the elapsed time. So jumps of the wall
     /// clock do not age records.
-    pub(crate) fn for_ages(self, newest: Option<Timestamp>) -> Timestamp {
+    pub(crate) fn record_age_time(self, newest: Option<Timestamp>) -> Timestamp {
         let start = newest.map_or(self.started_at, |newest| newest.min(self.started_at));
         let ages = AgeClock::trusted(start);
         ages.now(self.started.elapsed(), Timestamp::now()).unwrap_or_default()
@@ -227,10 +227,10 @@ mod tests {
         const WEEK: Duration = Duration::from_secs(7 * 86_400);
         let clock = Clock::new();
         let stopped_at = Timestamp(clock.started_at.0.saturating_sub(millis(WEEK)));
-        let passed = clock.for_ages(Some(stopped_at)).0 - stopped_at.0;
+        let passed = clock.record_age_time(Some(stopped_at)).0 - stopped_at.0;
         assert!(passed <= millis(clock.started.elapsed()), "{passed} ms");
-        assert!(clock.for_ages(None) >= clock.started_at);
+        assert!(clock.record_age_time(None) >= clock.started_at);
         let early_clock = clock.started_at + WEEK;
-        assert!(clock.for_ages(Some(early_clock)) < early_clock);
+        assert!(clock.record_age_time(Some(early_clock)) < early_clock);
     }
 }

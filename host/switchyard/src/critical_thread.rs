@@ -14,7 +14,7 @@ pub(crate) const PANICKED: i32 = 4;
 const REPLACED: i32 = 5;
 
 thread_local! {
-    static VITAL: Cell<bool> = const { Cell::new(false) };
+    static IS_CRITICAL: Cell<bool> = const { Cell::new(false) };
 }
 
 static HOOK: Once = Once::new();
@@ -28,13 +28,13 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             before(panic);
-            if VITAL.get() {
+            if IS_CRITICAL.get() {
                 stop(panic);
             }
         }));
     });
     Builder::new().name(name.to_owned()).spawn(move || {
-        VITAL.set(true);
+        IS_CRITICAL.set(true);
         work();
     })
 }

@@ -61,7 +61,7 @@ impl Housekeeper {
             if turn.is_multiple_of(5)
                 && let Some(retention) = &self.text_key_retention
             {
-                retention.run(self.core.clock.for_ages(self.newest_record));
+                retention.run(self.core.clock.record_age_time(self.newest_record));
                 self.core.counts.text_keys_failing.store(retention.is_failing(), Relaxed);
             }
             if turn.is_multiple_of(10) {
@@ -82,7 +82,7 @@ impl Housekeeper {
                     self.core.push(vec![Event::DiskSpace { low }]);
                 }
                 if let Some(node) = &self.leading {
-                    node.tell_disk(low);
+                    node.report_disk_space(low);
                 }
             }
             Err(error) => tracing::warn!(%error, "reading free disk space failed"),
@@ -115,7 +115,7 @@ impl Housekeeper {
             return;
         }
         let keep = u64::try_from(self.tuning.retention().as_millis()).unwrap_or(u64::MAX);
-        let before = Timestamp(self.core.clock.for_ages(self.newest_record).0.saturating_sub(keep));
+        let before = Timestamp(self.core.clock.record_age_time(self.newest_record).0.saturating_sub(keep));
         // In steps, so that commits need not wait long.
         while let Ok(count) = self.store.trim_finished(before, 2_000) {
             if count < 2_000 {

@@ -11,7 +11,7 @@ use cluster::{Cluster, SharedContent};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use journal::Seq;
 use parking_lot::Mutex;
-use replication::{NodeListener, PassedTo, Publisher, Replica};
+use replication::{NodeListener, PassedHandlers, Publisher, Replica};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +71,7 @@ impl LeadingNode {
     }
 
     /// Serves snapshots of the tables to joining nodes. They are copied to a folder of the data directory first.
-    pub(crate) fn give_snapshots(&self, store: Arc<Store>, data: PathBuf) {
+    pub(crate) fn serve_snapshots(&self, store: Arc<Store>, data: PathBuf) {
         let take = move || {
             let folder = tempfile::Builder::new()
                 .prefix(crate::manifest::COPY_PREFIX)
@@ -82,7 +82,7 @@ impl LeadingNode {
             tracing::info!(rows, "snapshot taken for a joining node");
             anyhow::Ok((folder, path))
         };
-        self.listener.give_snapshots(Box::new(move || take().map_err(|error| format!("{error:#}"))));
+        self.listener.serve_snapshots(Box::new(move || take().map_err(|error| format!("{error:#}"))));
     }
 
     /// The cluster.
@@ -96,8 +96,8 @@ impl LeadingNode {
     }
 
     /// From now on, accepts requests and links that other nodes pass on.
-    pub(crate) fn take_passed(&self, to: PassedTo) {
-        self.listener.take_passed(to);
+    pub(crate) fn serve_passed(&self, handlers: PassedHandlers) {
+        self.listener.serve_passed(handlers);
     }
 
     /// The node at which the state of all partitions is changed.
@@ -110,9 +110,9 @@ impl LeadingNode {
 
     /// Reports whether the free disk space is below the watermark. If it is, this node refuses submissions, and hands
     /// the lead over if another node has enough space.
-    pub(crate) fn tell_disk(&self, low: bool) {
+    pub(crate) fn report_disk_space(&self, low: bool) {
         self.cluster.set_disk_low(low);
-        if low && self.cluster.has_other_with_space() {
+        if low && self.cluster.has_other_with_disk_space() {
             tracing::warn!("handing the lead over: the disk is nearly full, and another node has space");
             self.hand_over.notify_one();
         }

@@ -14,7 +14,7 @@ use ports::{
     ConnectionCounts, HttpLimits, HttpListener, HttpListenerLimits, LoginInterface, LoginLimiter,
     PassedInterface, ServerCertificate,
 };
-use replication::PassedTo;
+use replication::PassedHandlers;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
@@ -69,16 +69,16 @@ async fn open_front_end(
 }
 
 /// From now on, accepts requests and links that other nodes pass on to this leader.
-pub(crate) fn take_passed(node: &LeadingNode, front_ends: &FrontEnds, admin: Router) {
+pub(crate) fn serve_passed(node: &LeadingNode, front_ends: &FrontEnds, admin: Router) {
     let FrontEnds { links, business, redis, .. } = front_ends;
     let (links, redis) = (links.clone(), redis.clone());
-    node.take_passed(PassedTo {
+    node.serve_passed(PassedHandlers {
         connection: Arc::new(move |socket, connection| match (connection.interface, &redis) {
             (PassedInterface::Login(LoginInterface::Redis), Some(redis)) => {
-                redis.take_passed(socket, &connection)
+                redis.accept_passed(socket, &connection)
             }
             (PassedInterface::Login(LoginInterface::Redis), None) => Err("the Redis listener is not open"),
-            _ => links.take_passed(socket, connection),
+            _ => links.accept_passed(socket, connection),
         }),
         business: business.router(),
         admin,

@@ -21,12 +21,12 @@ pub(crate) struct Manifest {
     /// The appliance's name.
     pub(crate) name: String,
     /// All other members, in order.
-    pub(crate) files: Vec<Member>,
+    pub(crate) files: Vec<ArchiveMember>,
 }
 
 /// A file in a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Member {
+pub(crate) struct ArchiveMember {
     /// The path in the data directory, separated by `/`.
     pub(crate) path: String,
     /// The size in octets.

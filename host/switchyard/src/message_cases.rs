@@ -30,9 +30,9 @@ impl HookService {
         dry_run: &DryRun,
         chain: &[Binding],
     ) -> Vec<MessageCase> {
-        let nobody = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
+        let unknown_version = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
         let directory = self.directory.load();
-        let (message, is_origin_unknown) = routed_message(archived, &directory, &nobody);
+        let (message, is_origin_unknown) = routed_message(archived, &directory, &unknown_version);
         let records = archived.calls.iter().filter(|(hook, _)| *hook == Hook::Receipt);
         let calls = records.filter_map(|(_, record)| codec::decode_receipt_call(record).ok());
         let made = calls.enumerate().filter_map(|(index, call)| {

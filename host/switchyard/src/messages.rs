@@ -126,7 +126,7 @@ impl Search {
 }
 
 /// Display of numbers in rows, and the scope of visible messages and names.
-type Shown<'a> = (NumberDisplay, &'a AccountScope);
+type DisplayScope<'a> = (NumberDisplay, &'a AccountScope);
 
 impl MessageService {
     /// The current number of a subscriber, without a plus sign; `None` if no core network knows it.
@@ -193,7 +193,7 @@ impl MessageService {
         message: &Message,
         peer: Option<PeerId>,
         state: (MessageStateView, bool),
-        (numbers, scope): Shown<'_>,
+        (numbers, scope): DisplayScope<'_>,
     ) -> api::MessageRowView {
         api::MessageRowView {
             id: message.id.to_string(),
@@ -214,7 +214,7 @@ impl MessageService {
         &self,
         search: &Search,
         before: MessageId,
-        (limit, shown): (usize, Shown<'_>),
+        (limit, shown): (usize, DisplayScope<'_>),
         rows: &mut BTreeMap<MessageId, api::MessageRowView>,
     ) -> Result<Option<MessageId>, Problem> {
         let (mut before, mut left) = (before, SCAN_LIMIT);
@@ -285,7 +285,7 @@ impl MessageService {
         &self,
         (request, search): (&api::MessageFilter, &Search),
         before: MessageId,
-        (numbers, scope): Shown<'_>,
+        (numbers, scope): DisplayScope<'_>,
         rows: &mut BTreeMap<MessageId, api::MessageRowView>,
     ) -> Result<Option<MessageId>, Problem> {
         let is_archivable = search.state.is_none() || search.final_state.is_some();

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum age of hook events whose notices are repeated after a start.
-const TOLD_AGAIN: Duration = Duration::from_secs(3600);
+const MAX_REPEATED_AGE: Duration = Duration::from_secs(3600);
 
 /// The types of notices that some event sink wants.
 #[derive(Debug, Clone, Copy)]
@@ -55,13 +55,13 @@ impl WantedNotices {
 pub(crate) struct HookNotices {
     wanted: WantedNotices,
     since: Timestamp,
-    told: HashSet<Arc<str>>,
+    sent: HashSet<Arc<str>>,
 }
 
 impl HookNotices {
     pub(crate) fn new(wanted: WantedNotices, now: Timestamp) -> Self {
-        let age = u64::try_from(TOLD_AGAIN.as_millis()).unwrap_or(u64::MAX);
-        Self { wanted, since: Timestamp(now.0.saturating_sub(age)), told: HashSet::new() }
+        let age = u64::try_from(MAX_REPEATED_AGE.as_millis()).unwrap_or(u64::MAX);
+        Self { wanted, since: Timestamp(now.0.saturating_sub(age)), sent: HashSet::new() }
     }
 
     /// The notices of new events, oldest first.
@@ -80,7 +80,7 @@ impl HookNotices {
 
     fn notice(&mut self, hook: Hook, event: &HookEvent) -> Option<Notice> {
         let id: Arc<str> = format!("hook-{}-{}-{}", hook.name(), event.at.0, event.kind).into();
-        if event.at < self.since || !self.told.insert(id.clone()) {
+        if event.at < self.since || !self.sent.insert(id.clone()) {
             return None;
         }
         let is_fault = matches!(event.kind.as_str(), "faulty" | "candidate-faulty" | "rolled-back-by-itself");

@@ -39,7 +39,7 @@ pub(crate) struct Question {
 }
 
 /// Started chains.
-enum TriedChains {
+enum TrialChains {
     /// Only screens: routing a message that passes them is another question. `None`: no screen is bound, so all
     /// messages pass.
     Screens(Option<DryRun>),
@@ -47,7 +47,7 @@ enum TriedChains {
     Routing { router: DryRun, biller: Option<DryRun> },
 }
 
-impl TriedChains {
+impl TrialChains {
     fn start(service: &HookService, router: &[Binding], biller: &[Binding]) -> Result<Self, Problem> {
         let hooks = &service.routing.hooks;
         let start =
@@ -114,15 +114,15 @@ impl HookService {
         let tried_chain = chain(activation, live_chain)?;
         let Some(_turn) = self.replays.trying.try_lock_for(TIME_LIMIT) else { return Err(busy()) };
         let tried = match hook {
-            Hook::Screen => TriedChains::start_screens(self, &tried_chain)?,
-            Hook::Router => TriedChains::start(self, &tried_chain, &live_biller)?,
-            _ => TriedChains::start(self, &live_router, &tried_chain)?,
+            Hook::Screen => TrialChains::start_screens(self, &tried_chain)?,
+            Hook::Router => TrialChains::start(self, &tried_chain, &live_biller)?,
+            _ => TrialChains::start(self, &live_router, &tried_chain)?,
         };
         let questions =
             questions(self, hook, (messages, last, message), &[&tried_chain, live_chain], (numbers, false))?;
         let live = match hook {
-            Hook::Screen => TriedChains::start_screens(self, &live_screens)?,
-            _ => TriedChains::start(self, &live_router, &live_biller)?,
+            Hook::Screen => TrialChains::start_screens(self, &live_screens)?,
+            _ => TrialChains::start(self, &live_router, &live_biller)?,
         };
         let started = Instant::now();
         let count = questions.len();
@@ -241,7 +241,7 @@ fn archived(
     for chain in chains {
         reads_texts |= needs_texts(&service.routing.hooks, chain)?;
     }
-    let nobody = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
+    let unknown_version = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
     let with_body = reads_texts && numbers == NumberDisplay::Whole;
     let found = match selected {
         Selected::Last(last) => service.replays.newest(last, with_body)?,
@@ -269,7 +269,7 @@ fn archived(
                 }
                 _ => None,
             };
-            let mut message = archived_message(&archived, origin.unwrap_or(UNKNOWN_PEER), &nobody);
+            let mut message = archived_message(&archived, origin.unwrap_or(UNKNOWN_PEER), &unknown_version);
             let (at, host_calls) = match hook {
                 Hook::Screen => {
                     message.routed.screening = None;
@@ -287,7 +287,7 @@ fn archived(
 fn compare(
     service: &HookService,
     hook: Hook,
-    (tried, live): (&TriedChains, &TriedChains),
+    (tried, live): (&TrialChains, &TrialChains),
     question: Question,
     numbers: NumberDisplay,
 ) -> TriedMessageView {
@@ -319,13 +319,13 @@ fn compare(
 fn decide(
     service: &HookService,
     hook: Hook,
-    chains: &TriedChains,
+    chains: &TrialChains,
     question: &Question,
     with_keys: bool,
 ) -> (Decided, TriedDecisionView, Option<&'static str>) {
     let (router, biller) = match chains {
-        TriedChains::Screens(screens) => return decide_screening(screens.as_ref(), question, with_keys),
-        TriedChains::Routing { router, biller } => (router, biller),
+        TrialChains::Screens(screens) => return decide_screening(screens.as_ref(), question, with_keys),
+        TrialChains::Routing { router, biller } => (router, biller),
     };
     let Question { message, at, host_calls, .. } = question;
     let mut traced: Option<TracedDryRun> = None;
@@ -333,8 +333,9 @@ fn decide(
     let mut routed = service.routing.route_by(message, || {
         let (result, took) = timed(|| router.trace_route(message, *at, host_calls.as_deref()));
         cpu = took;
-        let nobody = || Arc::new(PluginVersion { plugin: "none".to_owned(), version: String::new() });
-        let by = result.by.clone().unwrap_or_else(nobody);
+        let unknown_version =
+            || Arc::new(PluginVersion { plugin: "none".to_owned(), version: String::new() });
+        let by = result.by.clone().unwrap_or_else(unknown_version);
         let outcome = traced.insert(result).outcome.clone();
         let verdict = match outcome.verdict {
             Ok(verdict) => verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute)),

@@ -73,7 +73,7 @@ impl PoolService {
                 |request, reply| Event::Pool { pool: pool.clone(), request, by: self.by.clone(), reply };
             vec![
                 event(PoolRequest::Show, reply()),
-                event(PoolRequest::DoAll(operations), reply()),
+                event(PoolRequest::Operations(operations), reply()),
                 event(PoolRequest::Show, reply()),
             ]
         });

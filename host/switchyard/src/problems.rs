@@ -32,7 +32,7 @@ pub(crate) fn hook_problem(error: &HookError) -> Problem {
         | HookError::NoPolicySchema { .. }
         | HookError::NoSbom { .. }
         | HookError::NoCandidate => ProblemKind::NotFound,
-        HookError::NothingBefore | HookError::Changed { .. } => ProblemKind::Conflict,
+        HookError::NoEarlierBinding | HookError::Changed { .. } => ProblemKind::Conflict,
         _ => ProblemKind::Unprocessable,
     };
     Problem::new(kind, error.to_string())

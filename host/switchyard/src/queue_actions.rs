@@ -44,7 +44,7 @@ fn format_duration(time: Duration) -> String {
 fn refusal_problem(refusal: QueueActionRefusal) -> Problem {
     let kind = match refusal {
         QueueActionRefusal::Unknown => ProblemKind::NotFound,
-        QueueActionRefusal::TooLate | QueueActionRefusal::Circle | QueueActionRefusal::TooMany { .. } => {
+        QueueActionRefusal::TooLate | QueueActionRefusal::Cycle | QueueActionRefusal::TooMany { .. } => {
             ProblemKind::Conflict
         }
         QueueActionRefusal::NoScope
@@ -80,7 +80,7 @@ fn state_view(state: QueueActionState) -> api::QueueActionStateView {
     match state {
         QueueActionState::Standing => api::QueueActionStateView::Active,
         QueueActionState::UndoWindow => api::QueueActionStateView::UndoWindow,
-        QueueActionState::UnderWay => api::QueueActionStateView::Running,
+        QueueActionState::Running => api::QueueActionStateView::Running,
         QueueActionState::Done => api::QueueActionStateView::Done,
         QueueActionState::Undone => api::QueueActionStateView::Undone,
     }

@@ -54,9 +54,9 @@ pub(crate) fn recover(
     }
     engine.apply(now, hooks_bound_event(hooks), &mut out);
     // First, because the recovery of a finished message may settle its charge.
-    let for_ages = Now { wall: core.clock.for_ages(newest_record), ..now };
+    let record_age_time = Now { wall: core.clock.record_age_time(newest_record), ..now };
     store.recover_records(|found| {
-        let now = if matches!(found, RecoveredRecord::IdempotencyKey(_)) { for_ages } else { now };
+        let now = if matches!(found, RecoveredRecord::IdempotencyKey(_)) { record_age_time } else { now };
         engine.recover_record(now, found);
     })?;
     let recovery = store.recover(|message| engine.recover(now, message, &mut out))?;

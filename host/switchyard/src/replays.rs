@@ -144,19 +144,19 @@ impl Replays {
         };
         let started = start_trial(hook, &chain)?;
         let biller = live(Hook::Biller);
-        let nobody = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
+        let unknown_version = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
         let of_messages = |chain, biller| -> Arc<dyn Candidate> {
             Arc::new(PluginCandidate {
                 chain,
                 biller,
                 routing: routing.clone(),
                 directory: directory.clone(),
-                nobody: nobody.clone(),
+                unknown_version: unknown_version.clone(),
             })
         };
         let of_calls = |chain| -> Arc<dyn Candidate> {
-            let (directory, nobody) = (directory.clone(), nobody.clone());
-            Arc::new(CallCandidate { chain, directory, nobody })
+            let (directory, unknown_version) = (directory.clone(), unknown_version.clone());
+            Arc::new(CallCandidate { chain, directory, unknown_version })
         };
         let candidate = match hook {
             Hook::Screen => of_messages(CandidateChain::Screens(started), None),
@@ -327,12 +327,12 @@ struct PluginCandidate {
     biller: Option<DryRun>,
     routing: Arc<ApplianceRouting>,
     directory: Arc<ArcSwap<Directory>>,
-    nobody: Arc<PluginVersion>,
+    unknown_version: Arc<PluginVersion>,
 }
 
 /// Placeholder for texts that no plugin reads. A static, because threads would contend for the reference count of a
 /// heap buffer.
-static BLANK: [u8; u16::MAX as usize] = [b' '; u16::MAX as usize];
+static BLANK_TEXT: [u8; u16::MAX as usize] = [b' '; u16::MAX as usize];
 
 /// The placeholder of an unknown peer.
 pub(crate) const UNKNOWN_PEER: PeerId = PeerId(u32::MAX);
@@ -341,10 +341,10 @@ pub(crate) const UNKNOWN_PEER: PeerId = PeerId(u32::MAX);
 pub(crate) fn archived_message(
     archived: &ArchivedMessage,
     origin: PeerId,
-    nobody: &Arc<PluginVersion>,
+    unknown_version: &Arc<PluginVersion>,
 ) -> Message {
     let length = archived.length as usize;
-    let blank = || Bytes::from_static(&BLANK[..length.min(BLANK.len())]);
+    let blank = || Bytes::from_static(&BLANK_TEXT[..length.min(BLANK_TEXT.len())]);
     let octets = archived.body.clone().unwrap_or_else(blank);
     Message {
         id: archived.id,
@@ -378,7 +378,7 @@ pub(crate) fn archived_message(
                 })
             }),
             lookup: archived.lookup.clone(),
-            ..RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), nobody.clone())
+            ..RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), unknown_version.clone())
         },
     }
 }
@@ -387,11 +387,11 @@ pub(crate) fn archived_message(
 pub(crate) fn routed_message(
     archived: &ArchivedMessage,
     directory: &Directory,
-    nobody: &Arc<PluginVersion>,
+    unknown_version: &Arc<PluginVersion>,
 ) -> (Message, bool) {
     let id = |peer: &Arc<str>| directory.id(peer);
     let origin = id(&archived.origin);
-    let mut message = archived_message(archived, origin.unwrap_or(UNKNOWN_PEER), nobody);
+    let mut message = archived_message(archived, origin.unwrap_or(UNKNOWN_PEER), unknown_version);
     message.routed.changes.clone_from(&archived.changes);
     message.routed.verdict = archived.verdict.map_peers(|peer| id(peer).unwrap_or(UNKNOWN_PEER));
     (message, origin.is_none())
@@ -418,8 +418,12 @@ impl PluginCandidate {
             }
         };
         let changes = changes.filter(|_| matches!(verdict, Verdict::Forward(_)));
-        let routed =
-            RoutingDecision { note, sender, changes, ..RoutingDecision::new(verdict, self.nobody.clone()) };
+        let routed = RoutingDecision {
+            note,
+            sender,
+            changes,
+            ..RoutingDecision::new(verdict, self.unknown_version.clone())
+        };
         message.routed = self.routing.apply_own_rules(message, routed);
         let mut judged = CandidateDecision::new(self.named(&message.routed.verdict));
         judged.sender = message.routed.sender.take();
@@ -522,7 +526,7 @@ impl PluginCandidate {
 
 /// The verdict of screens in the form of a routing verdict: without legs if the message passed.
 pub(crate) fn screening_as_routing<P>(verdict: ScreenVerdict) -> Verdict<P> {
-    verdict.instead_of_routing().unwrap_or(Verdict::Forward(Vec::new()))
+    verdict.verdict_without_routing().unwrap_or(Verdict::Forward(Vec::new()))
 }
 
 /// The attributes of a number, in the form of a router's changes.
@@ -559,7 +563,7 @@ impl Candidate for PluginCandidate {
 
     fn decide(&self, archived: &ArchivedMessage) -> CandidateDecision {
         let origin = self.directory.load().id(&archived.origin);
-        let mut message = archived_message(archived, origin.unwrap_or(UNKNOWN_PEER), &self.nobody);
+        let mut message = archived_message(archived, origin.unwrap_or(UNKNOWN_PEER), &self.unknown_version);
         let mut judged = match &self.chain {
             CandidateChain::Screens(screens) => self.screening(screens, archived, &mut message),
             CandidateChain::Lookups(lookups) => Self::look_up(lookups, archived),

@@ -2,7 +2,7 @@
 //!
 //! The backup is unpacked and verified next to the directory. It replaces the directory only if it is complete.
 
-use crate::manifest::{self, Manifest, Member};
+use crate::manifest::{self, ArchiveMember, Manifest};
 use crate::text_encryption::KEY_FILE;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
@@ -70,7 +70,7 @@ impl RestoreCommand {
             let file = File::open(&self.file).with_context(opening)?;
             let length = file.metadata().with_context(opening)?.len();
             let progress =
-                client::Progress::of_octets(std::io::stderr().is_terminal(), "unpacked", Some(length));
+                client::Progress::for_octets(std::io::stderr().is_terminal(), "unpacked", Some(length));
             self.restore(progress.reader(std::io::BufReader::new(file)))?
         };
         let RestoreResult { manifest, found, followed, before, keys_moved } = result;
@@ -228,7 +228,7 @@ fn unpack(from: impl Read, into: &Path) -> Result<Manifest> {
         manifest::FORMAT,
         manifest.version
     );
-    let mut unread: HashMap<&str, &Member> = HashMap::new();
+    let mut unread: HashMap<&str, &ArchiveMember> = HashMap::new();
     for member in &manifest.files {
         ensure!(
             manifest::is_inside(&member.path),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     fn manifest(files: &[(&str, &[u8])]) -> Manifest {
-        let member = |(path, octets): &(&str, &[u8])| Member {
+        let member = |(path, octets): &(&str, &[u8])| ArchiveMember {
             path: (*path).to_owned(),
             size: octets.len() as u64,
             sha256: model::hex(&Sha256::digest(octets)),

@@ -289,7 +289,7 @@ fn apply_screening(
     match screening {
         Ok(screening) => {
             let stopped = screening.as_ref().and_then(|screening| {
-                let verdict = screening.verdict.instead_of_routing()?;
+                let verdict = screening.verdict.verdict_without_routing()?;
                 let note = screening.note.clone();
                 Some(RoutingDecision { note, ..RoutingDecision::new(verdict, screening.by.clone()) })
             });

@@ -429,7 +429,7 @@ impl Daemon {
             // Until the end of the traffic.
             let _followed_state = match &node {
                 Some(node) => {
-                    listeners::take_passed(node, &front_ends, api);
+                    listeners::serve_passed(node, &front_ends, api);
                     services.followed_state().start(node)?
                 }
                 None => None,

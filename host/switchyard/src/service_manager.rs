@@ -130,7 +130,7 @@ fn run(
                 tracing::error!(seconds = period.as_secs_f32(), "core does not respond");
                 notify(&[NotifyState::Status("stuck: the core does not respond")]);
             }
-            CoreHealth::Stuck { since } => {
+            CoreHealth::Stalled { since } => {
                 tracing::error!(seconds = since.as_secs_f32(), "commit stalled");
                 notify(&[NotifyState::Status("stuck: a commit is stalled")]);
             }
@@ -150,7 +150,7 @@ enum CoreHealth {
     /// The core does not respond.
     Silent,
     /// The core responds, but the previous batch is not written yet. Requests get no answer.
-    Stuck { since: Duration },
+    Stalled { since: Duration },
     /// The core has ended.
     Stopped,
 }
@@ -160,7 +160,7 @@ fn probe_core(core: &CoreHandle, answer_within: Duration, write_within: Duration
         Err(QueryError::Late) => CoreHealth::Silent,
         Err(QueryError::Ended) => CoreHealth::Stopped,
         Ok(waiting) => match core.batch_duration().filter(|time| *time > write_within) {
-            Some(since) => CoreHealth::Stuck { since },
+            Some(since) => CoreHealth::Stalled { since },
             None => CoreHealth::Healthy { waiting },
         },
     }

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_the_cluster_s_is_shared() {
+    fn only_files_of_the_cluster_are_shared() {
         for shared in [
             "router.json",
             "components/a/0123.wasm",

@@ -45,7 +45,7 @@ pub(crate) struct ClusterMembership {
 /// Opens the store of this machine.
 pub(crate) fn open_local(config: Config, startup: StartupConfig) -> Result<OpenedStore> {
     let hold = Arc::new(JournalHold::new(Seq(0), config.engine.journal_hold));
-    let storage = SinkStorage::alone(&config.appliance.data);
+    let storage = SinkStorage::local(&config.appliance.data);
     let cursors = SinkCursors::load(&storage, &config.event_sinks, &config.cdrs, hold)?;
     let mut options = StoreOptions { cache: config.engine.store_cache, ..StoreOptions::default() };
     options.journal.keep_for = config.engine.journal_retention;
@@ -84,8 +84,8 @@ pub(crate) fn lead_cluster(
     loop {
         let hooks_options = hooks_options(&config, None);
         match node.follow((&config, &startup), &hooks_options, runtime, &mut signals)? {
-            Outcome::Leads(store, node, sinks) => {
-                node.give_snapshots(store.clone(), config.appliance.data.clone());
+            Outcome::Leader(store, node, sinks) => {
+                node.serve_snapshots(store.clone(), config.appliance.data.clone());
                 let (config, startup) = startup.select_again(config)?;
                 let cluster = ClusterMembership { leading: Arc::new(node), signals, audit_collector };
                 let sink_cursors = sinks.map(|sinks| sinks.load(&config)).transpose()?;

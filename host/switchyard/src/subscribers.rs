@@ -28,12 +28,12 @@ const TYPE_0: u8 = 0x40;
 const SILENT_VALIDITY: Duration = Duration::from_secs(600);
 
 /// A subscriber and its core network.
-struct Located {
+struct LocatedSubscriber {
     network: Arc<gsm::GsmNetwork>,
     info: SubscriberInfo,
 }
 
-impl Located {
+impl LocatedSubscriber {
     fn names(&self) -> SubscriberIdentity {
         let bytes = |text: &str| AddressBytes::from_slice(text.as_bytes());
         SubscriberIdentity {
@@ -102,12 +102,12 @@ pub(crate) struct SubscriberService {
 
 impl SubscriberService {
     /// The first core network that knows a subscriber.
-    fn locate(&self, name: &SubscriberName) -> Result<Located, Problem> {
+    fn locate(&self, name: &SubscriberName) -> Result<LocatedSubscriber, Problem> {
         let key = key(name)?;
         let mut silent = None;
         for network in &self.networks {
             match network.subscriber(&key) {
-                Ok(Some(info)) => return Ok(Located { network: network.clone(), info }),
+                Ok(Some(info)) => return Ok(LocatedSubscriber { network: network.clone(), info }),
                 Ok(None) => {}
                 Err(HlrUnreachable) => silent = Some(network.name()),
             }
@@ -160,7 +160,7 @@ impl SubscriberService {
         Ok((locks.into_iter().next(), now))
     }
 
-    fn silent_message(&self, located: &Located) -> Result<Message, Problem> {
+    fn silent_message(&self, located: &LocatedSubscriber) -> Result<Message, Problem> {
         let Some(msisdn) = &located.info.msisdn else {
             let detail = "the core network knows no number of the subscriber, which a message needs";
             return Err(Problem::new(ProblemKind::Conflict, detail));
@@ -210,7 +210,7 @@ impl admin::GsmSubscribers for SubscriberService {
         for (state, count) in &survey.messages {
             *states.entry(message_state(*state).name().to_owned()).or_default() += count;
         }
-        let Located { network, info } = located;
+        let LocatedSubscriber { network, info } = located;
         Ok(api::SubscriberView {
             imsi: numbers.text(info.imsi.as_str()),
             msisdn: info.msisdn.as_deref().map(|digits| numbers.text(digits)),

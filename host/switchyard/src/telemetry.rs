@@ -29,7 +29,7 @@ pub(crate) struct TelemetrySettings {
     pub(crate) otlp: String,
     /// One of this many messages is traced.
     #[key(range = 1..=1_000_000_000, default = 100)]
-    pub(crate) one_in: u64,
+    pub(crate) sample_interval: u64,
 }
 
 fn endpoint(url: &str) -> Result<(), String> {
@@ -87,22 +87,22 @@ struct UnassignedCall {
 /// Sends plugin calls to [`Telemetry`].
 #[derive(Debug)]
 struct CallSender {
-    one_in: u64,
+    sample_interval: u64,
     calls: Sender<UnassignedCall>,
 }
 
 impl CallObserver for CallSender {
     fn observe(&self, message: Arc<OnceLock<MessageId>>, call: PluginCall) {
-        if message.get().is_none_or(|id| is_traced(*id, self.one_in)) {
+        if message.get().is_none_or(|id| is_traced(*id, self.sample_interval)) {
             // If the channel is full, the call is missing in its trace.
             let _ = self.calls.try_send(UnassignedCall { message, call, since: Instant::now() });
         }
     }
 }
 
-/// Whether a message is in the sample of one in `one_in`.
-fn is_traced(id: MessageId, one_in: u64) -> bool {
-    id.0.is_multiple_of(one_in)
+/// Whether a message is in the sample of one in `sample_interval`.
+fn is_traced(id: MessageId, sample_interval: u64) -> bool {
+    id.0.is_multiple_of(sample_interval)
 }
 
 /// A traced message that has finished.
@@ -116,7 +116,7 @@ struct FinishedTrace {
 /// Observes batches and passes finished messages to the exporter thread.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
-    one_in: u64,
+    sample_interval: u64,
     open: Mutex<HashMap<MessageId, OpenTrace>>,
     call_sender: Arc<CallSender>,
     calls: Receiver<UnassignedCall>,
@@ -149,12 +149,12 @@ impl Telemetry {
             last_warning: None,
         };
         std::thread::Builder::new().name("traces".to_owned()).spawn(move || exporter.run(&receiver))?;
-        let one_in = settings.one_in.max(1);
+        let sample_interval = settings.sample_interval.max(1);
         let (call_sender, calls) = bounded(MAX_CALLS);
         Ok(Self {
-            one_in,
+            sample_interval,
             open: Mutex::default(),
-            call_sender: Arc::new(CallSender { one_in, calls: call_sender }),
+            call_sender: Arc::new(CallSender { sample_interval, calls: call_sender }),
             calls,
             unassigned: Mutex::default(),
             finished,
@@ -169,7 +169,7 @@ impl Telemetry {
 
     /// Observes a durable batch.
     pub(crate) fn observe(&self, batch: &Batch, commit: CommitTimes) {
-        let is_traced = |id: MessageId| is_traced(id, self.one_in);
+        let is_traced = |id: MessageId| is_traced(id, self.sample_interval);
         let calls = self.received_calls();
         if calls.is_empty()
             && !batch.accepted.iter().any(|message| is_traced(message.id))
@@ -220,7 +220,7 @@ impl Telemetry {
             }
             let may_follow = match id {
                 // The engine has accepted the message; its batch will be committed soon.
-                Some(id) => is_traced(id, self.one_in),
+                Some(id) => is_traced(id, self.sample_interval),
                 // If nobody else can set the id, the message was refused or dropped.
                 None => Arc::strong_count(&one.message) > 1,
             };

@@ -119,7 +119,7 @@ fn note_attempt(attempts: &mut Vec<api::AttemptView>, step: &Step<Arc<str>>, wha
 
 /// Visibility of the parts of a trace.
 #[derive(Clone, Copy)]
-struct Shown<'a> {
+struct TraceDisplay<'a> {
     /// Whether the text is shown.
     body: bool,
     numbers: NumberDisplay,
@@ -127,7 +127,7 @@ struct Shown<'a> {
     scope: &'a AccountScope,
 }
 
-impl Shown<'_> {
+impl TraceDisplay<'_> {
     fn peer(&self, name: &Arc<str>) -> Arc<str> {
         if self.scope.has_peer(name) { name.clone() } else { HIDDEN_PEER.into() }
     }
@@ -199,7 +199,7 @@ impl MessageService {
         message: &Message,
         origin: String,
         verdict: String,
-        Shown { body, numbers, .. }: Shown<'_>,
+        TraceDisplay { body, numbers, .. }: TraceDisplay<'_>,
     ) -> api::TraceView {
         let routed = &message.routed;
         let text = || smpp::text::decode(message.text.data_coding, &message.text.octets);
@@ -286,7 +286,7 @@ impl MessageService {
             .push(api::StepView { at: ended.at.0, what: format!("ended: {}{error}", ended.state.name()) });
     }
 
-    fn live_trace(&self, message: &Message, shown: Shown<'_>) -> api::TraceView {
+    fn live_trace(&self, message: &Message, shown: TraceDisplay<'_>) -> api::TraceView {
         let routed = &message.routed;
         let directory = self.directory.load();
         let verdict = describe_verdict(
@@ -304,7 +304,7 @@ impl MessageService {
     }
 
     /// The trace of a finished message in the store.
-    fn finished(&self, message: &Message, ended: &FinalRecord, shown: Shown<'_>) -> api::TraceView {
+    fn finished(&self, message: &Message, ended: &FinalRecord, shown: TraceDisplay<'_>) -> api::TraceView {
         let mut trace = self.live_trace(message, shown);
         self.add_end(&mut trace, ended, &shown.steps(&self.named_steps(&ended.steps)), shown.numbers);
         trace
@@ -316,7 +316,7 @@ impl MessageService {
         message: &Message,
         live: Option<(MessageStatus, Now)>,
         progress: Option<&MessageProgress>,
-        shown: Shown<'_>,
+        shown: TraceDisplay<'_>,
     ) -> api::TraceView {
         let mut trace = self.live_trace(message, shown);
         let Some((status, now)) = live else {
@@ -408,7 +408,7 @@ impl MessageService {
     }
 
     /// The trace of an archived message, in the same form as from the store.
-    fn archived_trace(&self, id: MessageId, shown: Shown<'_>) -> Result<api::TraceView, Problem> {
+    fn archived_trace(&self, id: MessageId, shown: TraceDisplay<'_>) -> Result<api::TraceView, Problem> {
         let nowhere = || {
             let detail = format!("message {id} was never accepted, or was deleted after its retention");
             Problem::new(ProblemKind::NotFound, detail)
@@ -473,7 +473,7 @@ impl admin::Traces for MessageService {
         if body {
             tracing::info!(id = id.0, "message text read by admin");
         }
-        let shown = Shown { body, numbers, scope };
+        let shown = TraceDisplay { body, numbers, scope };
         let has = |message: &Message| scope.has_account(&self.name_of(message.origin));
         let trace = match found {
             Some(StoredMessage::Waiting(message, progress)) if has(&message) => {

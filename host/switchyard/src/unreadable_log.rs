@@ -11,19 +11,19 @@ use store::StoreError;
 pub(crate) struct UnreadableLog {
     cluster: Arc<Cluster>,
     /// The published reason; `None` while the node reads all records.
-    told: Option<String>,
+    published: Option<String>,
     has_newer_tables: bool,
 }
 
 impl UnreadableLog {
     pub(crate) fn new(cluster: Arc<Cluster>) -> Self {
         cluster.set_unreadable(None);
-        Self { cluster, told: None, has_newer_tables: false }
+        Self { cluster, published: None, has_newer_tables: false }
     }
 
     /// Whether this node cannot read the log and waits for its upgrade.
     pub(crate) const fn is_unreadable(&self) -> bool {
-        self.told.is_some()
+        self.published.is_some()
     }
 
     /// Whether the snapshot of the leader's tables has a newer format, too: then it is not fetched again.
@@ -33,7 +33,7 @@ impl UnreadableLog {
 
     /// Call when all records of the leader so far were read.
     pub(crate) fn clear(&mut self) {
-        if self.told.take().is_some() {
+        if self.published.take().is_some() {
             tracing::info!("the log can be read again, continuing to follow");
             self.cluster.set_unreadable(None);
         }
@@ -41,7 +41,7 @@ impl UnreadableLog {
 
     /// Call when this record cannot be read.
     pub(crate) fn stop_at(&mut self, record: Seq, reason: &dyn Display) {
-        self.tell(format!(
+        self.publish(format!(
             "the records from {record} on, which a newer version wrote ({reason}): upgrade it"
         ));
     }
@@ -53,16 +53,16 @@ impl UnreadableLog {
             let lacks = format!(
                 "the messages: the leader's tables have format {found}, but it reads formats up to {known}; upgrade it"
             );
-            self.tell(lacks);
+            self.publish(lacks);
         }
     }
 
-    fn tell(&mut self, lacks: String) {
-        if self.told.as_ref() == Some(&lacks) {
+    fn publish(&mut self, lacks: String) {
+        if self.published.as_ref() == Some(&lacks) {
             return;
         }
         tracing::error!(lacks, "following stopped, this node does not lead");
         self.cluster.set_unreadable(Some(lacks.clone()));
-        self.told = Some(lacks);
+        self.published = Some(lacks);
     }
 }

@@ -30,7 +30,7 @@ pub struct EtcdServers {
 
 /// The namespace and address of a member.
 #[derive(Debug, Clone)]
-pub struct EtcdPlace {
+pub struct EtcdMemberAddress {
     /// Its network namespace.
     pub namespace: String,
     /// Its address there.
@@ -77,25 +77,25 @@ impl EtcdServers {
         Ok(servers)
     }
 
-    /// Starts an empty member at each of these places, with the default ports. The members compare their data when they
+    /// Starts an empty member at each of these addresses, with the default ports. The members compare their data when they
     /// start.
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub fn start_at(folder: &Path, places: &[EtcdPlace]) -> Result<Self> {
+    pub fn start_at(folder: &Path, addresses: &[EtcdMemberAddress]) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
         let mut servers = Self { folder: folder.canonicalize()?, tls: None, members: Vec::new() };
-        for place in places {
+        for address in addresses {
             servers.members.push(EtcdServer {
-                namespace: Some(place.namespace.clone()),
-                client: SocketAddr::new(place.address, 2379),
-                peer: SocketAddr::new(place.address, 2380),
+                namespace: Some(address.namespace.clone()),
+                client: SocketAddr::new(address.address, 2379),
+                peer: SocketAddr::new(address.address, 2380),
                 is_new: false,
                 program: None,
             });
         }
         // Members that compare their data wait for each other.
-        let numbers = 0..places.len();
+        let numbers = 0..addresses.len();
         for number in numbers.clone() {
             servers.launch(number)?;
         }

@@ -31,7 +31,7 @@ fn artefacts(folder: &Path) -> impl Iterator<Item = DirEntry> {
 }
 
 /// Links the shared artefacts into the data folder of a daemon that is about to start. Without a folder to share, does nothing.
-pub(crate) fn lend(data: &Path) -> io::Result<()> {
+pub(crate) fn link_into(data: &Path) -> io::Result<()> {
     let Some(shared) = shared() else { return Ok(()) };
     let folder = folder_in(data);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;

@@ -349,7 +349,7 @@ impl TestDaemonConfig {
     /// Starts the daemon without waiting.
     pub fn launch(&self) -> Result<TestDaemon> {
         let config = self.write()?;
-        shared_artefacts::lend(&self.data())?;
+        shared_artefacts::link_into(&self.data())?;
         let begun = Instant::now();
         let mut process = match &self.namespace {
             Some(namespace) => crate::namespace::command(namespace, &self.binary),

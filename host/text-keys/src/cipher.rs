@@ -28,12 +28,12 @@ impl std::fmt::Debug for TextKey {
 
 /// The encrypted text: a message and one of its parts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct MessagePart {
     pub(crate) message: u64,
     pub(crate) part: u8,
 }
 
-impl Place {
+impl MessagePart {
     /// 8 message, 1 part, 8 number of the key.
     fn octets(self, key: u64) -> [u8; 17] {
         let mut octets = [0; 17];
@@ -61,8 +61,8 @@ impl TextKey {
     }
 
     /// 12 nonce, encrypted octets, 16 tag. `None` only for more than 64 GiB.
-    pub(crate) fn seal(&self, place: Place, plain: &[u8]) -> Option<Vec<u8>> {
-        let bound = place.octets(self.number);
+    pub(crate) fn seal(&self, part: MessagePart, plain: &[u8]) -> Option<Vec<u8>> {
+        let bound = part.octets(self.number);
         let mut all = hmac::Context::with_key(&self.nonces);
         all.update(&bound);
         all.update(plain);
@@ -78,12 +78,12 @@ impl TextKey {
         Some(sealed)
     }
 
-    /// Decrypts the result of [`TextKey::seal`] for the same place; `None` for any other octets.
-    pub(crate) fn open(&self, place: Place, sealed: &[u8]) -> Option<Vec<u8>> {
+    /// Decrypts the result of [`TextKey::seal`] for the same part; `None` for any other octets.
+    pub(crate) fn open(&self, part: MessagePart, sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, encrypted) = sealed.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let mut octets = encrypted.to_vec();
-        let bound = Aad::from(place.octets(self.number));
+        let bound = Aad::from(part.octets(self.number));
         let length = self.encryption.open_in_place(nonce, bound, &mut octets).ok()?.len();
         octets.truncate(length);
         Some(octets)
@@ -95,42 +95,46 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn place(message: u64, part: u8) -> Place {
-        Place { message, part }
+    fn message_part(message: u64, part: u8) -> MessagePart {
+        MessagePart { message, part }
     }
 
     proptest! {
         #[test]
-        fn what_is_sealed_is_opened_at_its_place_with_its_key_and_nowhere_else(
+        fn sealed_text_opens_only_with_its_message_part_and_key(
             plain in proptest::collection::vec(any::<u8>(), 0..300),
             (message, part) in any::<(u64, u8)>(),
             change in any::<(prop::sample::Index, u8)>(),
         ) {
             let key = TextKey::new(7, &[1; 32]).unwrap();
-            let sealed = key.seal(place(message, part), &plain).unwrap();
+            let sealed = key.seal(message_part(message, part), &plain).unwrap();
             prop_assert_eq!(sealed.len(), plain.len() + 28);
-            prop_assert_eq!(key.open(place(message, part), &sealed), Some(plain.clone()));
-            prop_assert_eq!(key.open(place(message ^ 1, part), &sealed), None);
-            prop_assert_eq!(key.open(place(message, part ^ 1), &sealed), None);
-            prop_assert_eq!(TextKey::new(8, &[1; 32]).unwrap().open(place(message, part), &sealed), None);
-            prop_assert_eq!(TextKey::new(7, &[2; 32]).unwrap().open(place(message, part), &sealed), None);
+            prop_assert_eq!(key.open(message_part(message, part), &sealed), Some(plain.clone()));
+            prop_assert_eq!(key.open(message_part(message ^ 1, part), &sealed), None);
+            prop_assert_eq!(key.open(message_part(message, part ^ 1), &sealed), None);
+            prop_assert_eq!(TextKey::new(8, &[1; 32]).unwrap().open(message_part(message, part), &sealed), None);
+            prop_assert_eq!(TextKey::new(7, &[2; 32]).unwrap().open(message_part(message, part), &sealed), None);
             let mut changed = sealed.clone();
             let at = change.0.index(changed.len());
             changed[at] ^= change.1 | 1;
-            prop_assert_eq!(key.open(place(message, part), &changed), None);
-            prop_assert_eq!(key.open(place(message, part), &sealed[..at]), None);
+            prop_assert_eq!(key.open(message_part(message, part), &changed), None);
+            prop_assert_eq!(key.open(message_part(message, part), &sealed[..at]), None);
         }
     }
 
     #[test]
     fn a_nonce_is_used_again_for_the_same_octets_only() {
         let key = TextKey::new(7, &[1; 32]).unwrap();
-        let nonce =
-            |message, part, plain: &[u8]| key.seal(place(message, part), plain).unwrap()[..12].to_vec();
+        let nonce = |message, part, plain: &[u8]| {
+            key.seal(message_part(message, part), plain).unwrap()[..12].to_vec()
+        };
         let first = nonce(1, 1, b"hello");
         assert_eq!(nonce(1, 1, b"hello"), first);
         let others = [nonce(1, 1, b"hallo"), nonce(2, 1, b"hello"), nonce(1, 2, b"hello"), nonce(1, 1, b"")];
         assert!(!others.contains(&first));
-        assert_ne!(TextKey::new(8, &[1; 32]).unwrap().seal(place(1, 1), b"hello").unwrap()[..12], first);
+        assert_ne!(
+            TextKey::new(8, &[1; 32]).unwrap().seal(message_part(1, 1), b"hello").unwrap()[..12],
+            first
+        );
     }
 }

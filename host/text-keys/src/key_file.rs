@@ -250,7 +250,7 @@ impl KeyFile {
                 return Err(TextKeyError::NotRead(self.path.clone()));
             }
             let contents = Contents { keys: keys.to_vec(), destroyed: Vec::new() };
-            return self.write_anew(&contents);
+            return self.rewrite(&contents);
         };
         let mut octets = Vec::new();
         // One after the other, so that a crash cuts off only the last entry.
@@ -270,7 +270,7 @@ impl KeyFile {
     }
 
     /// Replaces the file with one that has these contents, and overwrites the old one.
-    pub(crate) fn write_anew(&mut self, contents: &Contents) -> Result<(), TextKeyError> {
+    pub(crate) fn rewrite(&mut self, contents: &Contents) -> Result<(), TextKeyError> {
         let random = random()?;
         let protection = Protection::new(&self.root, random);
         let Some(protection) = protection else {
@@ -289,13 +289,13 @@ impl KeyFile {
     }
 
     fn replace(&self, octets: &[u8]) -> io::Result<File> {
-        let new = beside(&self.path, "new");
+        let new = with_suffix(&self.path, "new");
         ignore_missing(std::fs::remove_file(&new))?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         file.write_all(octets)?;
         file.sync_all()?;
         // The old file keeps a name until it is overwritten, so that a crash cannot leave its octets on the disk.
-        ignore_missing(std::fs::hard_link(&self.path, beside(&self.path, "old")))?;
+        ignore_missing(std::fs::hard_link(&self.path, with_suffix(&self.path, "old")))?;
         sync_folder_of(&self.path)?;
         std::fs::rename(&new, &self.path)?;
         sync_folder_of(&self.path)?;
@@ -303,7 +303,7 @@ impl KeyFile {
     }
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn with_suffix(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(ending);
@@ -319,8 +319,8 @@ fn ignore_missing(done: io::Result<()>) -> io::Result<()> {
 
 /// Overwrites and removes the old file of a replacement, and removes an unfinished new one.
 fn finish_destruction(path: &Path) -> io::Result<()> {
-    ignore_missing(std::fs::remove_file(beside(path, "new")))?;
-    let old = beside(path, "old");
+    ignore_missing(std::fs::remove_file(with_suffix(path, "new")))?;
+    let old = with_suffix(path, "old");
     let file = match OpenOptions::new().write(true).open(&old) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -390,7 +390,7 @@ mod tests {
         file.append(&[key(3)]).unwrap();
         assert_eq!(numbers(&path), [1, 2, 3]);
         let destroyed = vec![DestroyedKey { number: 2, at: 77 }];
-        file.write_anew(&Contents { keys: vec![key(1), key(3)], destroyed: destroyed.clone() }).unwrap();
+        file.rewrite(&Contents { keys: vec![key(1), key(3)], destroyed: destroyed.clone() }).unwrap();
         file.append(&[key(4)]).unwrap();
         assert_eq!(numbers(&path), [1, 3, 4]);
         assert_eq!(KeyFile::open(&path, root()).unwrap().1.destroyed, destroyed);
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn an_append_that_was_cut_off_is_removed_and_any_other_damage_is_told() {
+    fn a_truncated_append_is_removed_and_other_damage_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text.keys");
         let (mut file, _) = KeyFile::open(&path, root()).unwrap();
@@ -451,16 +451,16 @@ mod tests {
         file.append(&[key(1), key(2)]).unwrap();
         let before = std::fs::read(&path).unwrap();
         // Before the new file has replaced the old one: the old one has two names.
-        std::fs::hard_link(&path, beside(&path, "old")).unwrap();
-        std::fs::write(beside(&path, "new"), b"half").unwrap();
+        std::fs::hard_link(&path, with_suffix(&path, "old")).unwrap();
+        std::fs::write(with_suffix(&path, "new"), b"half").unwrap();
         assert_eq!(numbers(&path), [1, 2]);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         // After that, and before the old one is overwritten. The test has a name of its own for the old file, to see
         // its octets.
-        file.write_anew(&Contents { keys: vec![key(1)], destroyed: Vec::new() }).unwrap();
-        std::fs::write(beside(&path, "old"), &before).unwrap();
+        file.rewrite(&Contents { keys: vec![key(1)], destroyed: Vec::new() }).unwrap();
+        std::fs::write(with_suffix(&path, "old"), &before).unwrap();
         let watched = folder.path().join("watched");
-        std::fs::hard_link(beside(&path, "old"), &watched).unwrap();
+        std::fs::hard_link(with_suffix(&path, "old"), &watched).unwrap();
         assert_eq!(numbers(&path), [1]);
         assert_eq!(std::fs::read(&watched).unwrap(), vec![0; before.len()], "overwritten in place");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);

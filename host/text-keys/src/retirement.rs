@@ -10,7 +10,7 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Time for which the file records the destruction of a key.
-const REMEMBERED: Duration = Duration::from_secs(400 * 86_400);
+const KEPT_AFTER_DESTRUCTION: Duration = Duration::from_secs(400 * 86_400);
 
 fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
@@ -45,7 +45,7 @@ impl TextKeys {
         if destroyed.is_empty() {
             return Ok(0);
         }
-        let keep_since = now.0.saturating_sub(millis(REMEMBERED));
+        let keep_since = now.0.saturating_sub(millis(KEPT_AFTER_DESTRUCTION));
         let contents = without(&stored.contents, &destroyed, now.0, keep_since);
         self.replace(&mut stored, contents)?;
         Ok(destroyed.len())

@@ -1,6 +1,6 @@
 //! The keys in memory, and the selection of the key for a message.
 
-use crate::cipher::{Place, TextKey};
+use crate::cipher::{MessagePart, TextKey};
 use crate::key_file::{Contents, DestroyedKey, KeyFile, StoredKey};
 use crate::root_key::random;
 use crate::{RootKey, TextKeyError};
@@ -231,15 +231,16 @@ impl TextKeys {
             Some(key) => key,
             None => self.create(account, at.0).map_err(|error| failed(&error))?,
         };
-        let place = Place { message: id.0, part: part as u8 };
-        let octets = key.seal(place, plain).ok_or_else(|| failed(&"a text is too long to be encrypted"))?;
+        let message_part = MessagePart { message: id.0, part: part as u8 };
+        let octets =
+            key.seal(message_part, plain).ok_or_else(|| failed(&"a text is too long to be encrypted"))?;
         key.used.store(true, Relaxed);
         Ok(SealedContent { key: key.number, octets: Bytes::from(octets) })
     }
 
     /// Rewrites the file with these contents, and uses them.
     pub(crate) fn replace(&self, stored: &mut Stored, contents: Contents) -> Result<(), TextKeyError> {
-        let written = stored.file.write_anew(&contents);
+        let written = stored.file.rewrite(&contents);
         stored.failure = written.as_ref().err().map(ToString::to_string);
         written?;
         self.keys.write().of_contents(&contents);
@@ -335,7 +336,7 @@ impl ContentCipher for TextKeys {
 
     fn open(&self, id: MessageId, part: ContentPart, sealed: &SealedContent) -> Option<Vec<u8>> {
         let key = self.keys.read().by_number.get(&sealed.key).cloned()?;
-        key.open(Place { message: id.0, part: part as u8 }, &sealed.octets)
+        key.open(MessagePart { message: id.0, part: part as u8 }, &sealed.octets)
     }
 
     fn destroyed_at(&self, key: u64) -> Option<Timestamp> {

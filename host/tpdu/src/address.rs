@@ -13,9 +13,9 @@ pub const TON_ALPHANUMERIC: u8 = 5;
 /// Characters of semi-octets 0 to 14; 15 is the filler.
 const DIGITS: &[u8; 15] = b"0123456789*#abc";
 /// Maximum number of semi-octets in an address value.
-const MOST_DIGITS: usize = 20;
+const MAX_DIGITS: usize = 20;
 /// Maximum number of septets in an address value; 20 semi-octets can hold them.
-const MOST_SEPTETS: usize = 11;
+const MAX_SEPTETS: usize = 11;
 
 /// A TP address, as used on the air interface.
 ///
@@ -55,7 +55,7 @@ impl TpAddress {
         for character in text.chars() {
             value.extend(LanguageTables::DEFAULT.encode(character).ok_or(Error::Digit(character))?);
         }
-        if value.len() > MOST_SEPTETS {
+        if value.len() > MAX_SEPTETS {
             return Err(Error::LongName(value.len()));
         }
         Ok(Self { ton: TON_ALPHANUMERIC, npi: 0, value })
@@ -124,7 +124,7 @@ impl TpAddress {
             return Err(Error::NumberType { ton: self.ton, npi: self.npi });
         }
         if self.is_name() {
-            if self.value.len() > MOST_SEPTETS {
+            if self.value.len() > MAX_SEPTETS {
                 return Err(Error::LongName(self.value.len()));
             }
             return match self.value.iter().position(|septet| *septet > 0x7F) {
@@ -135,7 +135,7 @@ impl TpAddress {
         if let Some(other) = self.value.iter().find(|digit| !DIGITS.contains(digit)) {
             return Err(Error::Digit(char::from(*other)));
         }
-        if self.value.len() > MOST_DIGITS {
+        if self.value.len() > MAX_DIGITS {
             return Err(Error::LongAddress(self.value.len()));
         }
         Ok(())
@@ -178,7 +178,7 @@ impl TpAddress {
     /// A filler before the end terminates the number. A cleared extension bit in the type octet is ignored.
     pub(crate) fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<Self> {
         let semi_octets = usize::from(reader.u8(field)?);
-        if semi_octets > MOST_DIGITS {
+        if semi_octets > MAX_DIGITS {
             return Err(Error::LongAddress(semi_octets));
         }
         let kind = reader.u8(field)?;

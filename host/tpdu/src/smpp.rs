@@ -183,7 +183,7 @@ fn of_octets(data_coding: u8, udhi: bool, octets: &[u8], reference: ConcatRefere
         0 => (0x00, text.to_vec()),
         2 | 4 => (0x04, text.to_vec()),
         8 => (0x08, text.to_vec()),
-        1..=15 => cheapest(&read(data_coding, text)?, header.tables()),
+        1..=15 => encode_text(&read(data_coding, text)?, header.tables()),
         scheme => (scheme, text.to_vec()),
     };
     if !udhi {
@@ -215,7 +215,7 @@ fn repeatable(header: Header<'_>) -> bool {
 }
 
 /// Encodes the text with these tables if possible, as UTF-16 otherwise: the scheme and the octets.
-fn cheapest(text: &str, tables: LanguageTables) -> (u8, Vec<u8>) {
+fn encode_text(text: &str, tables: LanguageTables) -> (u8, Vec<u8>) {
     match alphabet::encode(text, tables) {
         Some(septets) => (0x00, septets),
         None => (0x08, utf16(text)),

@@ -21,18 +21,18 @@ pub fn split(
     if let Some(at) = text.iter().position(|octet| alphabet == Alphabet::Gsm7 && *octet > 0x7F) {
         return Err(Error::NotASeptet { at, octet: text[at] });
     }
-    let room = room_beside(alphabet, elements.len());
-    if text.len() <= room {
-        return packed(alphabet, elements, text).map(|whole| vec![whole]);
+    let capacity = segment_capacity(alphabet, elements.len());
+    if text.len() <= capacity {
+        return packed(alphabet, elements, text).map(|segment| vec![segment]);
     }
     if is_compressed(data_coding) {
         return Err(Error::LongCompressed(text.len()));
     }
-    let room = room_beside(alphabet, elements.len() + reference.element(0, 0).len());
-    if room < LEAST_ROOM {
-        return Err(Error::LongUserData { length: text.len(), limit: room, unit: alphabet.unit() });
+    let capacity = segment_capacity(alphabet, elements.len() + reference.element(0, 0).len());
+    if capacity < MIN_SEGMENT_CAPACITY {
+        return Err(Error::LongUserData { length: text.len(), limit: capacity, unit: alphabet.unit() });
     }
-    let pieces = cut(alphabet, text, room);
+    let pieces = split_units(alphabet, text, capacity);
     let total = u8::try_from(pieces.len()).map_err(|_| Error::TooManySegments(pieces.len()))?;
     let part = |(number, piece)| {
         let elements = [&reference.element(total, number)[..], elements].concat();
@@ -42,10 +42,10 @@ pub fn split(
 }
 
 /// Minimum space for text in a segment, in units: a surrogate pair has four octets.
-const LEAST_ROOM: usize = 4;
+const MIN_SEGMENT_CAPACITY: usize = 4;
 
 /// Units of text that fit in a segment with this many octets of elements.
-fn room_beside(alphabet: Alphabet, elements: usize) -> usize {
+fn segment_capacity(alphabet: Alphabet, elements: usize) -> usize {
     let header = if elements == 0 { 0 } else { elements + 1 };
     alphabet.limit().saturating_sub(alphabet.header_units(header))
 }
@@ -59,23 +59,23 @@ fn packed(alphabet: Alphabet, elements: &[u8], text: &[u8]) -> Result<UserData> 
     UserData::pack(alphabet, true, &[&[length], elements, text].concat())
 }
 
-/// Splits a text into pieces of at most `room` units; `room` must be at least [`LEAST_ROOM`].
-fn cut(alphabet: Alphabet, text: &[u8], room: usize) -> Vec<&[u8]> {
-    let mut pieces = Vec::with_capacity(text.len() / room + 1);
+/// Splits a text into pieces of at most `capacity` units; `capacity` must be at least [`MIN_SEGMENT_CAPACITY`].
+fn split_units(alphabet: Alphabet, text: &[u8], capacity: usize) -> Vec<&[u8]> {
+    let mut pieces = Vec::with_capacity(text.len() / capacity + 1);
     let mut rest = text;
-    while rest.len() > room {
+    while rest.len() > capacity {
         let end = match alphabet {
             Alphabet::Gsm7 => {
                 // In a run of escapes, every second one is the escaped septet.
-                let escapes = rest.iter().take(room).rev().take_while(|octet| **octet == ESCAPE).count();
-                room - escapes % 2
+                let escapes = rest.iter().take(capacity).rev().take_while(|octet| **octet == ESCAPE).count();
+                capacity - escapes % 2
             }
             Alphabet::Ucs2 => {
-                let even = room & !1;
+                let even = capacity & !1;
                 let high = rest.get(even - 2).is_some_and(|octet| octet & 0xFC == 0xD8);
                 even - if high { 2 } else { 0 }
             }
-            Alphabet::Octets => room,
+            Alphabet::Octets => capacity,
         };
         let (piece, after) = rest.split_at(end);
         pieces.push(piece);
@@ -94,11 +94,11 @@ mod tests {
 
     #[test]
     fn segment_capacities_of_the_specification() {
-        let rooms = |alphabet| [0, 5, 6].map(|elements| room_beside(alphabet, elements));
-        assert_eq!(rooms(Alphabet::Gsm7), [160, 153, 152]);
-        assert_eq!(rooms(Alphabet::Octets), [140, 134, 133]);
-        assert_eq!(rooms(Alphabet::Ucs2).map(|octets| octets / 2), [70, 67, 66]);
-        assert_eq!(room_beside(Alphabet::Gsm7, 3), 155);
+        let capacities = |alphabet| [0, 5, 6].map(|elements| segment_capacity(alphabet, elements));
+        assert_eq!(capacities(Alphabet::Gsm7), [160, 153, 152]);
+        assert_eq!(capacities(Alphabet::Octets), [140, 134, 133]);
+        assert_eq!(capacities(Alphabet::Ucs2).map(|octets| octets / 2), [70, 67, 66]);
+        assert_eq!(segment_capacity(Alphabet::Gsm7, 3), 155);
     }
 
     #[test]
@@ -111,8 +111,8 @@ mod tests {
                 for (reference, elements) in [(SHORT, &[][..]), (WIDE, &[0x24, 1, 1])] {
                     let text = unit.repeat(count);
                     let segments = split(data_coding, elements, &text, reference).unwrap();
-                    let whole: Vec<u8> = segments.iter().flat_map(|part| part.text(alphabet)).collect();
-                    assert_eq!(whole, text);
+                    let joined: Vec<u8> = segments.iter().flat_map(|part| part.text(alphabet)).collect();
+                    assert_eq!(joined, text);
                     for (part, number) in segments.iter().zip(1_u8..) {
                         assert!(part.octets.len() <= 140);
                         let Some(header) = part.header(alphabet) else {

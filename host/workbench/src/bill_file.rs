@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use std::path::Path;
 
 /// File name endings of the bill of materials of `NAME.wasm`, after `NAME`. Pulled bills get the first.
-pub(crate) const BILL_ENDINGS: [&str; 2] = ["sbom.json", "bom.json"];
+pub(crate) const SBOM_SUFFIXES: [&str; 2] = ["sbom.json", "bom.json"];
 
 /// The bill of materials of a component: from the given file, otherwise from the file next to the component.
 ///
@@ -18,7 +18,7 @@ pub(crate) fn read_bill(
     given: Option<&Path>,
 ) -> Result<Option<BillOfMaterials>, WorkbenchError> {
     let beside = || {
-        let paths = BILL_ENDINGS.map(|ending| file.with_extension(ending));
+        let paths = SBOM_SUFFIXES.map(|ending| file.with_extension(ending));
         paths.into_iter().find(|path| path.exists())
     };
     let Some(path) = given.map(Path::to_owned).or_else(beside) else { return Ok(None) };

@@ -1,6 +1,6 @@
 //! Plugins in registries and in folders with an image layout: `switchyard plugin push` and `pull`.
 
-use crate::bill_file::{BILL_ENDINGS, read_bill};
+use crate::bill_file::{SBOM_SUFFIXES, read_bill};
 use crate::component::Component;
 use crate::hooks_api::stem;
 use crate::{WorkbenchError, contract, signing};
@@ -107,7 +107,7 @@ pub(crate) fn push(
     sbom: Option<&Path>,
     registry: &RegistryArgs,
 ) -> Result<ArtifactView, WorkbenchError> {
-    if file.to_str().is_some_and(ArtifactLocation::is_meant_by) {
+    if file.to_str().is_some_and(ArtifactLocation::is_location) {
         return Err(WorkbenchError::Usage(
             "an artifact is copied from registry to registry or folder by `skopeo copy`; `push FILE LOCATION` takes a component's file"
                 .to_owned(),
@@ -249,7 +249,7 @@ impl PulledPlugin {
         let PluginArtifact { component, signature, bill, .. } = self.pulled.artifact;
         let signature_path = signing::signature_path(&out);
         // A component with the signature of another one in the same folder would be refused later, for no obvious reason.
-        let bill_paths = BILL_ENDINGS.map(|ending| out.with_extension(ending));
+        let bill_paths = SBOM_SUFFIXES.map(|ending| out.with_extension(ending));
         for path in [&out, &signature_path].into_iter().chain(&bill_paths) {
             if path.exists() {
                 return Err(WorkbenchError::Exists(path.clone()));

@@ -235,7 +235,7 @@ impl HooksApi {
         let mut headers = vec![("content-type", "application/wasm")];
         headers.extend(signature.map(|signature| ("switchyard-signature", signature)));
         let path = format!("/v1/plugins/{}", encode_segment(name));
-        let progress = Progress::of_octets(
+        let progress = Progress::for_octets(
             std::io::stderr().is_terminal(),
             "uploaded",
             u64::try_from(component.len()).ok(),

@@ -420,7 +420,7 @@ impl PluginCommand {
                 Ok(format::result(api.json, &pushed, ArtifactView::text))
             }
             Self::Push { source, name, sbom, registry, api, .. } => {
-                let Some(location) = source.to_str().filter(|text| ArtifactLocation::is_meant_by(text))
+                let Some(location) = source.to_str().filter(|text| ArtifactLocation::is_location(text))
                 else {
                     let name = name.map_or_else(|| stem(&source), Ok)?;
                     return api.run(format::version, |hooks| hooks.push(&source, &name, sbom.as_deref()));
@@ -437,7 +437,7 @@ impl PluginCommand {
                 api.run(format::version, |hooks| hooks.upload(&name, component, signature, bill))
             }
             Self::Pull { source, name: None, out, registry, api }
-                if ArtifactLocation::is_meant_by(&source) =>
+                if ArtifactLocation::is_location(&source) =>
             {
                 let pulled = distribution::pull(&source, &registry)?.write(out)?;
                 Ok(format::result(api.json, &pulled, ArtifactView::text))
@@ -586,7 +586,7 @@ fn run_replay(hooks: &HooksApi, request: &ReplayRequest, body: bool) -> Result<R
             let progress = state.progress;
             if is_terminal {
                 let bar =
-                    bar.get_or_insert_with(|| Progress::of_items(true, "messages read", progress.expected));
+                    bar.get_or_insert_with(|| Progress::for_items(true, "messages read", progress.expected));
                 bar.set(progress.read);
             } else if reported_at.elapsed() >= PROGRESS {
                 reported_at = Instant::now();

@@ -94,11 +94,11 @@ impl BenchSetup {
             sink.address(),
             &format!("links = 2\nwindow = 2000\ndlrs = {receipts}\nuncertain = \"send-again\""),
         );
-        Ok(Self { sink: Some(sink), ..Self::start_towards(config, tally)? })
+        Ok(Self { sink: Some(sink), ..Self::start_with_peer(config, tally)? })
     }
 
     /// Starts an appliance whose configuration already has the peer `upstream`, which is running.
-    fn start_towards(config: &mut TestDaemonConfig, tally: Arc<Tally>) -> Result<Self> {
+    fn start_with_peer(config: &mut TestDaemonConfig, tally: Arc<Tally>) -> Result<Self> {
         let nobody = SocketAddr::from(([127, 0, 0, 1], free_port()?));
         config.peer("elsewhere", nobody, "");
         let setup = Self { appliance: config.start()?, sink: None, tally };
@@ -392,7 +392,7 @@ fn gateway_row(tool_run: &ToolRun, options: &Options, protocol: GatewayProtocol)
          login-password = \"1234\"\nconnections = 2\nwindow = 2000\ndlrs = false\nuncertain = \"send-again\"\n",
         gateway.address()
     ));
-    let setup = BenchSetup::start_towards(&mut config, tally)?;
+    let setup = BenchSetup::start_with_peer(&mut config, tally)?;
     setup.measure(&format!("flat out, to a gateway by {name}"), options, None)
 }
 

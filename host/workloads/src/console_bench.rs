@@ -29,7 +29,7 @@ pub(crate) struct Options {
 }
 
 /// Maximum latency of a page.
-const AIM: Duration = Duration::from_millis(100);
+const MAX_LATENCY: Duration = Duration::from_millis(100);
 /// Number of messages that pass through the data pump; the others are copies of them.
 const PUMPED: u64 = 40_000;
 /// Number of measured pages of one kind, for example of peers.
@@ -80,14 +80,14 @@ fn measure(tool_run: &ToolRun, options: &Options) -> Result<()> {
         let (middle, most) = (share(0.5), share(0.95));
         let shown: String = page.chars().take(62).collect();
         println!("  {shown:<64}{octets:>10}{:>10.1}{:>10.1}{:>10.1}", ms(middle), ms(most), ms(share(1.0)));
-        if most > AIM {
+        if most > MAX_LATENCY {
             slow.push(page.as_str());
         }
     }
     if slow.is_empty() {
-        println!("  all {} pages: p95 within {} ms", pages.len(), AIM.as_millis());
+        println!("  all {} pages: p95 within {} ms", pages.len(), MAX_LATENCY.as_millis());
     }
-    aims::check(slow.is_empty(), || format!("p95 above {} ms: {}", AIM.as_millis(), slow.join(", ")))
+    aims::check(slow.is_empty(), || format!("p95 above {} ms: {}", MAX_LATENCY.as_millis(), slow.join(", ")))
 }
 
 /// Fills the archive as the data pump would.

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
 use testkit::load::Probe;
-use testkit::load::gsm::{MoAnswer, MscOptions, MtBehaviour, Phone, SimulatedMsc, Subscribers};
+use testkit::load::gsm::{MoAnswer, MoSender, MscOptions, MtBehaviour, SimulatedMsc, Subscribers};
 use testkit::osmocom::Hlr;
 use testkit::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
 
@@ -79,14 +79,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     println!("demo: the ESME receives the delivery receipt:\n      {}", esme.delivered[0]);
 
     let alice =
-        Phone { subscriber: ALICE, number: &number(ALICE), centre: CENTRE, reference: 1, report: false };
+        MoSender { subscriber: ALICE, number: &number(ALICE), centre: CENTRE, reference: 1, report: false };
     answered(msc.submit(&alice, &number(BOB), "Hello Bob, this is Alice.", TIMEOUT))?;
     println!(
         "demo: Alice sends a message to Bob; it is acknowledged when it is on disk, and Bob's phone receives it:"
     );
     print_texts(&msc, 2)?;
 
-    answered(msc.submit(&Phone { reference: 2, ..alice }, "10655", "Thank you", TIMEOUT))?;
+    answered(msc.submit(&MoSender { reference: 2, ..alice }, "10655", "Thank you", TIMEOUT))?;
     esme.wait_for_delivered(2, TIMEOUT)?;
     println!("demo: Alice answers the ESME, which gets:\n      {}", esme.delivered[1]);
 
@@ -96,7 +96,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     println!(
         "demo: the memory of Bob's phone is full: it refuses message {id}, which waits in the appliance"
     );
-    msc.wait_for_taken(3, TIMEOUT)?;
+    msc.wait_for_accepted(3, TIMEOUT)?;
     println!(
         "demo: a second later the phone reports that memory is available, and receives the message immediately:"
     );
@@ -124,7 +124,7 @@ fn number(subscriber: u64) -> String {
 }
 
 fn answered(answer: MoAnswer) -> Result<()> {
-    ensure!(answer == MoAnswer::Taken, "the phone's message was not accepted: {answer:?}");
+    ensure!(answer == MoAnswer::Accepted, "the phone's message was not accepted: {answer:?}");
     Ok(())
 }
 

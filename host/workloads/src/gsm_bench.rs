@@ -130,7 +130,7 @@ fn measure_messages(tool_run: &ToolRun, options: &Options, numbers: u64) -> Resu
     let source = Source::start(&ask, &tally)?.join()?;
     let accepted = tally.accepted_count();
     ensure!(source.refusals.is_empty(), "refused: {:?}", source.refusals);
-    msc.wait_for_taken(accepted as usize, TIMEOUT).with_context(log)?;
+    msc.wait_for_accepted(accepted as usize, TIMEOUT).with_context(log)?;
     let report = msc.report();
     let took = report.arrivals.iter().map(|arrival| arrival.at).max().context("no arrival")? - began;
     let after = cpu_time_by_thread(network.appliance.id());
@@ -180,7 +180,7 @@ fn measure_messages(tool_run: &ToolRun, options: &Options, numbers: u64) -> Resu
 fn measure_pass_through(tool_run: &ToolRun, options: &Options) -> Result<()> {
     const ROUND: u64 = 100;
     const WINDOW: u64 = 256;
-    const POUR: u64 = 300_000;
+    const LOAD_MESSAGES: u64 = 300_000;
     let network = Network::start(tool_run.config("passing")?, tool_run, options, 10)?;
     let mut direct = PlainMsc::connect(network.hlr.gsup(), "MSC-1")?;
     let mut through = PlainMsc::connect(network.proxy, "MSC-2")?;
@@ -203,13 +203,13 @@ fn measure_pass_through(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let mut rates = [0.0_f64; 2];
     for _ in 0..3 {
         for (rate, msc) in rates.iter_mut().zip([&mut direct, &mut through]) {
-            *rate = rate.max(POUR as f64 / msc.submit_all(1, POUR, WINDOW)?.as_secs_f64());
+            *rate = rate.max(LOAD_MESSAGES as f64 / msc.submit_all(1, LOAD_MESSAGES, WINDOW)?.as_secs_f64());
         }
     }
     let times = cpu_time_by_thread(network.appliance.id()).into_iter().map(|(name, time)| {
         time.saturating_sub(before.get(&name).copied().unwrap_or_default()).as_secs_f64()
     });
-    let cost = times.sum::<f64>() * 1e6 / (3 * POUR) as f64;
+    let cost = times.sum::<f64>() * 1e6 / (3 * LOAD_MESSAGES) as f64;
     println!(
         "  {WINDOW} window, best of three: {:.0} requests a second directly, {:.0} through the appliance;",
         rates[0], rates[1]

@@ -67,7 +67,7 @@ pub(crate) fn runs_dir() -> Result<PathBuf> {
 const KEPT_RUNS: usize = 4;
 
 /// Maximum time of a run: an older folder does not belong to a running one.
-const LONGEST_RUN: Duration = Duration::from_secs(6 * 3600);
+const MAX_RUN_TIME: Duration = Duration::from_secs(6 * 3600);
 
 fn remove_old_runs(above: &Path) -> Result<()> {
     let mut folders = Vec::new();
@@ -81,7 +81,7 @@ fn remove_old_runs(above: &Path) -> Result<()> {
     folders.sort();
     let kept = folders.len().saturating_sub(KEPT_RUNS);
     for (changed, folder) in folders.into_iter().take(kept) {
-        if changed.elapsed().is_ok_and(|age| age > LONGEST_RUN) {
+        if changed.elapsed().is_ok_and(|age| age > MAX_RUN_TIME) {
             std::fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
         }
     }

@@ -9,12 +9,12 @@ use workspace::{DAEMON_VARIABLE, PLUGINS_VARIABLE, Profile, Program, plugins};
 
 /// Arguments that the started program parses.
 #[derive(Debug, clap::Args)]
-pub(crate) struct PassedOn {
+pub(crate) struct ForwardedArgs {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
     arguments: Vec<OsString>,
 }
 
-impl PassedOn {
+impl ForwardedArgs {
     fn asks_for_help(&self) -> bool {
         self.has("--help") || self.has("-h")
     }
@@ -45,57 +45,63 @@ fn build(profile: Profile, programs: &[Program]) -> Result<PathBuf> {
 }
 
 /// Shows the help of a program.
-fn help(program: Program, name: &str, verb: &str, passed: &PassedOn) -> Result<()> {
+fn help(program: Program, name: &str, verb: &str, forwarded: &ForwardedArgs) -> Result<()> {
     let folder = build(Profile::Debug, &[program])?;
-    replace_process(Command::new(folder.join(name)).arg(verb).args(&passed.arguments))
+    replace_process(Command::new(folder.join(name)).arg(verb).args(&forwarded.arguments))
 }
 
 /// Starts a demo, without optimisation unless `--release` is given: that build takes minutes less, and is fast enough.
-pub(crate) fn demo(no_aims: bool, passed: &PassedOn) -> Result<()> {
-    if passed.asks_for_help() {
-        return help(WORKLOADS, "workloads", "demo", passed);
+pub(crate) fn demo(no_aims: bool, forwarded: &ForwardedArgs) -> Result<()> {
+    if forwarded.asks_for_help() {
+        return help(WORKLOADS, "workloads", "demo", forwarded);
     }
     println!("demo: the first run builds everything, which takes some minutes");
     let plugins = plugins::build_only(&["prefix-router", "hlr-resolver"])?;
-    let profile = if passed.has("--release") { Profile::Release } else { Profile::Debug };
-    let programs: &[_] = if passed.has("--binary") { &[WORKLOADS] } else { &[DAEMON, WORKLOADS] };
-    start_workload("demo", no_aims, passed, &workspace::build(profile, programs)?, &plugins)
+    let profile = if forwarded.has("--release") { Profile::Release } else { Profile::Debug };
+    let programs: &[_] = if forwarded.has("--binary") { &[WORKLOADS] } else { &[DAEMON, WORKLOADS] };
+    start_workload("demo", no_aims, forwarded, &workspace::build(profile, programs)?, &plugins)
 }
 
 /// Starts another workload, with optimisation unless `no_aims` is set.
-pub(crate) fn workload(verb: &str, no_aims: bool, passed: &PassedOn) -> Result<()> {
-    if passed.asks_for_help() {
-        return help(WORKLOADS, "workloads", verb, passed);
+pub(crate) fn workload(verb: &str, no_aims: bool, forwarded: &ForwardedArgs) -> Result<()> {
+    if forwarded.asks_for_help() {
+        return help(WORKLOADS, "workloads", verb, forwarded);
     }
     let plugins = plugins::build()?;
     let profile = if no_aims { Profile::Debug } else { Profile::Release };
-    let programs: &[_] = match passed.has("--binary") {
+    let programs: &[_] = match forwarded.has("--binary") {
         true => &[WORKLOADS],
         false => &[DAEMON, WORKLOADS, MEASURE_HOOKS],
     };
-    start_workload(verb, no_aims, passed, &workspace::build(profile, programs)?, &plugins)
+    start_workload(verb, no_aims, forwarded, &workspace::build(profile, programs)?, &plugins)
 }
 
 /// Makes the pictures of the manual: without an appliance, and without optimisation.
-pub(crate) fn screenshots(passed: &PassedOn) -> Result<()> {
+pub(crate) fn screenshots(forwarded: &ForwardedArgs) -> Result<()> {
     let folder = build(Profile::Debug, &[WORKLOADS])?;
-    replace_process(Command::new(folder.join("workloads")).arg("screenshots").args(&passed.arguments))
+    replace_process(Command::new(folder.join("workloads")).arg("screenshots").args(&forwarded.arguments))
 }
 
-fn start_workload(verb: &str, no_aims: bool, passed: &PassedOn, folder: &Path, plugins: &Path) -> Result<()> {
+fn start_workload(
+    verb: &str,
+    no_aims: bool,
+    forwarded: &ForwardedArgs,
+    folder: &Path,
+    plugins: &Path,
+) -> Result<()> {
     let mut workloads = Command::new(folder.join("workloads"));
     if no_aims {
         workloads.arg("--no-aims");
     }
-    workloads.arg(verb).args(&passed.arguments);
+    workloads.arg(verb).args(&forwarded.arguments);
     workloads.env(DAEMON_VARIABLE, folder.join("switchyard")).env(PLUGINS_VARIABLE, plugins);
     replace_process(&mut workloads)
 }
 
 /// Makes release artifacts.
-pub(crate) fn release(verb: &str, passed: &PassedOn) -> Result<()> {
+pub(crate) fn release(verb: &str, forwarded: &ForwardedArgs) -> Result<()> {
     let folder = build(Profile::Debug, &[RELEASE])?;
-    replace_process(Command::new(folder.join("release")).arg(verb).args(&passed.arguments))
+    replace_process(Command::new(folder.join("release")).arg(verb).args(&forwarded.arguments))
 }
 
 /// Becomes the program: its exit status is ours, and so are signals.

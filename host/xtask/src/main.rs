@@ -10,7 +10,7 @@ mod launch;
 mod test;
 
 use clap::{Parser, Subcommand};
-use launch::PassedOn;
+use launch::ForwardedArgs;
 use std::process::ExitCode;
 use workspace::{Profile, packages, plugins};
 
@@ -28,7 +28,7 @@ struct Arguments {
 enum Verb {
     /// Run a demo: an appliance, a sample ESME and a sample peer; the router is replaced while traffic flows.
     #[command(disable_help_flag = true)]
-    Demo(PassedOn),
+    Demo(ForwardedArgs),
     /// Run tests by tier: `check`, `behaviour` (the default), `all`, `nightly`.
     Test(test::Options),
     /// Build the plugins into target/plugins.
@@ -43,31 +43,31 @@ enum Verb {
     Fuzz(fuzz::Options),
     /// Run the load generator's source against its sink, without an appliance: measures the measuring tools.
     #[command(disable_help_flag = true)]
-    Load(PassedOn),
+    Load(ForwardedArgs),
     /// Replace the router under full load, and check that traffic is not affected.
     #[command(disable_help_flag = true)]
-    Swap(PassedOn),
+    Swap(ForwardedArgs),
     /// Change the configuration repeatedly under load, and check that nothing is lost or delayed.
     #[command(disable_help_flag = true)]
-    Reconfigure(PassedOn),
+    Reconfigure(ForwardedArgs),
     /// Print one table of the appliance's throughput and cost (release build, one run); `bench --help` names others.
     #[command(disable_help_flag = true)]
-    Bench(PassedOn),
+    Bench(ForwardedArgs),
     /// Kill the appliance repeatedly under full load, and check that nothing is lost.
     #[command(disable_help_flag = true)]
-    Crash(PassedOn),
+    Crash(ForwardedArgs),
     /// Cause faults in a cluster in network namespaces, and check that nothing is lost, duplicated or invented.
     #[command(disable_help_flag = true)]
-    Cluster(PassedOn),
+    Cluster(ForwardedArgs),
     /// Make the pictures of the manual in docs/images/console: pages of the console over a fake API, in a headless browser.
     #[command(disable_help_flag = true)]
-    Screenshots(PassedOn),
+    Screenshots(ForwardedArgs),
     /// Make the release artifacts in target/package: a Debian package, an OCI image layout, a tarball, bills of materials, checksums.
     #[command(disable_help_flag = true)]
-    Package(PassedOn),
+    Package(ForwardedArgs),
     /// Build the appliance image: a disk that boots, serves and updates itself; --test checks it.
     #[command(disable_help_flag = true)]
-    Image(PassedOn),
+    Image(ForwardedArgs),
 }
 
 fn main() -> ExitCode {

@@ -45,7 +45,7 @@ pub struct Candidacy {
     /// Links that accept messages now.
     pub links: u32,
     /// Outcomes of messages like the current one.
-    pub like_this: Outcomes,
+    pub similar: Outcomes,
     /// Outcomes of all messages.
     pub overall: Outcomes,
 }
@@ -144,8 +144,8 @@ impl Policy {
     }
 
     fn rate<'a>(&self, candidate: &'a Candidate, candidacy: &Candidacy) -> Rated<'a> {
-        let attempts = candidacy.like_this.attempts();
-        let enough = [&candidacy.like_this, &candidacy.overall]
+        let attempts = candidacy.similar.attempts();
+        let enough = [&candidacy.similar, &candidacy.overall]
             .into_iter()
             .map(|outcomes| outcomes.successes(self.success))
             .find(|(_, all)| *all >= u64::from(self.samples));

@@ -26,7 +26,7 @@ fn delivered(attempts: u32, rate: u32) -> Outcomes {
 }
 
 fn candidacy(outcomes: Outcomes) -> Candidacy {
-    Candidacy { links: 1, like_this: outcomes, overall: outcomes }
+    Candidacy { links: 1, similar: outcomes, overall: outcomes }
 }
 
 /// The peers of a choice, in order.
@@ -89,13 +89,13 @@ fn conversions_can_be_the_measure() {
 }
 
 #[test]
-fn messages_like_the_one_at_hand_count_more_than_others() {
+fn similar_messages_weigh_more() {
     let policy = Policy::parse(TWO).unwrap();
-    let first = |like_this: Outcomes| {
+    let first = |similar: Outcomes| {
         let choice = policy.choose(0, 1, NORMAL, |peer| {
             let overall = delivered(1_000, 95);
-            let like_this = if peer == "cheap" { like_this } else { overall };
-            Some(Candidacy { links: 1, like_this, overall })
+            let similar = if peer == "cheap" { similar } else { overall };
+            Some(Candidacy { links: 1, similar, overall })
         });
         peers(&choice)[0].to_owned()
     };

@@ -82,11 +82,11 @@ impl Adaptive {
     fn candidacy(&self, peer: &str) -> Option<Candidacy> {
         let links = peers::state(peer)?.links;
         let overall = outcomes(quality::observed(peer, &quality::Scope::Peer));
-        let like_this = match &self.scope {
+        let similar = match &self.scope {
             Some(scope) => outcomes(quality::observed(peer, scope)),
             None => overall,
         };
-        Some(Candidacy { links, like_this, overall })
+        Some(Candidacy { links, similar, overall })
     }
 }
 

@@ -194,7 +194,7 @@ impl Rule {
             let before = found.len();
             found.extend(facts.links().iter().filter(|link| {
                 if is_wanted {
-                    link.domain.looks_within(|domain| list.has(domain, facts.host))
+                    link.domain.resembles_listed(|domain| list.has(domain, facts.host))
                 } else {
                     !link.domain.is_within(|domain| list.has(domain, facts.host))
                 }

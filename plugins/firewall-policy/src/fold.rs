@@ -148,7 +148,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_looks_alike_is_folded_to_the_same() {
+    fn lookalike_characters_are_folded_to_the_same() {
         for (text, folded) in [
             ("Gewinn  \r\n JETZT", "gewinn jetzt"),
             ("Ünïçödé Straße", "unicode strasse"),

@@ -38,7 +38,7 @@ impl Domain {
     }
 
     /// The same for a list of unwanted domains: a domain that looks like a listed one counts too.
-    pub(crate) fn looks_within(&self, has: impl Fn(&str) -> bool) -> bool {
+    pub(crate) fn resembles_listed(&self, has: impl Fn(&str) -> bool) -> bool {
         if self.is_within(&has) {
             return true;
         }
@@ -124,7 +124,7 @@ mod tests {
         for url in ["http://exаmple.com/", "http://xn--exmple-4nf.com/"] {
             let domain = Domain::of(url).unwrap();
             assert_eq!(domain.unicode, "exаmple.com", "{url}");
-            assert!(domain.looks_within(|domain| domain == "example.com"), "{url}");
+            assert!(domain.resembles_listed(|domain| domain == "example.com"), "{url}");
             assert!(!domain.is_within(|domain| domain == "example.com"), "{url}");
         }
         // ASCII in punycode is another name.
@@ -148,7 +148,7 @@ mod tests {
         fn any_text_has_a_domain_or_none(text in "\\PC{0,60}") {
             if let Some(domain) = Domain::of(&text) {
                 prop_assert!(!domain.written.is_empty());
-                prop_assert!(!domain.looks_within(|_| false));
+                prop_assert!(!domain.resembles_listed(|_| false));
             }
         }
     }

@@ -35,7 +35,7 @@ impl Pattern {
                     star = Some((at, rest.clone()));
                     at += 1;
                 }
-                Some(wanted) if stands_for(*wanted, c) => {
+                Some(wanted) if matches_character(*wanted, c) => {
                     at += 1;
                     rest = behind;
                 }
@@ -51,7 +51,7 @@ impl Pattern {
     }
 }
 
-fn stands_for(wanted: char, c: char) -> bool {
+fn matches_character(wanted: char, c: char) -> bool {
     match wanted {
         '?' => true,
         '#' => c.is_ascii_digit(),

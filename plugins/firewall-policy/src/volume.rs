@@ -29,12 +29,12 @@ pub(crate) struct Volume {
     window: Duration,
     scope: Scope,
     digits: usize,
-    usual: Option<Usual>,
+    baseline: Option<Baseline>,
 }
 
 /// A comparison with the average number of messages per window in a longer time, which ends with the window.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Usual {
+struct Baseline {
     times: u32,
     before: Duration,
 }
@@ -61,7 +61,7 @@ impl Volume {
         if entry.digits > MAX_DIGITS {
             return Err(format!("`volume`: `digits` is {}; a number has at most {MAX_DIGITS}", entry.digits));
         }
-        let usual = match (entry.times, entry.before) {
+        let baseline = match (entry.times, entry.before) {
             (None, None) => None,
             (Some(times), Some(before)) => {
                 let before = read_window("volume", "before", before)?;
@@ -71,7 +71,7 @@ impl Volume {
                 if times == 0 {
                     return Err("`volume`: `times` is at least 1".to_owned());
                 }
-                Some(Usual { times, before })
+                Some(Baseline { times, before })
             }
             _ => {
                 return Err(
@@ -84,7 +84,7 @@ impl Volume {
             window,
             scope: entry.per,
             digits: usize::from(entry.digits),
-            usual,
+            baseline,
         })
     }
 
@@ -96,17 +96,17 @@ impl Volume {
         let count = host.count(rule, &key, self.window);
         let to = if prefix.is_empty() { String::new() } else { format!(" to {prefix}") };
         let seconds = self.window.as_secs();
-        let Some(usual) = &self.usual else {
+        let Some(baseline) = &self.baseline else {
             return (count > self.over)
                 .then(|| format!("{count} messages{to} in {seconds} s, {} allowed", self.over));
         };
         // A separate name, which no rule can have: names have no control characters.
-        let all = host.count(&format!("{rule}{SEPARATOR}before"), &key, usual.before);
+        let all = host.count(&format!("{rule}{SEPARATOR}before"), &key, baseline.before);
         let earlier = u128::from(all.saturating_sub(count));
-        let earlier_ms = (usual.before.saturating_sub(self.window)).as_millis();
+        let earlier_ms = (baseline.before.saturating_sub(self.window)).as_millis();
         // count > times * average, without a division.
         let is_unusual = u128::from(count).saturating_mul(earlier_ms)
-            > earlier.saturating_mul(self.window.as_millis()).saturating_mul(u128::from(usual.times));
+            > earlier.saturating_mul(self.window.as_millis()).saturating_mul(u128::from(baseline.times));
         (count > self.over && is_unusual).then(|| {
             let average = earlier.saturating_mul(self.window.as_millis()) / earlier_ms.max(1);
             format!("{count} messages{to} in {seconds} s, {average} before")

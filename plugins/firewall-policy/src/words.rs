@@ -113,7 +113,7 @@ impl WordSearch {
         let mut matches = Vec::new();
         automaton.each(folded, |pattern, start, end| {
             if let Some(owner) = self.owners.get(pattern)
-                && (!owner.whole || is_whole(folded, start, end))
+                && (!owner.whole || is_whole_word(folded, start, end))
             {
                 matches.push(WordMatch { rule: owner.rule, start, end });
             }
@@ -122,7 +122,7 @@ impl WordSearch {
     }
 }
 
-fn is_whole(text: &str, start: usize, end: usize) -> bool {
+fn is_whole_word(text: &str, start: usize, end: usize) -> bool {
     let before = text.get(..start).and_then(|before| before.chars().next_back());
     let after = text.get(end..).and_then(|after| after.chars().next());
     let is_inside = |neighbour: Option<char>| neighbour.is_some_and(char::is_alphanumeric);

@@ -10,7 +10,7 @@ const MAX_BEGINNING: usize = 32;
 /// The largest amount of a bucket.
 const MAX_AMOUNT: u64 = 1_000_000_000_000;
 /// The longest time in which a bucket fills.
-const LONGEST_PERIOD: Duration = Duration::from_secs(31 * 86_400);
+const MAX_PERIOD: Duration = Duration::from_secs(31 * 86_400);
 
 /// A pace bucket that a message uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -184,7 +184,7 @@ fn read_bucket(entry: &BucketEntry, tables: &mut TableNames) -> Result<BucketRul
     check_name("bucket", name, if each.is_some() || table.is_some() { MAX_BEGINNING } else { MAX_NAME })?;
     let period = match (per, zone) {
         (Some(_), Some(_)) => return Err(format!("the bucket {name:?} has `per` and `zone`; leave out one")),
-        (Some(per), None) if per.0.is_zero() || per.0 > LONGEST_PERIOD => {
+        (Some(per), None) if per.0.is_zero() || per.0 > MAX_PERIOD => {
             return Err(format!("the bucket {name:?}: `per` is 1ms to 31d"));
         }
         (Some(per), None) => Period::Time(per.0),

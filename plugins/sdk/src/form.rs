@@ -119,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded(name in "\\PC{0,12}", value in "\\PC{0,40}") {
+        fn encoded_octets_are_decoded(name in "\\PC{0,12}", value in "\\PC{0,40}") {
             let form = Form::read(format!("{}={}", percent_encode(&name), percent_encode(&value)).as_bytes());
             prop_assert_eq!(form.fields(), [(name, value)]);
         }

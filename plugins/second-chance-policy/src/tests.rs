@@ -90,7 +90,7 @@ fn states_and_error_codes_are_replaced() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_line() {
+fn mistakes_are_named_with_their_line() {
     for (document, words) in [
         ("", "add a [[rule]]"),
         ("\n[[rule]]\n", "line 2: the rule does nothing"),

@@ -94,7 +94,7 @@ fn open(files: &Files, applied: Seq) -> Option<u64> {
                 matches!(
                     error,
                     JournalError::Damaged { .. }
-                        | JournalError::EndsEarly { .. }
+                        | JournalError::MissingRecords { .. }
                         | JournalError::UnknownFormat { .. }
                         | JournalError::UnknownContent { .. }
                 ),

@@ -206,9 +206,9 @@ fn check_screening(policy: &firewall::Policy, query: &str) {
 }
 
 /// Sources that all return the same answer.
-struct OneAnswer<'a>(&'a str);
+struct ConstantSources<'a>(&'a str);
 
-impl number_portability::Sources for OneAnswer<'_> {
+impl number_portability::Sources for ConstantSources<'_> {
     fn row(&self, _: usize, _: &str) -> Option<String> {
         (!self.0.is_empty()).then(|| self.0.to_owned())
     }
@@ -236,7 +236,7 @@ fn check_lookups(policy: &number_portability::Policy, query: &str) {
     for digits in ["4915112345678", "0151", query] {
         let number = number_portability::Number { digits, international: digits.starts_with('4') };
         if let number_portability::Answer::Found(attributes, _) =
-            policy.look_up(number, &OneAnswer(query)).answer
+            policy.look_up(number, &ConstantSources(query)).answer
         {
             assert!(attributes.len() <= 32 && attributes.iter().all(|(_, value)| value.len() <= 255));
         }

@@ -8,7 +8,7 @@ use sgip::{HEADER_LENGTH, Header, Pdu, Sequence, SgipCommand, SgipFields};
 
 const SEQUENCE: Sequence = Sequence { node: 3_010_012_345, time: 1_120_203_225, counter: 7 };
 
-fn survives(id: u32, body: &[u8]) {
+fn check_round_trip(id: u32, body: &[u8]) {
     let Ok(pdu) = Pdu::decode(id, body) else { return };
     assert_eq!(pdu.id(), id, "an id became another's");
     let octets = pdu.to_bytes(SEQUENCE);
@@ -36,7 +36,7 @@ fn stream(mut octets: &[u8]) {
         if length < HEADER_LENGTH || length > octets.len() {
             break;
         }
-        survives(header.command, &octets[HEADER_LENGTH..length]);
+        check_round_trip(header.command, &octets[HEADER_LENGTH..length]);
         assert_eq!(header.sequence.to_string().parse(), Ok(header.sequence));
         octets = &octets[length..];
     }
@@ -88,8 +88,8 @@ fn check_character_boundaries(octets: &[u8]) {
 
 fuzz_target!(|octets: &[u8]| {
     for command in SgipCommand::ALL {
-        survives(command.id(), octets);
-        survives(command.answer_id(), octets);
+        check_round_trip(command.id(), octets);
+        check_round_trip(command.answer_id(), octets);
     }
     stream(octets);
 

@@ -12,7 +12,7 @@ const COMMANDS: [u32; 17] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0x0B, 0x15, 0x21, 0x102,
 
 fn body_of(pdu: &mut BytesMut) -> Bytes {
     match PduFrame::cut(pdu, u32::MAX) {
-        PduFrame::Whole(_, body) if pdu.is_empty() => body,
+        PduFrame::Complete(_, body) if pdu.is_empty() => body,
         other => panic!("we wrote no whole PDU: {other:?}"),
     }
 }
@@ -48,7 +48,7 @@ fuzz_target!(|octets: &[u8]| {
     }
 
     let mut stream = BytesMut::from(octets);
-    while let PduFrame::Whole(header, body) = PduFrame::cut(&mut stream, 66_000) {
+    while let PduFrame::Complete(header, body) = PduFrame::cut(&mut stream, 66_000) {
         let _ = decode_request(header.command, body.clone());
         let _ = decode_response(header.command, body);
     }

@@ -266,14 +266,14 @@ impl Harness {
         let mut output = std::mem::take(self.session.output());
         loop {
             match PduFrame::cut(&mut output, 1 << 20) {
-                PduFrame::Whole(header, body) => {
+                PduFrame::Complete(header, body) => {
                     assert!(header.status.is_ok() || body.is_empty(), "a refusal with a body");
                     if header.command == CommandId::ENQUIRE_LINK.response() {
                         assert!(body.is_empty());
                     }
                 }
                 PduFrame::Incomplete => break,
-                PduFrame::Impossible(header) => panic!("we wrote {header:?}"),
+                PduFrame::InvalidLength(header) => panic!("we wrote {header:?}"),
             }
         }
         assert!(output.is_empty());

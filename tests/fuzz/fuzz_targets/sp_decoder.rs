@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use smgp::{ReportText, Smgp};
 use sp_session::{HEADER_LENGTH, Header, Meaning, PduRole, SpFields, SpProtocol};
 
-fn survives<P: SpProtocol>(version: u8, command: u32, body: &[u8]) {
+fn check_round_trip<P: SpProtocol>(version: u8, command: u32, body: &[u8]) {
     let length = u32::try_from(HEADER_LENGTH + body.len()).unwrap_or(u32::MAX);
     let Ok(pdu) = P::decode(version, Header { length, command, sequence: 7 }, body) else { return };
     let mut out = BytesMut::new();
@@ -39,7 +39,7 @@ fn stream<P: SpProtocol>(version: u8, mut octets: &[u8]) {
         if length < HEADER_LENGTH || length > octets.len() {
             break;
         }
-        survives::<P>(version, header.command, &octets[HEADER_LENGTH..length]);
+        check_round_trip::<P>(version, header.command, &octets[HEADER_LENGTH..length]);
         octets = &octets[length..];
     }
 }
@@ -47,10 +47,10 @@ fn stream<P: SpProtocol>(version: u8, mut octets: &[u8]) {
 fuzz_target!(|octets: &[u8]| {
     for command in (1..=9).flat_map(|command| [command, command | 1 << 31]) {
         for version in [0x20, 0x30] {
-            survives::<Cmpp>(version, command, octets);
+            check_round_trip::<Cmpp>(version, command, octets);
         }
         for version in [0x13, 0x30] {
-            survives::<Smgp>(version, command, octets);
+            check_round_trip::<Smgp>(version, command, octets);
         }
     }
     stream::<Cmpp>(0x20, octets);

@@ -1,6 +1,6 @@
-//! The simulated radio side: an MME with phones.
+//! The simulated radio side: an MME with handsets.
 
-use super::phone::{Phone, State};
+use super::handset::{Handset, State};
 use super::sgsap::{Packet, element, kind};
 use anyhow::{Context, Result, ensure};
 use parking_lot::{Condvar, Mutex};
@@ -23,13 +23,13 @@ pub struct Radio {
     link: Arc<Link>,
 }
 
-/// State shared by the phones and the reader.
+/// State shared by the handsets and the reader.
 #[derive(Debug)]
 pub(crate) struct Link {
     writer: Mutex<TcpStream>,
-    pub(crate) phones: Mutex<HashMap<String, State>>,
-    /// Signalled when something happened to a phone.
-    pub(crate) news: Condvar,
+    pub(crate) handsets: Mutex<HashMap<String, State>>,
+    /// Signalled when something happened to a handset.
+    pub(crate) changed: Condvar,
 }
 
 impl Radio {
@@ -47,24 +47,27 @@ impl Radio {
         };
         socket.set_nodelay(true)?;
         let reader = socket.try_clone()?;
-        let link =
-            Arc::new(Link { writer: Mutex::new(socket), phones: Mutex::default(), news: Condvar::default() });
+        let link = Arc::new(Link {
+            writer: Mutex::new(socket),
+            handsets: Mutex::default(),
+            changed: Condvar::default(),
+        });
         let weak = Arc::downgrade(&link);
         std::thread::Builder::new().name("radio".to_owned()).spawn(move || {
             let mut reader = reader;
             while let Some(packet) = receive(&mut reader) {
                 let Some(link) = weak.upgrade() else { break };
-                // A lost link shows at the waiting phone.
+                // A lost link shows at the waiting handset.
                 let _ = link.take(&packet);
             }
         })?;
         Ok(Self { link })
     }
 
-    /// A phone with this SIM; switched off.
-    pub fn phone(&self, imsi: &str) -> Phone {
-        self.link.phones.lock().entry(imsi.to_owned()).or_default();
-        Phone::new(Arc::clone(&self.link), imsi)
+    /// A handset with this SIM; switched off.
+    pub fn handset(&self, imsi: &str) -> Handset {
+        self.link.handsets.lock().entry(imsi.to_owned()).or_default();
+        Handset::new(Arc::clone(&self.link), imsi)
     }
 }
 
@@ -82,15 +85,15 @@ impl Link {
             return self.send(&Packet::new(kind::RESET_ACK).with(element::MME_NAME, &mme_name()));
         }
         let imsi = packet.imsi().context("a message without an IMSI")?;
-        let mut phones = self.phones.lock();
-        let Some(state) = phones.get_mut(&imsi) else { return Ok(()) };
+        let mut handsets = self.handsets.lock();
+        let Some(state) = handsets.get_mut(&imsi) else { return Ok(()) };
         let answers = state.take(&imsi, packet);
-        drop(phones);
+        drop(handsets);
         for answer in answers {
             self.send(&answer)?;
         }
         // After the answers: a waiting test may rely on them.
-        self.news.notify_all();
+        self.changed.notify_all();
         Ok(())
     }
 }

@@ -80,15 +80,15 @@ struct State {
     msc: Option<TcpStream>,
     connections: usize,
     /// Messages about short messages from the MSC.
-    taken: Vec<Message>,
+    intercepted: Vec<Message>,
     /// All other messages, from both sides.
-    passed: Vec<Message>,
+    forwarded: Vec<Message>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    news: Condvar,
+    changed: Condvar,
 }
 
 /// A running relay.
@@ -129,19 +129,19 @@ impl GsupRelay {
     /// The next removed message of this type from the MSC.
     pub fn next(&self, kind: u8) -> Result<Message> {
         self.wait(&format!("GSUP {kind:#04x}"), |state| {
-            let place = state.taken.iter().position(|message| message.kind == kind)?;
-            Some(state.taken.remove(place))
+            let index = state.intercepted.iter().position(|message| message.kind == kind)?;
+            Some(state.intercepted.remove(index))
         })
     }
 
     /// Removed messages that were not consumed yet.
-    pub fn taken(&self) -> Vec<Message> {
-        self.shared.state.lock().taken.clone()
+    pub fn intercepted(&self) -> Vec<Message> {
+        self.shared.state.lock().intercepted.clone()
     }
 
     /// Forwarded messages of both directions.
-    pub fn passed(&self) -> Vec<Message> {
-        self.shared.state.lock().passed.clone()
+    pub fn forwarded(&self) -> Vec<Message> {
+        self.shared.state.lock().forwarded.clone()
     }
 
     /// Closes the connection.
@@ -162,9 +162,9 @@ impl GsupRelay {
             if let Some(found) = fits(&mut state) {
                 return Ok(found);
             }
-            let seen = format!("{:02x?}", state.taken);
+            let seen = format!("{:02x?}", state.intercepted);
             ensure!(
-                !self.shared.news.wait_until(&mut state, deadline).timed_out(),
+                !self.shared.changed.wait_until(&mut state, deadline).timed_out(),
                 "relay: {what} did not occur; received: {seen}"
             );
         }
@@ -184,7 +184,7 @@ impl Shared {
         let mut state = self.state.lock();
         state.msc = Some(msc);
         state.connections += 1;
-        self.news.notify_all();
+        self.changed.notify_all();
         Ok(())
     }
 
@@ -197,11 +197,11 @@ impl Shared {
             let short_message = from_msc && kind.is_some_and(|kind| (0x24..0x30).contains(&kind));
             let mut state = self.state.lock();
             if short_message {
-                state.taken.extend(message);
-                self.news.notify_all();
+                state.intercepted.extend(message);
+                self.changed.notify_all();
                 continue;
             }
-            state.passed.extend(message);
+            state.forwarded.extend(message);
             // Under the lock: an injected frame must not split another one.
             if to.write_all(&frame).is_err() {
                 break;

@@ -1,4 +1,4 @@
-//! SGsAP (3GPP TS 29.118), as far as a phone that only uses short messages needs it.
+//! SGsAP (3GPP TS 29.118), as far as a handset that only uses short messages needs it.
 
 /// Message types (§9.2).
 pub(crate) mod kind {

@@ -1,4 +1,4 @@
-//! A phone's TPDUs, written independently of the appliance's codec: GSM 7-bit letters that equal ASCII,
+//! A handset's TPDUs, written independently of the appliance's codec: GSM 7-bit letters that equal ASCII,
 //! and UCS-2.
 
 use anyhow::{Context, Result, bail, ensure};

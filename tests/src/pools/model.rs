@@ -85,7 +85,7 @@ impl PoolModel {
     }
 
     /// Numbers in a state.
-    pub fn in_state(&self, state: &str) -> Vec<String> {
+    pub fn numbers_in_state(&self, state: &str) -> Vec<String> {
         let fits = self.numbers.iter().filter(|(_, known)| known.state == state);
         fits.map(|(number, _)| number.clone()).collect()
     }
@@ -149,7 +149,7 @@ impl PoolModel {
             PoolRequest::Call { number, holder, lease, .. } => {
                 let free = if self.in_order { self.idle.front().map(String::as_str) } else { chosen };
                 let Some(number) = number.as_deref().or(free).map(str::to_owned) else {
-                    return PredictedReply::refused(self.why_none(), "none");
+                    return PredictedReply::refused(self.none_reason(), "none");
                 };
                 let mut predicted = self.step(PoolEvent::Call, &number, "call", Some(by));
                 if let Some(known) = self.numbers.get_mut(&number).filter(|_| predicted.done) {
@@ -190,7 +190,7 @@ impl PoolModel {
         }
     }
 
-    fn why_none(&self) -> &'static str {
+    fn none_reason(&self) -> &'static str {
         let any = |state| self.numbers.values().any(|known| known.state == state);
         match (self.numbers.is_empty(), any("busy+up")) {
             (true, _) => "empty",
@@ -200,7 +200,7 @@ impl PoolModel {
     }
 
     /// Applies the end of a lease.
-    pub fn lapse(&mut self, number: &str) {
+    pub fn expire_lease(&mut self, number: &str) {
         self.step(PoolEvent::Hangup, number, "lapse", None);
     }
 

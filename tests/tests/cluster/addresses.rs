@@ -1,7 +1,7 @@
 //! Ways for clients to find the leader: the configurations of the manual's page, used by the programs that they are
 //! for.
 
-use crate::nodes::Bed;
+use crate::nodes::ClusterFixture;
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::test_daemon::free_port;
 use behaviour_tests::{Fixture, until};
@@ -19,11 +19,11 @@ fn block(words: &str) -> Result<String> {
 
 #[test]
 fn haproxy_leads_esmes_to_the_leader() -> Result<()> {
-    let bed = Bed::new()?;
+    let fixture = ClusterFixture::new()?;
     // On one machine, each needs ports of its own.
     let own = "own-sections = [\"listener\"]";
-    let mut one = bed.node("a", own)?;
-    let mut other = bed.node("b", own)?;
+    let mut one = fixture.node("a", own)?;
+    let mut other = fixture.node("b", own)?;
     for config in [&mut one, &mut other] {
         config.ports(free_port()?, free_port()?);
     }
@@ -34,7 +34,7 @@ fn haproxy_leads_esmes_to_the_leader() -> Result<()> {
         ensure!(text.contains(&there), "the page has no {there:?}");
         text = text.replace(&there, &format!("{} check port {}", config.smpp(), config.http().port()));
     }
-    let folder = bed.fixture.folder().join("haproxy");
+    let folder = fixture.base.folder().join("haproxy");
     std::fs::create_dir_all(&folder)?;
     std::fs::write(folder.join("haproxy.cfg"), text)?;
     let mut command = Command::new("/usr/sbin/haproxy");
@@ -42,16 +42,16 @@ fn haproxy_leads_esmes_to_the_leader() -> Result<()> {
 
     let leader = one.start()?;
     let follower = other.follow()?;
-    let source = bed.source_at(front)?;
-    bed.wait_for_traffic()?;
+    let source = fixture.source_at(front)?;
+    fixture.wait_for_traffic()?;
     leader.kill()?;
     let leader = follower.ready()?;
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     let sessions = leader.read::<serde_json::Value>("/v1/links")?.to_string();
     ensure!(sessions.contains("acme"), "the ESME is not at the new leader: {sessions}");
     source.stop();
     source.join()?;
-    until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
+    until("all accepted arrive", || Ok(fixture.tally.summary().missing == 0))?;
     Ok(())
 }
 

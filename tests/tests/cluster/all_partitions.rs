@@ -1,7 +1,7 @@
 //! Lists of all partitions: merged, in pages, and with a partition that does not answer.
 
-use crate::nodes::Bed;
-use crate::passed_on::know_each_other;
+use crate::nodes::ClusterFixture;
+use crate::passed_on::wait_until_nodes_know_leaders;
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::Probe;
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
@@ -43,10 +43,10 @@ fn partitions(rows: &Value, name: &str, value: &str) -> Vec<u64> {
 
 #[test]
 fn lists_of_all_partitions_are_merged_and_name_a_missing_one() -> Result<()> {
-    let bed = Bed::new()?;
-    let zero = bed.partition_node("a", 0)?.start()?;
-    let one = bed.partition_node("b", 1)?.start()?;
-    know_each_other([&zero, &one])?;
+    let fixture = ClusterFixture::new()?;
+    let zero = fixture.partition_node("a", 0)?.start()?;
+    let one = fixture.partition_node("b", 1)?.start()?;
+    wait_until_nodes_know_leaders([&zero, &one])?;
     let mut esmes = [
         Probe::bind(zero.smpp(), "acme", PASSWORD, "992", false)?,
         Probe::bind(zero.smpp(), "zenith", PASSWORD, "992", false)?,
@@ -104,7 +104,7 @@ fn lists_of_all_partitions_are_merged_and_name_a_missing_one() -> Result<()> {
     assert_eq!(own.ask("GET", "/v1/queues", None)?.status, 403);
 
     let shown = |arguments: &[&str]| -> Result<(String, String)> {
-        let output = bed.fixture.command(&zero).args(arguments).args(["--partition", "all"]).output()?;
+        let output = fixture.base.command(&zero).args(arguments).args(["--partition", "all"]).output()?;
         let text = |octets: Vec<u8>| Ok::<_, anyhow::Error>(String::from_utf8(octets)?);
         Ok((text(output.stdout)?, text(output.stderr)?))
     };

@@ -1,6 +1,6 @@
 //! A peer that permits one bind has a home: one partition has the link, and the other submits to it.
 
-use crate::nodes::Bed;
+use crate::nodes::ClusterFixture;
 use anyhow::{Context, Result, ensure};
 use api::{ClusterView, UncertainPageView};
 use behaviour_tests::load::{Probe, SinkOptions, Source, SourceOptions};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 
 /// The account of partition 1 at the home of the peer.
-const OF_PARTITION: &str = "partition-1/upstream";
+const PARTITION_ACCOUNT: &str = "partition-1/upstream";
 
 /// A peer with one bind that sends DLRs.
 fn sole() -> SinkOptions {
@@ -18,18 +18,18 @@ fn sole() -> SinkOptions {
 }
 
 /// A node of a partition; partition 0 is the home of the peer.
-fn node(bed: &Bed, name: &str, partition: u8) -> Result<TestDaemonConfig> {
-    let mut config = bed.partition_node_with(name, partition, &[], "partition = 0")?;
+fn node(fixture: &ClusterFixture, name: &str, partition: u8) -> Result<TestDaemonConfig> {
+    let mut config = fixture.partition_node_with(name, partition, &[], "partition = 0")?;
     // A DLR of a message whose answer was lost is matched soon.
     config.tables("[engine]\norphan-dlr-retention = \"1s\"\n");
     Ok(config)
 }
 
 /// Traffic of an account, of which each message asks for a DLR.
-fn source(bed: &Bed, address: SocketAddr, account: &str) -> Result<Source> {
+fn source(fixture: &ClusterFixture, address: SocketAddr, account: &str) -> Result<Source> {
     let mut options = SourceOptions::new(address, account, PASSWORD);
     (options.reconnect, options.rate, options.track_receipts) = (true, Some(150.0), true);
-    Source::start(&options, &bed.tally)
+    Source::start(&options, &fixture.tally)
 }
 
 fn queue(node: &TestDaemon, peer: &str) -> Result<Value> {
@@ -51,17 +51,17 @@ fn uncertain(node: &TestDaemon, account: &str) -> Result<Vec<String>> {
 }
 
 /// Waits until all messages have arrived, with a DLR each, but for those that are uncertain.
-fn settle(bed: &Bed, of_zero: &TestDaemon, of_one: &TestDaemon) -> Result<()> {
+fn settle(fixture: &ClusterFixture, of_zero: &TestDaemon, of_one: &TestDaemon) -> Result<()> {
     let settled = until("all that has arrived has a DLR, and the queues are empty", || {
         let waiting =
-            [queue(of_zero, "upstream")?, queue(of_one, "upstream")?, queue(of_zero, OF_PARTITION)?];
+            [queue(of_zero, "upstream")?, queue(of_one, "upstream")?, queue(of_zero, PARTITION_ACCOUNT)?];
         let is_idle = waiting
             .iter()
             .all(|queue| ["queued", "in_flight", "deferred"].iter().all(|state| queue[*state] == 0));
-        Ok(is_idle && bed.tally.arrived_without_receipt(1).is_empty())
+        Ok(is_idle && fixture.tally.arrived_without_receipt(1).is_empty())
     });
-    let left = bed.tally.arrived_without_receipt(20);
-    settled.with_context(|| format!("{:?}, without a DLR {left:?}", bed.tally.summary()))?;
+    let left = fixture.tally.arrived_without_receipt(20);
+    settled.with_context(|| format!("{:?}, without a DLR {left:?}", fixture.tally.summary()))?;
     // What is uncertain has not arrived: otherwise its DLR would have settled it.
     for (node, account) in [(of_zero, "acme"), (of_one, "zenith")] {
         let ids = uncertain(node, account)?;
@@ -71,26 +71,26 @@ fn settle(bed: &Bed, of_zero: &TestDaemon, of_one: &TestDaemon) -> Result<()> {
             ensure!(settled["settled"] == ids.len(), "{settled}");
         }
     }
-    until("the uncertain messages arrive, with DLRs", || Ok(bed.tally.without_receipt(1).is_empty()))?;
-    let sums = bed.tally.summary();
+    until("the uncertain messages arrive, with DLRs", || Ok(fixture.tally.without_receipt(1).is_empty()))?;
+    let sums = fixture.tally.summary();
     assert_eq!((sums.missing, sums.duplicates, sums.unknown, sums.refused), (0, 0, 0, 0), "{sums:?}");
     Ok(())
 }
 
 #[test]
 fn a_peer_with_a_home_has_one_link_for_all_partitions() -> Result<()> {
-    let bed = Bed::with_sink(sole())?;
-    let zero = node(&bed, "a", 0)?.start()?;
-    let one = node(&bed, "b", 1)?.start()?;
-    let sources = [source(&bed, zero.smpp(), "acme")?, source(&bed, one.smpp(), "zenith")?];
-    bed.wait_for_traffic()?;
+    let fixture = ClusterFixture::with_sink(sole())?;
+    let zero = node(&fixture, "a", 0)?.start()?;
+    let one = node(&fixture, "b", 1)?.start()?;
+    let sources = [source(&fixture, zero.smpp(), "acme")?, source(&fixture, one.smpp(), "zenith")?];
+    fixture.wait_for_traffic()?;
     sources.iter().for_each(Source::stop);
-    settle(&bed, &zero, &one)?;
+    settle(&fixture, &zero, &one)?;
     for source in sources {
         source.quit();
         source.join()?;
     }
-    assert_eq!(bed.tally.repeated_receipts(), 0);
+    assert_eq!(fixture.tally.repeated_receipts(), 0);
 
     // The outcome is the peer's: its id, its refusal.
     let number = 1_900_000;
@@ -98,17 +98,17 @@ fn a_peer_with_a_home_has_one_link_for_all_partitions() -> Result<()> {
     let path = format!("/v1/messages/{id}");
     let trace = one.wait_until(TIMEOUT, &path, |trace| trace["finished"] == true)?;
     ensure!(trace["state"] == "relayed" || trace["state"] == "delivered", "{trace:#}");
-    bed.sink.behave(SinkOptions { error_status: 0x45, error_every: 1, ..sole() });
+    fixture.sink.behave(SinkOptions { error_status: 0x45, error_every: 1, ..sole() });
     let id = submit(&one, "zenith", number + 1)?;
     let path = format!("/v1/messages/{id}");
     let trace = one.wait_until(TIMEOUT, &path, |trace| trace["finished"] == true)?;
     ensure!(trace["state"] == "failed" && trace.to_string().contains("69"), "{trace:#}");
-    bed.sink.behave(sole());
+    fixture.sink.behave(sole());
 
     // At the home they are those of the partition.
-    let listed = zero.get(&format!("/v1/messages?account={OF_PARTITION}&limit=5"))?;
-    ensure!(listed.to_string().contains(OF_PARTITION), "{listed:#}");
-    assert_eq!(queue(&zero, OF_PARTITION)?["queued"], 0);
+    let listed = zero.get(&format!("/v1/messages?account={PARTITION_ACCOUNT}&limit=5"))?;
+    ensure!(listed.to_string().contains(PARTITION_ACCOUNT), "{listed:#}");
+    assert_eq!(queue(&zero, PARTITION_ACCOUNT)?["queued"], 0);
 
     // Without the home, messages wait.
     let home = zero.kill()?;
@@ -118,42 +118,46 @@ fn a_peer_with_a_home_has_one_link_for_all_partitions() -> Result<()> {
     })?;
     let zero = home.start()?;
     until("the queue is empty again", || Ok(queue(&one, "upstream")?["queued"] == 0))?;
-    assert_eq!(bed.tally.summary().refused_arrived, 0);
+    assert_eq!(fixture.tally.summary().refused_arrived, 0);
     drop((zero, one));
     Ok(())
 }
 
 #[test]
 fn leaders_of_home_and_origin_die_and_nothing_is_missing_or_submitted_twice() -> Result<()> {
-    let bed = Bed::with_sink(sole())?;
-    let zero = node(&bed, "a", 0)?.start()?;
-    let one = node(&bed, "b", 1)?.start()?;
-    let other_zero = node(&bed, "b", 0)?.follow()?;
-    let other_one = node(&bed, "a", 1)?.follow()?;
-    let sources =
-        || Ok::<_, anyhow::Error>([source(&bed, one.smpp(), "acme")?, source(&bed, one.smpp(), "zenith")?]);
+    let fixture = ClusterFixture::with_sink(sole())?;
+    let zero = node(&fixture, "a", 0)?.start()?;
+    let one = node(&fixture, "b", 1)?.start()?;
+    let other_zero = node(&fixture, "b", 0)?.follow()?;
+    let other_one = node(&fixture, "a", 1)?.follow()?;
+    let sources = || {
+        Ok::<_, anyhow::Error>([
+            source(&fixture, one.smpp(), "acme")?,
+            source(&fixture, one.smpp(), "zenith")?,
+        ])
+    };
 
     // The home's leader dies. Everything comes to the other partition's.
     let before = sources()?;
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     zero.kill()?;
     let zero = other_zero.ready()?;
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     before.iter().for_each(Source::stop);
-    settle(&bed, &zero, &one)?;
+    settle(&fixture, &zero, &one)?;
     for source in before {
         source.quit();
         source.join()?;
     }
 
     // The other partition's leader dies. Everything comes to the home's.
-    let after = [source(&bed, zero.smpp(), "acme")?, source(&bed, zero.smpp(), "zenith")?];
-    bed.wait_for_traffic()?;
+    let after = [source(&fixture, zero.smpp(), "acme")?, source(&fixture, zero.smpp(), "zenith")?];
+    fixture.wait_for_traffic()?;
     one.kill()?;
     let one = other_one.ready()?;
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     after.iter().for_each(Source::stop);
-    settle(&bed, &zero, &one)?;
+    settle(&fixture, &zero, &one)?;
     for source in after {
         source.quit();
         source.join()?;
@@ -205,13 +209,13 @@ fn mo_messages_reach_the_account_in_another_partition_and_stop_its_messages() ->
 
 #[test]
 fn a_home_needs_a_cluster_and_a_name_of_its_own() -> Result<()> {
-    let bed = Bed::new()?;
-    let mut alone = bed.fixture.config()?;
-    alone.peer("upstream", bed.sink.address(), "partition = 0");
+    let fixture = ClusterFixture::new()?;
+    let mut alone = fixture.base.config()?;
+    alone.peer("upstream", fixture.sink.address(), "partition = 0");
     let (valid, words) = alone.check()?;
     ensure!(!valid && words.contains("belongs to none"), "{words}");
-    let mut taken = node(&bed, "a", 0)?;
-    taken.account(OF_PARTITION, "system-id = \"x\"");
+    let mut taken = node(&fixture, "a", 0)?;
+    taken.account(PARTITION_ACCOUNT, "system-id = \"x\"");
     let (valid, words) = taken.check()?;
     ensure!(!valid && words.contains("is reserved for the account of a partition"), "{words}");
     Ok(())

@@ -12,8 +12,8 @@ use testkit::etcd::EtcdServers;
 /// A peer whose lost answers become second attempts, so that no message waits for a DLR.
 pub(crate) const PEER_KEYS: &str = "dlrs = false\nuncertain = \"send-again\"";
 
-pub(crate) struct Bed {
-    pub(crate) fixture: Fixture,
+pub(crate) struct ClusterFixture {
+    pub(crate) base: Fixture,
     pub(crate) servers: EtcdServers,
     pub(crate) sink: Sink,
     pub(crate) tally: Arc<Tally>,
@@ -22,18 +22,18 @@ pub(crate) struct Bed {
     smpp: u16,
 }
 
-impl Bed {
+impl ClusterFixture {
     pub(crate) fn new() -> Result<Self> {
         Self::with_sink(SinkOptions::default())
     }
 
     /// With a peer that behaves like this.
     pub(crate) fn with_sink(options: SinkOptions) -> Result<Self> {
-        let fixture = Fixture::new()?;
-        let servers = EtcdServers::start(&fixture.folder().join("etcd"), 3, None)?;
+        let base = Fixture::new()?;
+        let servers = EtcdServers::start(&base.folder().join("etcd"), 3, None)?;
         let tally = Arc::new(Tally::new(2_000_000));
         let sink = Sink::start(options, &tally)?;
-        Ok(Self { fixture, servers, sink, tally, smpp: free_port()? })
+        Ok(Self { base, servers, sink, tally, smpp: free_port()? })
     }
 
     pub(crate) fn node(&self, name: &str, keys: &str) -> Result<TestDaemonConfig> {
@@ -48,8 +48,8 @@ impl Bed {
 
     /// A node without a router, with its files in this folder.
     pub(crate) fn node_in(&self, folder: &str, name: &str, keys: &str) -> Result<TestDaemonConfig> {
-        let folder = self.fixture.folder().join(folder);
-        let mut config = TestDaemonConfig::new(self.fixture.binary(), &folder)?;
+        let folder = self.base.folder().join(folder);
+        let mut config = TestDaemonConfig::new(self.base.binary(), &folder)?;
         config.ports(self.smpp, free_port()?).archive("none");
         config.account("acme", "window = 1000");
         config.peer("upstream", self.sink.address(), &format!("links = 2\nwindow = 500\n{PEER_KEYS}"));
@@ -70,8 +70,8 @@ impl Bed {
         own: &[&str],
         peer: &str,
     ) -> Result<TestDaemonConfig> {
-        let folder = self.fixture.folder().join(format!("{name}-{partition}"));
-        let mut config = TestDaemonConfig::new(self.fixture.binary(), &folder)?;
+        let folder = self.base.folder().join(format!("{name}-{partition}"));
+        let mut config = TestDaemonConfig::new(self.base.binary(), &folder)?;
         config.archive("none").account("acme", "window = 1000");
         config.account("zenith", "partition = 1\nmo-partitions = [0]\nwindow = 1000");
         config.business_account("shop", "partition = 1", "");

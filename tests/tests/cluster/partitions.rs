@@ -1,6 +1,6 @@
 //! Two partitions, each led by one of two nodes and followed by the other. All requests come to one address.
 
-use crate::nodes::Bed;
+use crate::nodes::ClusterFixture;
 use crate::shared_state::change;
 use anyhow::{Context, Result, ensure};
 use api::ClusterView;
@@ -40,10 +40,10 @@ fn call(address: SocketAddr, path: &str, body: Option<&Value>) -> Result<(u16, V
 }
 
 /// Traffic of this account.
-fn source(bed: &Bed, address: SocketAddr, account: &str) -> Result<Source> {
+fn source(fixture: &ClusterFixture, address: SocketAddr, account: &str) -> Result<Source> {
     let mut options = SourceOptions::new(address, account, PASSWORD);
     (options.reconnect, options.rate) = (true, Some(150.0));
-    Source::start(&options, &bed.tally)
+    Source::start(&options, &fixture.tally)
 }
 
 /// The accounts with links at this node.
@@ -52,9 +52,9 @@ fn bound_accounts(node: &TestDaemon) -> Result<String> {
 }
 
 #[test]
-fn what_comes_to_one_partition_is_passed_on_to_the_other() -> Result<()> {
-    let bed = Bed::new()?;
-    let zero = bed.partition_node("a", 0)?.start()?;
+fn requests_for_another_partition_are_passed_on() -> Result<()> {
+    let fixture = ClusterFixture::new()?;
+    let zero = fixture.partition_node("a", 0)?.start()?;
     let (smpp, business) = (zero.smpp(), zero.config().business());
 
     // Partition 1 has no leader yet.
@@ -63,7 +63,7 @@ fn what_comes_to_one_partition_is_passed_on_to_the_other() -> Result<()> {
     let text = json!({ "from": "10655", "to": "8613012345678", "text": "hello" });
     assert_eq!(call(business, "/v1/messages", Some(&text))?.0, 503);
 
-    let one = bed.partition_node("b", 1)?.start()?;
+    let one = fixture.partition_node("b", 1)?.start()?;
     zero.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
         cluster.partitions.len() == 2 && cluster.partitions.iter().all(|one| one.leader.is_some())
     })?;
@@ -121,7 +121,7 @@ fn what_comes_to_one_partition_is_passed_on_to_the_other() -> Result<()> {
     change(&zero, &json!({ "account": { "late": { "password-hash": hash, "partition": 1 } } }))?;
     until("the new account", || Ok(submit(smpp, "late", 5).is_ok_and(|id| id.partition() == 1)))?;
     let status = |arguments: &[&str]| -> Result<String> {
-        Ok(String::from_utf8(bed.fixture.command(&zero).args(arguments).output()?.stdout)?)
+        Ok(String::from_utf8(fixture.base.command(&zero).args(arguments).output()?.stdout)?)
     };
     let shown = status(&["cluster", "status"])?;
     ensure!(shown.contains("PARTITION") && shown.contains("1          b"), "{shown}");
@@ -133,29 +133,29 @@ fn what_comes_to_one_partition_is_passed_on_to_the_other() -> Result<()> {
 
 #[test]
 fn one_partition_loses_its_leader_and_nothing_is_missing() -> Result<()> {
-    let bed = Bed::new()?;
-    let zero = bed.partition_node("a", 0)?.start()?;
-    let one = bed.partition_node("b", 1)?.start()?;
+    let fixture = ClusterFixture::new()?;
+    let zero = fixture.partition_node("a", 0)?.start()?;
+    let one = fixture.partition_node("b", 1)?.start()?;
     let (other_zero, other_one) =
-        (bed.partition_node("b", 0)?.follow()?, bed.partition_node("a", 1)?.follow()?);
-    let sources = [source(&bed, zero.smpp(), "acme")?, source(&bed, zero.smpp(), "zenith")?];
-    bed.wait_for_traffic()?;
+        (fixture.partition_node("b", 0)?.follow()?, fixture.partition_node("a", 1)?.follow()?);
+    let sources = [source(&fixture, zero.smpp(), "acme")?, source(&fixture, zero.smpp(), "zenith")?];
+    fixture.wait_for_traffic()?;
     let before = submit(zero.smpp(), "zenith", 1_900_000)?;
     let dead = one.kill()?;
     // The other partition is not affected.
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     let one = other_one.ready()?;
     until("the accounts of the partition are back", || {
         Ok(submit(zero.smpp(), "zenith", 1_900_001).is_ok_and(|id| id.partition() == 1 && id > before))
     })?;
     let _follower = dead.follow()?;
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     for source in sources {
         source.stop();
         source.join()?;
     }
-    until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
-    let sums = bed.tally.summary();
+    until("all accepted arrive", || Ok(fixture.tally.summary().missing == 0))?;
+    let sums = fixture.tally.summary();
     assert_eq!((sums.missing, sums.refused), (0, 0), "{sums:?}");
     // Now the leader of partition 0 dies, and its address with it; its accounts are reached through the other partition.
     zero.kill()?;
@@ -171,14 +171,14 @@ fn one_partition_loses_its_leader_and_nothing_is_missing() -> Result<()> {
 }
 
 #[test]
-fn what_does_not_work_with_partitions_is_refused() -> Result<()> {
-    let bed = Bed::new()?;
-    let mut torn = bed.partition_node("a", 0)?;
+fn unsupported_partition_configurations_are_refused() -> Result<()> {
+    let fixture = ClusterFixture::new()?;
+    let mut torn = fixture.partition_node("a", 0)?;
     torn.tables("[[tenant]]\nname = \"north\"\ncharged = true\n");
     torn.account("north-one", "tenant = \"north\"").account("north-two", "tenant = \"north\"\npartition = 1");
     let (valid, words) = torn.check()?;
     ensure!(!valid && words.contains("share `charged` of the tenant"), "{words}");
-    let mut alone = bed.fixture.config()?;
+    let mut alone = fixture.base.config()?;
     alone.account("acme", "partition = 1");
     let (valid, words) = alone.check()?;
     ensure!(!valid && words.contains("belongs to no cluster"), "{words}");

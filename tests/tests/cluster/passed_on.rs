@@ -1,10 +1,10 @@
 //! SGIP and Redis clients, and callers of front ends, whose account is in the other partition.
 
-use crate::nodes::{Bed, PEER_KEYS};
+use crate::nodes::{ClusterFixture, PEER_KEYS};
 use anyhow::{Context, Result, ensure};
 use api::ClusterView;
 use behaviour_tests::test_daemon::{HASH, PASSWORD, TestDaemon, TestDaemonConfig, free_port};
-use behaviour_tests::{Fixture, TIMEOUT, bind, shipped, until};
+use behaviour_tests::{Fixture, TIMEOUT, bind, shipped_policy, until};
 use bytes::Bytes;
 use model::{MessageId, Timestamp};
 use serde_json::json;
@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Waits until a node knows the leaders of both partitions.
-pub(crate) fn know_each_other(nodes: [&TestDaemon; 2]) -> Result<()> {
+pub(crate) fn wait_until_nodes_know_leaders(nodes: [&TestDaemon; 2]) -> Result<()> {
     for node in nodes {
         node.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
             cluster.partitions.len() == 2 && cluster.partitions.iter().all(|one| one.leader.is_some())
@@ -78,9 +78,9 @@ impl Sp {
 
 #[test]
 fn an_sgip_bind_is_passed_on_to_the_partition_of_its_account() -> Result<()> {
-    let bed = Bed::new()?;
+    let fixture = ClusterFixture::new()?;
     let node = |name: &str, partition: u8| -> Result<TestDaemonConfig> {
-        let mut config = bed.partition_node(name, partition)?;
+        let mut config = fixture.partition_node(name, partition)?;
         let address = config.sgip();
         config
             .tables(&format!("[[listener]]\nname = \"sgip\"\nprotocol = \"sgip\"\nlisten = \"{address}\"\n"));
@@ -95,7 +95,7 @@ fn an_sgip_bind_is_passed_on_to_the_partition_of_its_account() -> Result<()> {
     // Partition 1 has no leader yet: the login can be repeated later.
     assert_eq!(Sp::connect(&entrance)?.bind("901001", PASSWORD)?, ResultCode::BUSY);
     let one = node("b", 1)?.start()?;
-    know_each_other([&zero, &one])?;
+    wait_until_nodes_know_leaders([&zero, &one])?;
 
     let mut sp = Sp::connect(&entrance)?;
     assert_eq!(sp.bind("901001", PASSWORD)?, ResultCode::OK);
@@ -155,9 +155,9 @@ impl Redis {
 
 /// A node with a Redis listener: the pools of `dialler` are in partition 1, those of `sales` in partition 0, and `both` has some in
 /// each.
-fn redis_node(bed: &Bed, name: &str, partition: u8) -> Result<(TestDaemonConfig, SocketAddr)> {
+fn redis_node(fixture: &ClusterFixture, name: &str, partition: u8) -> Result<(TestDaemonConfig, SocketAddr)> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
-    let mut config = bed.partition_node_with(name, partition, &["redis"], PEER_KEYS)?;
+    let mut config = fixture.partition_node_with(name, partition, &["redis"], PEER_KEYS)?;
     let limits = "unauthenticated-connections = 2\nlogin-timeout = \"120s\"\n";
     config.tables(&format!("[redis]\nlisten = [\"{address}\"]\n{limits}"));
     for (account, pools) in [("dialler", "support*"), ("sales", "sales"), ("both", "*")] {
@@ -173,16 +173,16 @@ fn redis_node(bed: &Bed, name: &str, partition: u8) -> Result<(TestDaemonConfig,
 
 #[test]
 fn a_redis_client_is_passed_on_with_what_it_has_pipelined() -> Result<()> {
-    let bed = Bed::new()?;
-    let (zero, entrance) = redis_node(&bed, "a", 0)?;
+    let fixture = ClusterFixture::new()?;
+    let (zero, entrance) = redis_node(&fixture, "a", 0)?;
     let zero = zero.start()?;
     let auth = format!("AUTH dialler {PASSWORD}");
     let mut early = Redis::connect(entrance)?;
     let answer = early.ask(&auth)?;
     ensure!(answer.starts_with("-TRYAGAIN") && answer.contains("partition 1"), "{answer}");
-    let (one, at_one) = redis_node(&bed, "b", 1)?;
+    let (one, at_one) = redis_node(&fixture, "b", 1)?;
     let one = one.start()?;
-    know_each_other([&zero, &one])?;
+    wait_until_nodes_know_leaders([&zero, &one])?;
     // The same connection can try again.
     assert_eq!(early.ask(&auth)?, "+OK");
 
@@ -265,21 +265,21 @@ fn get(address: SocketAddr, path: &str) -> Result<(u16, String)> {
 
 fn bind_front_end(fixture: &Fixture, node: &TestDaemon) -> Result<()> {
     let component = fixture.component("jasmin_front_end")?;
-    let policy = shipped("jasmin-front-end")?;
+    let policy = shipped_policy("jasmin-front-end")?;
     bind(node, "front-end", "jasmin-front-end", &component, &policy, &json!({})).map(drop)
 }
 
 #[test]
 fn a_request_of_a_front_end_is_passed_on_when_its_account_is_known() -> Result<()> {
     const PATH: &str = "[[business.front-end]]\npath = \"/send\"\nplugin = \"jasmin-front-end\"\n";
-    let bed = Bed::new()?;
+    let fixture = ClusterFixture::new()?;
     let node = |name: &str, partition: u8| -> Result<TestDaemonConfig> {
-        let mut config = bed.partition_node(name, partition)?;
+        let mut config = fixture.partition_node(name, partition)?;
         config.business_account("local", "", "").tables(PATH);
         Ok(config)
     };
     let zero = node("a", 0)?.start()?;
-    bind_front_end(&bed.fixture, &zero)?;
+    bind_front_end(&fixture.base, &zero)?;
     let entrance = zero.config().business();
     let send = |account: &str, password: &str| {
         get(
@@ -290,7 +290,7 @@ fn a_request_of_a_front_end_is_passed_on_when_its_account_is_known() -> Result<(
     let (status, answer) = send("shop", PASSWORD)?;
     ensure!(status == 503 && answer.contains("does not answer"), "{status} {answer}");
     let one = node("b", 1)?.start()?;
-    know_each_other([&zero, &one])?;
+    wait_until_nodes_know_leaders([&zero, &one])?;
     let partition_of = |(status, answer): (u16, String)| -> Result<u8> {
         let id = answer.strip_prefix("Success \"").and_then(|rest| rest.strip_suffix('"'));
         let id = id.with_context(|| format!("{status} {answer}"))?;

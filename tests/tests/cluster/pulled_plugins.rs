@@ -1,6 +1,6 @@
 //! A plugin that the leader pulled from a source: the other node gets it without a source.
 
-use crate::nodes::Bed;
+use crate::nodes::ClusterFixture;
 use anyhow::{Result, ensure};
 use behaviour_tests::until;
 use serde_json::json;
@@ -10,23 +10,26 @@ const BILL: &str = r#"{"spdxVersion":"SPDX-2.3","name":"router"}"#;
 
 #[test]
 fn a_pulled_plugin_is_on_the_next_leader_without_its_source() -> Result<()> {
-    let bed = Bed::new()?;
-    let folder = bed.fixture.folder();
+    let fixture = ClusterFixture::new()?;
+    let folder = fixture.base.folder();
     let (component, stick) = (folder.join("router.wasm"), folder.join("stick"));
-    std::fs::copy(bed.fixture.guest("prefix_router"), &component)?;
+    std::fs::copy(fixture.base.guest("prefix_router"), &component)?;
     std::fs::write(component.with_extension("sbom.json"), BILL)?;
     let location = format!("oci-layout:{}:1.0", stick.join("router").display());
-    let pushed =
-        Command::new(bed.fixture.binary()).args(["plugin", "push"]).arg(&component).arg(location).output()?;
+    let pushed = Command::new(fixture.base.binary())
+        .args(["plugin", "push"])
+        .arg(&component)
+        .arg(location)
+        .output()?;
     ensure!(pushed.status.success(), "{}", String::from_utf8_lossy(&pushed.stderr));
 
-    let mut first = bed.node_without_router("a", "")?;
+    let mut first = fixture.node_without_router("a", "")?;
     first.tables(&format!(
         "[[plugins.sources]]\nname = \"stick\"\nurl = \"oci-layout:{}\"\n",
         stick.display()
     ));
     let leader = first.start()?;
-    let follower = bed.node_without_router("b", "")?.follow()?;
+    let follower = fixture.node_without_router("b", "")?.follow()?;
     leader.wait_for_nodes(2)?;
     let request = json!({ "source": "stick", "plugin": "router", "tag": "1.0" }).to_string();
     // For the leader, the node is alive before it answers requests.

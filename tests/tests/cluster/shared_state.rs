@@ -1,6 +1,6 @@
 //! State that the nodes share in addition to the log: configuration, users, plugins, tables, counters of plugins.
 
-use crate::nodes::Bed;
+use crate::nodes::ClusterFixture;
 use anyhow::{Context, Result, ensure};
 use api::ClusterView;
 use behaviour_tests::load::Probe;
@@ -34,14 +34,14 @@ pub(crate) fn change(leader: &TestDaemon, patch: &Value) -> Result<u64> {
 }
 
 #[test]
-fn the_next_leader_has_what_the_last_one_was_told() -> Result<()> {
-    let bed = Bed::new()?;
-    let leader = bed.node_without_router("a", "")?.start()?;
+fn the_next_leader_has_the_changes_of_the_last_one() -> Result<()> {
+    let fixture = ClusterFixture::new()?;
+    let leader = fixture.node_without_router("a", "")?.start()?;
     // State that exists before the other node joins, and state that changes while it follows.
     let root = AdminClient::root(&leader)?;
     root.make_user("ann", "correct horse battery", &json!({ "role": "admin" }))?;
     leader.ask("PUT", "/v1/tables/early?kind=exact", b"a,b\n")?;
-    let mut other = bed.node_without_router("b", "")?;
+    let mut other = fixture.node_without_router("b", "")?;
     // This account never becomes part of the cluster's configuration.
     other.account("of-b-alone", "");
     let follower = other.follow()?;
@@ -50,15 +50,15 @@ fn the_next_leader_has_what_the_last_one_was_told() -> Result<()> {
     leader.ask("PUT", "/v1/tables/prefixes?kind=prefix", &large_table())?;
     leader.ask("DELETE", "/v1/tables/early", b"")?;
     let grants = json!({ "grants": { "counters": [{ "name": "asked", "window": "month", "zone": "Asia/Shanghai" }] } });
-    let component = bed.fixture.component("test_asker")?;
+    let component = fixture.base.component("test_asker")?;
     let version = bind(&leader, "router", "asker", &component, "to upstream 1", &grants)?;
     change(&leader, &json!({ "attention": { "queue-age": "7m" } }))?;
     for expected in 1..=3 {
         assert_eq!(counted(&leader)?, expected);
     }
     // A backup writes the counts first.
-    let backup = bed.fixture.folder().join("backup.tar");
-    let output = bed.fixture.command(&leader).arg("backup").arg(&backup).output()?;
+    let backup = fixture.base.folder().join("backup.tar");
+    let output = fixture.base.command(&leader).arg("backup").arg(&backup).output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let (before, tables) = (leader.get("/v1/configuration/versions")?, leader.get("/v1/tables")?);
     leader.kill()?;
@@ -80,9 +80,9 @@ fn the_next_leader_has_what_the_last_one_was_told() -> Result<()> {
 
 #[test]
 fn a_node_without_a_plugin_or_table_does_not_lead() -> Result<()> {
-    let bed = Bed::new()?;
-    let leader = bed.node("a", "")?.start()?;
-    let away = bed.node("b", "")?.follow()?;
+    let fixture = ClusterFixture::new()?;
+    let leader = fixture.node("a", "")?.start()?;
+    let away = fixture.node("b", "")?.follow()?;
     leader.wait_for_nodes(2)?;
     let away = away.kill()?;
     leader.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
@@ -109,9 +109,9 @@ fn a_node_without_a_plugin_or_table_does_not_lead() -> Result<()> {
 
 #[test]
 fn a_file_that_only_one_node_has_keeps_the_other_from_leading() -> Result<()> {
-    let bed = Bed::new()?;
-    let leader = bed.node("a", "")?.start()?;
-    let follower = bed.node("b", "")?.follow()?;
+    let fixture = ClusterFixture::new()?;
+    let leader = fixture.node("a", "")?.start()?;
+    let follower = fixture.node("b", "")?.follow()?;
     leader.wait_for_nodes(2)?;
     let own = leader.config().data().join("of-a.txt");
     std::fs::write(&own, "secret")?;
@@ -126,7 +126,7 @@ fn a_file_that_only_one_node_has_keeps_the_other_from_leading() -> Result<()> {
             .is_some_and(|node| node.lacks.as_ref().is_some_and(|lacks| lacks.contains("of-a.txt")))
     };
     leader.read_until(TIMEOUT, "/v1/cluster", lacking)?;
-    let refused = bed.fixture.command(&leader).args(["cluster", "hand-over"]).output()?;
+    let refused = fixture.base.command(&leader).args(["cluster", "hand-over"]).output()?;
     assert!(!refused.status.success());
     std::fs::write(follower.config().data().join("of-a.txt"), "secret")?;
     change(&leader, &json!({ "attention": { "queue-age": "7m" } }))?;
@@ -136,13 +136,13 @@ fn a_file_that_only_one_node_has_keeps_the_other_from_leading() -> Result<()> {
 
 #[test]
 fn the_audit_logs_of_all_nodes_are_in_the_archive() -> Result<()> {
-    let bed = Bed::new()?;
-    let folder = bed.fixture.folder().join("postgres");
+    let fixture = ClusterFixture::new()?;
+    let folder = fixture.base.folder().join("postgres");
     std::fs::create_dir_all(&folder)?;
     let database = Database::postgres(&folder)?;
     let url = database.create("audited")?;
     let node = |name: &str| -> Result<TestDaemonConfig> {
-        let mut config = bed.node(name, "")?;
+        let mut config = fixture.node(name, "")?;
         config.archive(&url);
         Ok(config)
     };

@@ -1,6 +1,6 @@
 //! Event sinks and CDR files over take-overs.
 
-use crate::nodes::Bed;
+use crate::nodes::ClusterFixture;
 use anyhow::{Context as _, Result, ensure};
 use api::{ClusterView, EventSinkView};
 use behaviour_tests::load::Probe;
@@ -41,8 +41,8 @@ fn records(folders: &[PathBuf]) -> Result<(Vec<String>, Vec<String>)> {
     Ok((messages, names))
 }
 
-fn config(bed: &Bed, node: &str, keys: &str, sink: &SmsApi) -> Result<TestDaemonConfig> {
-    let mut config = bed.node(node, keys)?;
+fn config(fixture: &ClusterFixture, node: &str, keys: &str, sink: &SmsApi) -> Result<TestDaemonConfig> {
+    let mut config = fixture.node(node, keys)?;
     config.tables(&format!(
         "[[event-sink]]\nname = \"crm\"\nurl = \"{}\"\ntypes = [\"accepted\", \"ended\"]\n\
          [[cdr]]\nname = \"billing\"\ncolumns = [\"message\"]\nmax-size = \"2KiB\"\n",
@@ -53,16 +53,16 @@ fn config(bed: &Bed, node: &str, keys: &str, sink: &SmsApi) -> Result<TestDaemon
 
 #[test]
 fn a_killed_leader_takes_no_event_along_and_repeats_no_cdr() -> Result<()> {
-    let (bed, sink) = (Bed::new()?, SmsApi::start()?);
-    let nodes = [config(&bed, "a", "", &sink)?, config(&bed, "b", "", &sink)?];
+    let (fixture, sink) = (ClusterFixture::new()?, SmsApi::start()?);
+    let nodes = [config(&fixture, "a", "", &sink)?, config(&fixture, "b", "", &sink)?];
     let folders: Vec<_> = nodes.iter().map(|node| node.data().join("cdr/billing")).collect();
     let [first, second] = nodes;
     let mut leader = first.start()?;
     let mut follower = second.follow()?;
-    let source = bed.source()?;
+    let source = fixture.source()?;
     let mut answered = BTreeSet::new();
     for round in 0..4 {
-        bed.wait_for_traffic()?;
+        fixture.wait_for_traffic()?;
         let mut esme = Probe::bind(leader.smpp(), "acme", PASSWORD, "861", false)?;
         for number in 0..40 {
             let id = esme.submit(round * 100 + number)?;
@@ -72,10 +72,10 @@ fn a_killed_leader_takes_no_event_along_and_repeats_no_cdr() -> Result<()> {
         leader = follower.ready()?;
         follower = dead.follow()?;
     }
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     source.stop();
     source.join()?;
-    let messages = check(&bed, &leader, &sink, &folders)?;
+    let messages = check(&fixture, &leader, &sink, &folders)?;
     ensure!(messages.is_superset(&answered), "{} messages, {answered:?}", messages.len());
     for folder in &folders {
         ensure!(std::fs::read_dir(folder)?.count() > 1, "{} has no files", folder.display());
@@ -86,13 +86,13 @@ fn a_killed_leader_takes_no_event_along_and_repeats_no_cdr() -> Result<()> {
 
 #[test]
 fn a_node_that_has_just_joined_has_what_the_sinks_need() -> Result<()> {
-    let (bed, sink) = (Bed::new()?, SmsApi::start()?);
-    let nodes = [config(&bed, "a", "slots = 512", &sink)?, config(&bed, "b", "", &sink)?];
+    let (fixture, sink) = (ClusterFixture::new()?, SmsApi::start()?);
+    let nodes = [config(&fixture, "a", "slots = 512", &sink)?, config(&fixture, "b", "", &sink)?];
     let folders: Vec<_> = nodes.iter().map(|node| node.data().join("cdr/billing")).collect();
     let [first, second] = nodes;
     let leader = first.start()?;
     let away = second.follow()?.kill()?;
-    let source = bed.source()?;
+    let source = fixture.source()?;
     until("more records than etcd keeps", || Ok(leader.read::<ClusterView>("/v1/cluster")?.head > 1_200))?;
     let follower = away.launch()?;
     follower.wait_for_line(TIMEOUT, |line| line.contains("tables replaced by a snapshot of the leader"))?;
@@ -100,20 +100,25 @@ fn a_node_that_has_just_joined_has_what_the_sinks_need() -> Result<()> {
     let dead = leader.kill()?;
     let leader = follower.ready()?;
     let follower = dead.follow()?;
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     source.stop();
     source.join()?;
-    check(&bed, &leader, &sink, &folders)?;
+    check(&fixture, &leader, &sink, &folders)?;
     drop(follower);
     Ok(())
 }
 
 /// Checks that each accepted message has its events, and exactly one record in a file. Returns the messages.
-fn check(bed: &Bed, leader: &TestDaemon, sink: &SmsApi, folders: &[PathBuf]) -> Result<BTreeSet<String>> {
+fn check(
+    fixture: &ClusterFixture,
+    leader: &TestDaemon,
+    sink: &SmsApi,
+    folders: &[PathBuf],
+) -> Result<BTreeSet<String>> {
     until("all messages have ended", || {
-        Ok(bed.tally.summary().missing == 0 && leader.get("/v1/status")?["waiting"] == 0)
+        Ok(fixture.tally.summary().missing == 0 && leader.get("/v1/status")?["waiting"] == 0)
     })?;
-    let count = usize::try_from(bed.tally.accepted_count())?;
+    let count = usize::try_from(fixture.tally.accepted_count())?;
     until("the sink has all events", || {
         let accepted = messages_with(sink, "switchyard.message.accepted");
         Ok(accepted.len() >= count && accepted == messages_with(sink, "switchyard.message.ended"))

@@ -1,4 +1,4 @@
-use crate::nodes::{Bed, ended};
+use crate::nodes::{ClusterFixture, ended};
 use anyhow::{Context, Result, ensure};
 use api::{ClusterRole, ClusterView};
 use behaviour_tests::test_daemon::free_port;
@@ -10,21 +10,21 @@ const REPLACED: i32 = 5;
 
 #[test]
 fn a_killed_leader_is_replaced_and_nothing_is_lost() -> Result<()> {
-    let bed = Bed::new()?;
-    let mut leader = bed.node("a", "")?.start()?;
-    let mut follower = bed.node("b", "")?.follow()?;
-    let source = bed.source()?;
+    let fixture = ClusterFixture::new()?;
+    let mut leader = fixture.node("a", "")?.start()?;
+    let mut follower = fixture.node("b", "")?.follow()?;
+    let source = fixture.source()?;
     for _ in 0..3 {
-        bed.wait_for_traffic()?;
+        fixture.wait_for_traffic()?;
         let dead = leader.kill()?;
         leader = follower.ready()?;
-        bed.wait_for_traffic()?;
+        fixture.wait_for_traffic()?;
         follower = dead.follow()?;
     }
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     source.stop();
     source.join()?;
-    until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
+    until("all accepted arrive", || Ok(fixture.tally.summary().missing == 0))?;
     let cluster: ClusterView = leader.read("/v1/cluster")?;
     assert_eq!((cluster.node.as_str(), cluster.role, cluster.degraded), ("b", ClusterRole::Leader, false));
     assert_eq!(cluster.term, 4, "{cluster:#?}");
@@ -33,33 +33,33 @@ fn a_killed_leader_is_replaced_and_nothing_is_lost() -> Result<()> {
     // Both end in order: the follower first, then the leader.
     assert!(follower.stop()?.0.success());
     assert!(leader.stop()?.0.success());
-    let sums = bed.tally.summary();
+    let sums = fixture.tally.summary();
     assert_eq!((sums.missing, sums.unknown, sums.refused), (0, 0, 0), "{sums:?}");
     Ok(())
 }
 
 #[test]
 fn the_lead_is_handed_over_without_a_duplicate() -> Result<()> {
-    let bed = Bed::new()?;
-    let leader = bed.node("a", "")?.start()?;
-    let alone = bed.fixture.command(&leader).args(["cluster", "hand-over"]).output()?;
+    let fixture = ClusterFixture::new()?;
+    let leader = fixture.node("a", "")?.start()?;
+    let alone = fixture.base.command(&leader).args(["cluster", "hand-over"]).output()?;
     let complaint = String::from_utf8_lossy(&alone.stderr);
     assert!(!alone.status.success() && complaint.contains("no other node is alive"), "{complaint}");
-    let follower = bed.node("b", "")?.follow()?;
-    let source = bed.source()?;
-    bed.wait_for_traffic()?;
+    let follower = fixture.node("b", "")?.follow()?;
+    let source = fixture.source()?;
+    fixture.wait_for_traffic()?;
     leader.wait_for_nodes(2)?;
-    let output = bed.fixture.command(&leader).args(["cluster", "hand-over"]).output()?;
+    let output = fixture.base.command(&leader).args(["cluster", "hand-over"]).output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let (status, config) = ended(leader)?;
     assert!(status.success());
     let leader = follower.ready()?;
     let follower = config.follow()?;
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     source.stop();
     source.join()?;
-    until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
-    let shown = bed.fixture.command(&follower).args(["cluster", "status"]).output()?;
+    until("all accepted arrive", || Ok(fixture.tally.summary().missing == 0))?;
+    let shown = fixture.base.command(&follower).args(["cluster", "status"]).output()?;
     let shown = String::from_utf8(shown.stdout)?;
     assert!(shown.contains("leader             b\n"), "{shown}");
     let (code, answer) = follower.request("GET", "/v1/ready", &[])?;
@@ -67,21 +67,21 @@ fn the_lead_is_handed_over_without_a_duplicate() -> Result<()> {
     assert!(code == 503 && answer.contains("following") && answer.contains(&address), "{answer}");
     let (code, answer) = follower.request("GET", "/v1/queues", &[])?;
     assert!(code == 503 && answer.contains(&address), "{answer}");
-    let sums = bed.tally.summary();
+    let sums = fixture.tally.summary();
     assert_eq!((sums.missing, sums.duplicates, sums.unknown), (0, 0, 0), "{sums:?}");
     Ok(())
 }
 
 #[test]
 fn a_leader_that_was_stopped_is_fenced_and_follows() -> Result<()> {
-    let bed = Bed::new()?;
-    let leader = bed.node("a", "")?.start()?;
+    let fixture = ClusterFixture::new()?;
+    let leader = fixture.node("a", "")?.start()?;
     // The stopped process keeps its listener.
-    let mut other = bed.node("b", "own-sections = [\"listener\"]")?;
+    let mut other = fixture.node("b", "own-sections = [\"listener\"]")?;
     other.ports(free_port()?, free_port()?);
     let follower = other.follow()?;
-    let source = bed.source()?;
-    bed.wait_for_traffic()?;
+    let source = fixture.source()?;
+    fixture.wait_for_traffic()?;
     let id = Pid::from_raw(i32::try_from(leader.id())?).context("no process")?;
     kill_process(id, Signal::STOP)?;
     follower.wait_for_line(TIMEOUT, |line| line.contains(": leading "))?;
@@ -92,34 +92,34 @@ fn a_leader_that_was_stopped_is_fenced_and_follows() -> Result<()> {
     let follower = config.follow()?;
     source.stop();
     source.join()?;
-    until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
+    until("all accepted arrive", || Ok(fixture.tally.summary().missing == 0))?;
     drop((leader, follower));
-    let sums = bed.tally.summary();
+    let sums = fixture.tally.summary();
     assert_eq!((sums.missing, sums.unknown), (0, 0), "{sums:?}");
     Ok(())
 }
 
 #[test]
 fn a_leader_without_etcd_answers_nothing_and_goes_on_with_it() -> Result<()> {
-    let mut bed = Bed::new()?;
-    let leader = bed.node("a", "")?.start()?;
-    let source = bed.source()?;
-    bed.wait_for_traffic()?;
+    let mut fixture = ClusterFixture::new()?;
+    let leader = fixture.node("a", "")?.start()?;
+    let source = fixture.source()?;
+    fixture.wait_for_traffic()?;
     // etcd elects a new leader, and the node asks another member.
-    bed.servers.kill(0);
-    bed.wait_for_traffic()?;
-    bed.servers.restart(0)?;
+    fixture.servers.kill(0);
+    fixture.wait_for_traffic()?;
+    fixture.servers.restart(0)?;
     for member in 0..2 {
-        bed.servers.pause(member, true)?;
+        fixture.servers.pause(member, true)?;
     }
     leader.wait_for_line(TIMEOUT, |line| line.contains("append to etcd not answered"))?;
     for member in 0..2 {
-        bed.servers.pause(member, false)?;
+        fixture.servers.pause(member, false)?;
     }
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     source.stop();
     source.join()?;
-    until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
+    until("all accepted arrive", || Ok(fixture.tally.summary().missing == 0))?;
     let (status, _) = leader.stop()?;
     assert!(status.success());
     Ok(())
@@ -127,8 +127,8 @@ fn a_leader_without_etcd_answers_nothing_and_goes_on_with_it() -> Result<()> {
 
 #[test]
 fn a_cluster_refuses_an_archive_in_a_file() -> Result<()> {
-    let bed = Bed::new()?;
-    let mut config = bed.node("a", "")?;
+    let fixture = ClusterFixture::new()?;
+    let mut config = fixture.node("a", "")?;
     config.archive("sqlite:archive.db");
     let (valid, words) = config.check()?;
     assert!(!valid && words.contains("archive.url") && words.contains("postgres://"), "{words}");
@@ -137,21 +137,21 @@ fn a_cluster_refuses_an_archive_in_a_file() -> Result<()> {
 
 #[test]
 fn a_node_that_was_away_for_too_long_joins_with_a_snapshot() -> Result<()> {
-    let bed = Bed::new()?;
-    let leader = bed.node("a", "slots = 512")?.start()?;
-    let away = bed.node("b", "")?.follow()?.kill()?;
-    let source = bed.source()?;
+    let fixture = ClusterFixture::new()?;
+    let leader = fixture.node("a", "slots = 512")?.start()?;
+    let away = fixture.node("b", "")?.follow()?.kill()?;
+    let source = fixture.source()?;
     until("more records than etcd keeps", || Ok(leader.read::<ClusterView>("/v1/cluster")?.head > 1_200))?;
     assert!(leader.read::<ClusterView>("/v1/cluster")?.degraded);
     // Also while messages come.
     let follower = away.launch()?;
     follower.wait_for_line(TIMEOUT, |line| line.contains("tables replaced by a snapshot of the leader"))?;
     leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| !cluster.degraded)?;
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     source.stop();
     source.join()?;
     let before = leader.read::<ClusterView>("/v1/cluster")?.head;
-    let alive = bed.fixture.command(&leader).args(["cluster", "remove", "b"]).output()?;
+    let alive = fixture.base.command(&leader).args(["cluster", "remove", "b"]).output()?;
     let complaint = String::from_utf8_lossy(&alive.stderr);
     assert!(!alive.status.success() && complaint.contains("b is alive"), "{complaint}");
     leader.kill()?;
@@ -160,12 +160,12 @@ fn a_node_that_was_away_for_too_long_joins_with_a_snapshot() -> Result<()> {
     leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| {
         cluster.nodes.iter().any(|node| node.name == "a" && !node.alive)
     })?;
-    let removed = bed.fixture.command(&leader).args(["cluster", "remove", "a"]).output()?;
+    let removed = fixture.base.command(&leader).args(["cluster", "remove", "a"]).output()?;
     ensure!(removed.status.success(), "{}", String::from_utf8_lossy(&removed.stderr));
     assert_eq!(leader.read::<ClusterView>("/v1/cluster")?.nodes.len(), 1);
-    until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
+    until("all accepted arrive", || Ok(fixture.tally.summary().missing == 0))?;
     // A new node has an empty disk, and joins in the same way.
-    let new = bed.node("c", "")?.launch()?;
+    let new = fixture.node("c", "")?.launch()?;
     new.wait_for_line(TIMEOUT, |line| line.contains("tables replaced by a snapshot of the leader"))?;
     leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| {
         cluster.nodes.iter().any(|node| node.name == "c" && node.lacks.is_none() && node.durable >= before)

@@ -3,7 +3,7 @@
 //! There is one format of records so far. So both daemons of the upgrade are the same binary, and the nodes that read another
 //! format are written by the tests.
 
-use crate::nodes::{Bed, ended};
+use crate::nodes::{ClusterFixture, ended};
 use anyhow::{Context, Result, ensure};
 use api::{ClusterNodeView, ClusterRole, ClusterView, RecordFormats};
 use behaviour_tests::test_daemon::TestDaemon;
@@ -14,11 +14,11 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 
 /// A node of a version that reads and writes only records of a format after the newest one.
-fn join_newer(bed: &Bed, runtime: &Runtime) -> Result<Arc<Cluster>> {
+fn join_newer(fixture: &ClusterFixture, runtime: &Runtime) -> Result<Arc<Cluster>> {
     let options = ClusterOptions {
         node: "newer".to_owned(),
         partition: 0,
-        endpoints: bed.servers.endpoints(),
+        endpoints: fixture.servers.endpoints(),
         prefix: "/switchyard".to_owned(),
         address: None,
         listen: ([127, 0, 0, 1], 0).into(),
@@ -52,25 +52,25 @@ fn wait_until_unreadable(daemon: &TestDaemon, name: &str) -> Result<ClusterView>
 
 #[test]
 fn a_record_of_a_newer_format_stops_the_follower_and_not_the_leader() -> Result<()> {
-    let bed = Bed::new()?;
-    let leader = bed.node("a", "")?.start()?;
-    let follower = bed.node("b", "")?.follow()?;
+    let fixture = ClusterFixture::new()?;
+    let leader = fixture.node("a", "")?.start()?;
+    let follower = fixture.node("b", "")?.follow()?;
     let runtime = Runtime::new()?;
-    let newer = join_newer(&bed, &runtime)?;
+    let newer = join_newer(&fixture, &runtime)?;
     // The follower cannot read the leader's records: the leader reports it, and continues.
     let shown = |leader: &TestDaemon| -> Result<String> {
-        let output = bed.fixture.command(leader).args(["cluster", "status"]).output()?;
+        let output = fixture.base.command(leader).args(["cluster", "status"]).output()?;
         Ok(String::from_utf8(output.stdout)?)
     };
     until(
         "the leader knows the newer node",
         || Ok(shown(&leader)?.contains("a reads record formats up to")),
     )?;
-    let source = bed.source()?;
-    bed.wait_for_traffic()?;
+    let source = fixture.source()?;
+    fixture.wait_for_traffic()?;
     source.stop();
     source.join()?;
-    until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
+    until("all accepted arrive", || Ok(fixture.tally.summary().missing == 0))?;
 
     // The newer node becomes the leader, and writes records that the others cannot read.
     let mut journal = newer.journal(Seq(0));
@@ -102,22 +102,22 @@ fn a_record_of_a_newer_format_stops_the_follower_and_not_the_leader() -> Result<
 
 #[test]
 fn nodes_are_upgraded_one_by_one_under_traffic() -> Result<()> {
-    let bed = Bed::new()?;
-    let leader = bed.node("a", "")?.start()?;
-    let follower = bed.node("b", "")?.follow()?;
+    let fixture = ClusterFixture::new()?;
+    let leader = fixture.node("a", "")?.start()?;
+    let follower = fixture.node("b", "")?.follow()?;
     // An absent node of a version that did not publish its formats: it reads only the first format.
     let older =
         r#"{"role":"follower","address":"http://192.0.2.3","version":"0.1.0","applied":0,"renewal":1}"#;
-    bed.servers.control(&["put", "/switchyard/node/older", older])?;
+    fixture.servers.control(&["put", "/switchyard/node/older", older])?;
     leader.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| node(cluster, "older").is_ok())?;
     let cluster: ClusterView = leader.read("/v1/cluster")?;
     assert_eq!((node(&cluster, "older")?.formats.newest, cluster.format), (1, 1), "{cluster:#?}");
-    let source = bed.source()?;
-    bed.wait_for_traffic()?;
+    let source = fixture.source()?;
+    fixture.wait_for_traffic()?;
 
     let hand_over = |leader: TestDaemon| -> Result<_> {
         leader.wait_for_nodes(2)?;
-        let output = bed.fixture.command(&leader).args(["cluster", "hand-over"]).output()?;
+        let output = fixture.base.command(&leader).args(["cluster", "hand-over"]).output()?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let (status, config) = ended(leader)?;
         ensure!(status.success(), "{status}");
@@ -126,21 +126,21 @@ fn nodes_are_upgraded_one_by_one_under_traffic() -> Result<()> {
     // The follower first, then the leader; and back, so that both have led and followed after their upgrade.
     let (status, config) = follower.stop()?;
     assert!(status.success());
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     let follower = config.follow()?;
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     let upgraded = hand_over(leader)?.follow()?;
     let leader = follower.ready()?;
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     let follower = hand_over(leader)?.follow()?;
     let leader = upgraded.ready()?;
-    bed.wait_for_traffic()?;
+    fixture.wait_for_traffic()?;
     source.stop();
     source.join()?;
-    until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
-    let sums = bed.tally.summary();
+    until("all accepted arrive", || Ok(fixture.tally.summary().missing == 0))?;
+    let sums = fixture.tally.summary();
     assert_eq!((sums.missing, sums.duplicates, sums.unknown), (0, 0, 0), "{sums:?}");
-    let removed = bed.fixture.command(&leader).args(["cluster", "remove", "older"]).output()?;
+    let removed = fixture.base.command(&leader).args(["cluster", "remove", "older"]).output()?;
     ensure!(removed.status.success(), "{}", String::from_utf8_lossy(&removed.stderr));
     drop(follower);
     Ok(())

@@ -3,13 +3,13 @@
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::gsm::{
-    HlrOptions, MoAnswer, MscOptions, MtBehaviour, Phone, RefusalCause, SimulatedHlr, SimulatedMsc,
+    HlrOptions, MoAnswer, MoSender, MscOptions, MtBehaviour, RefusalCause, SimulatedHlr, SimulatedMsc,
     Subscribers,
 };
 use behaviour_tests::load::{Probe, Source, SourceOptions, Tally};
 use behaviour_tests::osmocom::Submit;
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
-use behaviour_tests::{Fixture, RawConnection, TIMEOUT, shipped, steps, until};
+use behaviour_tests::{Fixture, RawConnection, TIMEOUT, shipped_policy, steps, until};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ impl Network {
         let hlr = HlrOptions { centre, ..HlrOptions::new(Subscribers::new(subscribers, PREFIX)) };
         let hlr = SimulatedHlr::start(hlr)?;
         let policy = fixture.folder().join("hlr.toml");
-        std::fs::write(&policy, shipped("hlr")?)?;
+        std::fs::write(&policy, shipped_policy("hlr")?)?;
         let mut config = fixture.config()?;
         config.router(&fixture.guest("prefix_router"), ROUTES)?.account("acme", "window = 2000").tables(&format!(
             "[[gsm]]\nname = \"phones\"\nhlr = \"{}\"\nctrl = \"{}\"\nctrl-timeout = \"1s\"\n\
@@ -146,7 +146,7 @@ fn a_storm_of_100_000_messages_looks_up_each_of_1000_numbers_once_despite_an_hlr
     const MESSAGES: u64 = 100_000;
     const NUMBERS: u64 = 1_000;
     let mut network = Network::start(NUMBERS, "window = 1000")?;
-    let msc = network.msc("MSC-1", NUMBERS, MtBehaviour::Take)?;
+    let msc = network.msc("MSC-1", NUMBERS, MtBehaviour::Accept)?;
     let options = SourceOptions {
         count: Some(MESSAGES),
         destinations: Some(NUMBERS),
@@ -179,9 +179,9 @@ fn a_storm_of_100_000_messages_looks_up_each_of_1000_numbers_once_despite_an_hlr
 fn a_cold_storm_asks_exactly_1000_questions_for_20_000_messages_to_1000_numbers() -> Result<()> {
     const NUMBERS: u64 = 1_000;
     let network = Network::start(NUMBERS, "window = 1000")?;
-    let msc = network.msc("MSC-1", NUMBERS, MtBehaviour::Take)?;
+    let msc = network.msc("MSC-1", NUMBERS, MtBehaviour::Accept)?;
     network.submit(20_000, NUMBERS)?;
-    msc.wait_for_taken(20_000, TIMEOUT)?;
+    msc.wait_for_accepted(20_000, TIMEOUT)?;
     assert_eq!(network.settle(&[&msc])?, 0, "no duplicates");
     let asked = network.hlr.control_report();
     assert_eq!((asked.questions, asked.most_at_a_time), (NUMBERS, 1));
@@ -212,14 +212,14 @@ fn killed_at_every_step_nothing_is_lost() -> Result<()> {
     msc.wait_for_arrivals(SUBSCRIBERS as usize, TIMEOUT)?;
     // Uncertain once, then refused: the phones are full, and the subscribers blocked. The daemon learns that before the kill: messages
     // sent right after it would otherwise wait for `response-timeout`.
-    msc.behave(MtBehaviour::Refuse(vec![RefusalCause::Phone(22); 100]), Duration::ZERO);
+    msc.behave(MtBehaviour::Refuse(vec![RefusalCause::Handset(22); 100]), Duration::ZERO);
     network.kill()?;
     until("a refusal for everybody", || Ok(network.queue("deferred")? == SUBSCRIBERS))?;
     network.kill()?;
     until("the MSC to be back", || network.count("/in_flight").map(|_| true))?;
     // Their memory is available again.
     let before = msc.report().located;
-    msc.behave(MtBehaviour::Take, Duration::ZERO);
+    msc.behave(MtBehaviour::Accept, Duration::ZERO);
     msc.wait(TIMEOUT, |report| report.located >= before)?;
     until("available memory to be reported", || {
         for subscriber in 0..SUBSCRIBERS {
@@ -235,15 +235,15 @@ fn killed_at_every_step_nothing_is_lost() -> Result<()> {
 #[test]
 fn a_full_phone_gets_its_messages_within_a_second_of_reporting_available_memory() -> Result<()> {
     let network = Network::start(2, "")?;
-    let msc = network.msc("MSC-1", 2, MtBehaviour::Refuse(vec![RefusalCause::Phone(22)]))?;
+    let msc = network.msc("MSC-1", 2, MtBehaviour::Refuse(vec![RefusalCause::Handset(22)]))?;
     network.submit(10, 1)?;
     until("the phone to be full", || Ok(network.queue("deferred")? == 1))?;
     // The other messages use no attempts; the schedule has delays of hours.
     assert_eq!((msc.report().arrivals.len(), network.queue("queued")?), (1, 9));
-    msc.behave(MtBehaviour::Take, Duration::ZERO);
+    msc.behave(MtBehaviour::Accept, Duration::ZERO);
     let said = Instant::now();
     msc.ready(0);
-    msc.wait_for_taken(10, TIMEOUT)?;
+    msc.wait_for_accepted(10, TIMEOUT)?;
     let report = msc.report();
     println!(
         "the first arrived after {:?}, the last after {:?}",
@@ -259,9 +259,9 @@ fn a_full_phone_gets_its_messages_within_a_second_of_reporting_available_memory(
 fn a_permanently_refused_message_blocks_no_others() -> Result<()> {
     let mut network = Network::start(1, "")?;
     // "Semantically incorrect" without a report: what OsmoMSC before 1.13 forwards.
-    let msc = network.msc("MSC-1", 1, MtBehaviour::Refuse(vec![RefusalCause::Phone(95)]))?;
+    let msc = network.msc("MSC-1", 1, MtBehaviour::Refuse(vec![RefusalCause::Handset(95)]))?;
     network.submit(5, 1)?;
-    msc.wait_for_taken(4, TIMEOUT)?;
+    msc.wait_for_accepted(4, TIMEOUT)?;
     until("the one to wait", || Ok((network.queue("deferred")?, network.queue("queued")?) == (1, 0)))?;
     let found = network.appliance()?.get("/v1/messages?state=deferred")?;
     let id = found["messages"][0]["id"].as_str().context("no id")?;
@@ -271,9 +271,9 @@ fn a_permanently_refused_message_blocks_no_others() -> Result<()> {
     network.kill()?;
     until("the MSC to be back", || Ok(network.count("/attached")? >= 1))?;
     // It waits for hours, without blocking others.
-    msc.behave(MtBehaviour::Take, Duration::ZERO);
+    msc.behave(MtBehaviour::Accept, Duration::ZERO);
     network.submit(5, 1)?;
-    msc.wait_for_taken(9, TIMEOUT)?;
+    msc.wait_for_accepted(9, TIMEOUT)?;
     until("the one to wait", || Ok((network.queue("deferred")?, network.queue("queued")?) == (1, 0)))?;
     assert_eq!(network.queue("blocked_subscribers")?, 0);
     Ok(())
@@ -285,17 +285,17 @@ fn an_absent_phone_blocks_no_others_and_is_retried_when_it_is_located() -> Resul
     let msc = network.msc("MSC-1", 3, MtBehaviour::Refuse(vec![RefusalCause::Network(17)]))?;
     network.submit(30, 3)?;
     until("three refusals", || Ok(network.queue("deferred")? == 3))?;
-    msc.behave(MtBehaviour::Take, Duration::ZERO);
+    msc.behave(MtBehaviour::Accept, Duration::ZERO);
     msc.locate(1);
-    msc.wait_for_taken(10, TIMEOUT)?;
+    msc.wait_for_accepted(10, TIMEOUT)?;
     assert_eq!((network.queue("deferred")?, network.queue("queued")?), (2, 18));
     msc.locate(0);
-    msc.wait_for_taken(20, TIMEOUT)?;
+    msc.wait_for_accepted(20, TIMEOUT)?;
     // A phone that sends a message is present.
     let number = Subscribers::new(3, PREFIX).msisdn(2);
-    let sender = Phone { subscriber: 2, ..phone(&number, 1, false) };
-    assert_eq!(msc.submit(&sender, "4915112345", "here I am", TIMEOUT), MoAnswer::Taken);
-    msc.wait_for_taken(30, TIMEOUT)?;
+    let sender = MoSender { subscriber: 2, ..mo_sender(&number, 1, false) };
+    assert_eq!(msc.submit(&sender, "4915112345", "here I am", TIMEOUT), MoAnswer::Accepted);
+    msc.wait_for_accepted(30, TIMEOUT)?;
     assert_eq!(network.settle(&[&msc])?, 0);
     assert_eq!(msc.report().out_of_order(), 0);
     Ok(())
@@ -304,7 +304,7 @@ fn an_absent_phone_blocks_no_others_and_is_retried_when_it_is_located() -> Resul
 #[test]
 fn two_mscs_with_one_name_keep_their_own_subscribers() -> Result<()> {
     let network = Network::start(3, "")?;
-    let older = network.msc("MSC-1", 2, MtBehaviour::Take)?;
+    let older = network.msc("MSC-1", 2, MtBehaviour::Accept)?;
     let newer = SimulatedMsc::start(MscOptions { range: 2..3, keep: true, ..network.plain("MSC-1") })?;
     newer.wait_for_located(1, TIMEOUT)?;
     until("both to be seen", || Ok(network.count("/attached")? == 3))?;
@@ -313,8 +313,8 @@ fn two_mscs_with_one_name_keep_their_own_subscribers() -> Result<()> {
     ensure!(error.contains("another MSC is connected under this name"), "{error}");
     ensure!(networks[0]["faults"][0]["kind"] == "double-name", "{}", networks[0]["faults"]);
     network.submit(9, 3)?;
-    older.wait_for_taken(6, TIMEOUT)?;
-    newer.wait_for_taken(3, TIMEOUT)?;
+    older.wait_for_accepted(6, TIMEOUT)?;
+    newer.wait_for_accepted(3, TIMEOUT)?;
     assert_eq!(network.settle(&[&older, &newer])?, 0);
     // When the older connection is closed, its subscribers are sought under the name.
     drop(older);
@@ -323,7 +323,7 @@ fn two_mscs_with_one_name_keep_their_own_subscribers() -> Result<()> {
         Ok(networks[0]["connections"].as_array().is_some_and(|all| all.len() == 1))
     })?;
     network.submit(3, 3)?;
-    newer.wait_for_taken(6, TIMEOUT)?;
+    newer.wait_for_accepted(6, TIMEOUT)?;
     assert_eq!(network.settle(&[&newer])?, 0);
     Ok(())
 }
@@ -335,10 +335,10 @@ fn a_message_that_an_msc_never_answers_is_uncertain_and_repeated_when_the_phone_
     network.submit(6, 2)?;
     until("the response timeout", || Ok(network.count("/mt/unanswered")? == 2))?;
     assert_eq!(msc.report().arrivals.len(), 2, "one a subscriber, and no blind repetition");
-    msc.behave(MtBehaviour::Take, Duration::ZERO);
+    msc.behave(MtBehaviour::Accept, Duration::ZERO);
     msc.locate(0);
     msc.locate(1);
-    msc.wait_for_taken(6, TIMEOUT)?;
+    msc.wait_for_accepted(6, TIMEOUT)?;
     network.settle(&[])?;
     // A repetition is the same TPDU except for "more messages to send": a phone can recognise it.
     let report = msc.report();
@@ -361,7 +361,7 @@ fn a_second_answer_of_an_msc_is_ignored() -> Result<()> {
         let msc = SimulatedMsc::start(options)?;
         msc.wait_for_located(5, TIMEOUT)?;
         network.submit(2_000, 5)?;
-        msc.wait_for_taken(2_000, TIMEOUT)?;
+        msc.wait_for_accepted(2_000, TIMEOUT)?;
         assert_eq!(network.settle(&[&msc])?, 0);
         until("all repetitions to be seen", || Ok(network.count("/mt/answered_twice")? > 0))?;
         assert_eq!((msc.report().arrivals.len(), network.count("/mt/delivered")?), (2_000, 2_000));
@@ -386,7 +386,7 @@ fn a_link_unstable_for_a_minute_under_load_loses_nothing() -> Result<()> {
 fn run_unstable_link(time: Duration) -> Result<String> {
     const SUBSCRIBERS: u64 = 200;
     let network = Network::start(SUBSCRIBERS, "")?;
-    let msc = network.msc("MSC-1", SUBSCRIBERS, MtBehaviour::Take)?;
+    let msc = network.msc("MSC-1", SUBSCRIBERS, MtBehaviour::Accept)?;
     let options = SourceOptions {
         rate: Some(300.0),
         duration: Some(time),
@@ -418,34 +418,34 @@ fn run_unstable_link(time: Duration) -> Result<String> {
 }
 
 /// A phone of this subscriber, with this reference.
-fn phone(number: &str, reference: u8, report: bool) -> Phone<'_> {
-    Phone { subscriber: 0, number, centre: CENTRE, reference, report }
+fn mo_sender(number: &str, reference: u8, report: bool) -> MoSender<'_> {
+    MoSender { subscriber: 0, number, centre: CENTRE, reference, report }
 }
 
 #[test]
 fn a_phones_message_is_accepted_once_and_survives_a_kill() -> Result<()> {
     let mut network = Network::start(2, "")?;
-    let msc = network.msc("MSC-1", 2, MtBehaviour::Take)?;
+    let msc = network.msc("MSC-1", 2, MtBehaviour::Accept)?;
     let number = Subscribers::new(2, PREFIX).msisdn(0);
     let send = |msc: &SimulatedMsc, reference, to: &str, text: &str| {
-        msc.submit(&phone(&number, reference, false), to, text, TIMEOUT)
+        msc.submit(&mo_sender(&number, reference, false), to, text, TIMEOUT)
     };
-    assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Taken);
-    assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Taken, "its answer was lost on the air");
+    assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Accepted);
+    assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Accepted, "its answer was lost on the air");
     assert_eq!(network.count("/mo/repeated")?, 1);
     // With TP-RD, as Android sets it: a repetition is no new message, whether or not TP-RD was set before.
     let wary = |msc: &SimulatedMsc, reference, text: &str| {
         let tpdu = Submit { reject_duplicates: true, ..Submit::new(reference, "4915112345", text) }.octets();
-        msc.submit_tpdu(&phone(&number, reference, false), &tpdu, TIMEOUT)
+        msc.submit_tpdu(&mo_sender(&number, reference, false), &tpdu, TIMEOUT)
     };
     assert_eq!(wary(&msc, 1, "hello"), MoAnswer::Refused(Some(21)), "a duplicate that is not wanted");
-    assert_eq!(wary(&msc, 9, "wary"), MoAnswer::Taken, "TP-RD in a first message");
+    assert_eq!(wary(&msc, 9, "wary"), MoAnswer::Accepted, "TP-RD in a first message");
     network.kill()?;
     until("the MSC to be back", || Ok(network.count("/attached")? >= 2))?;
-    assert_eq!(wary(&msc, 1, "hello"), MoAnswer::Taken, "a repetition is known after a crash");
-    assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Taken);
-    assert_eq!(send(&msc, 2, "4915112345", "another"), MoAnswer::Taken);
-    assert_eq!(send(&msc, 3, "8613800000000", "nowhere"), MoAnswer::Taken, "everything else is at home");
+    assert_eq!(wary(&msc, 1, "hello"), MoAnswer::Accepted, "a repetition is known after a crash");
+    assert_eq!(send(&msc, 1, "4915112345", "hello"), MoAnswer::Accepted);
+    assert_eq!(send(&msc, 2, "4915112345", "another"), MoAnswer::Accepted);
+    assert_eq!(send(&msc, 3, "8613800000000", "nowhere"), MoAnswer::Accepted, "everything else is at home");
     let mut esme = Probe::bind(network.appliance()?.smpp(), "acme", PASSWORD, PREFIX, false)?;
     esme.wait_for_delivered(3, TIMEOUT)?;
     assert_eq!(esme.delivered, ["hello", "wary", "another"]);
@@ -460,18 +460,18 @@ fn a_sender_must_be_located_at_its_msc() -> Result<()> {
     for check in [true, false] {
         let more = if check { "" } else { "check-sender = false" };
         let network = Network::start(4, more)?;
-        let (first, second) = (network.msc("MSC-1", 2, MtBehaviour::Take)?, network.plain("MSC-2"));
+        let (first, second) = (network.msc("MSC-1", 2, MtBehaviour::Accept)?, network.plain("MSC-2"));
         let second = SimulatedMsc::start(MscOptions { range: 2..3, keep: true, ..second })?;
         second.wait_for_located(1, TIMEOUT)?;
         let numbers = Subscribers::new(4, PREFIX);
         let send = |msc: &SimulatedMsc, subscriber, reference, text: &str| {
             let number = numbers.msisdn(subscriber);
-            let sender = Phone { subscriber, ..phone(&number, reference, false) };
+            let sender = MoSender { subscriber, ..mo_sender(&number, reference, false) };
             msc.submit(&sender, "4915112345", text, TIMEOUT)
         };
-        assert_eq!(send(&first, 0, 1, "mine"), MoAnswer::Taken);
+        assert_eq!(send(&first, 0, 1, "mine"), MoAnswer::Accepted);
         // Attached elsewhere; not attached; not in the HLR.
-        let expected = if check { MoAnswer::Refused(Some(28)) } else { MoAnswer::Taken };
+        let expected = if check { MoAnswer::Refused(Some(28)) } else { MoAnswer::Accepted };
         for (subscriber, text) in [(1, "attached elsewhere"), (3, "attached nowhere"), (77, "nobody")] {
             assert_eq!(send(&second, subscriber, 2, text), expected, "{text}");
         }
@@ -481,12 +481,12 @@ fn a_sender_must_be_located_at_its_msc() -> Result<()> {
                 let submitted = esme.submit_to(subscriber, 110_000 + subscriber)?;
                 submitted.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
             }
-            first.wait_for_taken(2, TIMEOUT)?;
+            first.wait_for_accepted(2, TIMEOUT)?;
             assert!(second.report().arrivals.is_empty(), "the sender is not located at this MSC");
             // The subscriber moves, and may send from there.
             second.locate(1);
             second.wait_for_located(2, TIMEOUT)?;
-            assert_eq!(send(&second, 1, 3, "moved"), MoAnswer::Taken);
+            assert_eq!(send(&second, 1, 3, "moved"), MoAnswer::Accepted);
             assert_eq!(send(&first, 1, 4, "left"), expected);
         }
         let wanted: &[&str] = if check {
@@ -503,11 +503,11 @@ fn a_sender_must_be_located_at_its_msc() -> Result<()> {
 #[test]
 fn a_phone_gets_a_status_report() -> Result<()> {
     let network = Network::start(2, "")?;
-    let msc = network.msc("MSC-1", 2, MtBehaviour::Take)?;
+    let msc = network.msc("MSC-1", 2, MtBehaviour::Accept)?;
     let (ours, others) = (Subscribers::new(2, PREFIX).msisdn(0), Subscribers::new(2, PREFIX).msisdn(1));
-    let answer = msc.submit(&phone(&ours, 42, true), &others, "are you there?", TIMEOUT);
-    assert_eq!(answer, MoAnswer::Taken);
-    msc.wait_for_taken(2, TIMEOUT)?;
+    let answer = msc.submit(&mo_sender(&ours, 42, true), &others, "are you there?", TIMEOUT);
+    assert_eq!(answer, MoAnswer::Accepted);
+    msc.wait_for_accepted(2, TIMEOUT)?;
     let report = msc.report();
     assert_eq!(report.arrivals[0].imsi, Subscribers::imsi(1));
     assert_eq!(report.arrivals[0].text().as_deref(), Some("are you there?"));
@@ -527,40 +527,40 @@ fn behind_an_hlr_that_routes_short_messages_they_go_both_ways_with_a_stand_in_hl
     let msc = SimulatedMsc::start(options)?;
     msc.wait_for_located(10, TIMEOUT)?;
     network.submit(2_000, 10)?;
-    msc.wait_for_taken(2_000, TIMEOUT)?;
+    msc.wait_for_accepted(2_000, TIMEOUT)?;
     assert_eq!(network.settle(&[&msc])?, 0);
     assert_eq!(msc.report().out_of_order(), 0);
     let number = Subscribers::new(2, PREFIX).msisdn(0);
-    let sent = msc.submit(&phone(&number, 1, false), "4915112345", "out of a network", TIMEOUT);
-    assert_eq!(sent, MoAnswer::Taken);
+    let sent = msc.submit(&mo_sender(&number, 1, false), "4915112345", "out of a network", TIMEOUT);
+    assert_eq!(sent, MoAnswer::Accepted);
     let mut esme = Probe::bind(network.appliance()?.smpp(), "acme", PASSWORD, PREFIX, false)?;
     esme.wait_for_delivered(1, TIMEOUT)?;
     assert_eq!(esme.delivered, ["out of a network"]);
     // The HLR knows that a subscriber is absent and says so; the message waits until the phone is present.
     let other = SimulatedMsc::start(MscOptions { names: true, range: 10..11, ..network.plain("MSC-2") })?;
     other.wait_for_located(1, TIMEOUT)?;
-    other.behave(MtBehaviour::Refuse(vec![RefusalCause::Phone(22)]), Duration::ZERO);
+    other.behave(MtBehaviour::Refuse(vec![RefusalCause::Handset(22)]), Duration::ZERO);
     let mut esme = Probe::bind(network.appliance()?.smpp(), "acme", PASSWORD, PREFIX, false)?;
     esme.submit_to(10, 110_000)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
     until("a phone that is full", || Ok(network.queue("deferred")? == 1))?;
-    other.behave(MtBehaviour::Take, Duration::ZERO);
+    other.behave(MtBehaviour::Accept, Duration::ZERO);
     other.ready(10);
-    other.wait_for_taken(1, TIMEOUT)?;
+    other.wait_for_accepted(1, TIMEOUT)?;
     until("its answer", || Ok(network.count("/mt/delivered")? == 2_001))?;
     // An absent subscriber who sends a message is present.
     other.behave(MtBehaviour::Refuse(vec![RefusalCause::Network(17); 2]), Duration::ZERO);
     esme.submit_to(10, 110_001)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
     until("an absent phone", || Ok(network.queue("deferred")? == 1))?;
-    other.behave(MtBehaviour::Take, Duration::ZERO);
+    other.behave(MtBehaviour::Accept, Duration::ZERO);
     let number = Subscribers::new(11, PREFIX).msisdn(10);
-    let sender = Phone { subscriber: 10, ..phone(&number, 1, false) };
-    assert_eq!(other.submit(&sender, "4915112345", "here I am", TIMEOUT), MoAnswer::Taken);
-    other.wait_for_taken(2, TIMEOUT)?;
+    let sender = MoSender { subscriber: 10, ..mo_sender(&number, 1, false) };
+    assert_eq!(other.submit(&sender, "4915112345", "here I am", TIMEOUT), MoAnswer::Accepted);
+    other.wait_for_accepted(2, TIMEOUT)?;
     // A subscriber who was never present is looked up until the HLR knows the location.
     esme.submit_to(12, 110_002)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
     until("a phone that was never on", || Ok(network.queue("deferred")? == 1))?;
     other.locate(12);
-    other.wait_for_taken(3, TIMEOUT)?;
+    other.wait_for_accepted(3, TIMEOUT)?;
     until("its answer", || Ok(network.count("/mt/delivered")? == 2_003))?;
     // The HLR stops and restarts.
     network.hlr.stop();
@@ -570,7 +570,7 @@ fn behind_an_hlr_that_routes_short_messages_they_go_both_ways_with_a_stand_in_hl
     })?;
     msc.wait_for_located(20, TIMEOUT)?;
     network.submit(100, 10)?;
-    until("all to arrive", || Ok(msc.report().taken_count() >= 2_100))?;
+    until("all to arrive", || Ok(msc.report().accepted_count() >= 2_100))?;
     Ok(())
 }
 
@@ -614,10 +614,10 @@ fn with_the_hlr_down_messages_between_known_subscribers_continue_and_signalling_
         Ok(networks[0]["faults"].to_string().contains("hlr-down"))
     })?;
     network.submit(6, 2)?;
-    msc.wait_for_taken(6, TIMEOUT)?;
+    msc.wait_for_accepted(6, TIMEOUT)?;
     let number = Subscribers::new(4, PREFIX).msisdn(0);
-    let sender = Phone { subscriber: 0, ..phone(&number, 1, false) };
-    assert_eq!(msc.submit(&sender, "4915112345", "meanwhile", TIMEOUT), MoAnswer::Taken);
+    let sender = MoSender { subscriber: 0, ..mo_sender(&number, 1, false) };
+    assert_eq!(msc.submit(&sender, "4915112345", "meanwhile", TIMEOUT), MoAnswer::Accepted);
     msc.locate(2);
     network.hlr.restart()?;
     msc.wait_for_located(3, TIMEOUT)?;

@@ -28,7 +28,7 @@ pub(crate) fn is_root() -> bool {
 }
 
 /// The id of the user that runs the tests.
-pub(crate) fn me() -> u32 {
+pub(crate) fn current_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
@@ -73,7 +73,7 @@ impl ShellFixture {
         let mut command = Command::new(self.program());
         command.arg("sms").arg("--socket").arg(self.socket()).args(arguments);
         command.stdin(Stdio::null()).env("TZ", "UTC");
-        if uid != me() {
+        if uid != current_uid() {
             command.uid(uid).gid(uid);
         }
         command
@@ -132,7 +132,7 @@ fn archived(appliance: &TestDaemon) -> Result<()> {
 fn two_users_see_only_their_own_messages() -> Result<()> {
     let shell = ShellFixture::new()?;
     // Only root can act as two users. Otherwise one user has both numbers, and names the one that it acts as.
-    let (user_a, user_b) = if is_root() { (USER_A, USER_B) } else { (me(), me()) };
+    let (user_a, user_b) = if is_root() { (USER_A, USER_B) } else { (current_uid(), current_uid()) };
     let as_a = |arguments: &[&'static str]| [&["--as", A], arguments].concat();
     let as_b = |arguments: &[&'static str]| [&["--as", B], arguments].concat();
     let mut users = vec![user(user_a, &[A], "deliver = true"), user(user_b, &[B], "deliver = true")];
@@ -222,12 +222,12 @@ impl Caller {
         Ok(Self(BufReader::new(stream)))
     }
 
-    fn say(&mut self, line: &str) -> Result<()> {
+    fn send_line(&mut self, line: &str) -> Result<()> {
         Ok(self.0.get_mut().write_all(format!("{line}\n").as_bytes())?)
     }
 
     /// The next answer; `None` when the daemon has closed the connection.
-    fn hear(&mut self) -> Result<Option<Value>> {
+    fn receive(&mut self) -> Result<Option<Value>> {
         let mut line = String::new();
         match self.0.read_line(&mut line) {
             Ok(0) => Ok(None),
@@ -240,8 +240,8 @@ impl Caller {
 
     fn ask(&mut self, line: &str) -> Result<Value> {
         // A client that was refused immediately can still read the reason.
-        let _ = self.say(line);
-        self.hear()?.context("hung up")
+        let _ = self.send_line(line);
+        self.receive()?.context("hung up")
     }
 }
 
@@ -258,7 +258,7 @@ fn invalid_lines_are_answered_and_connections_are_limited() -> Result<()> {
     config.tables(&format!(
         "[shell]\nsocket = {:?}\nconnections = 6\nconnections-per-user = 4\nmax-segments = 255\n[[shell.users]]\n{}\n",
         shell.socket().display().to_string(),
-        user(me(), &[A], "deliver = true")
+        user(current_uid(), &[A], "deliver = true")
     ));
     let appliance = config.start()?;
     let mut caller = Caller::new(&shell)?;
@@ -273,34 +273,34 @@ fn invalid_lines_are_answered_and_connections_are_limited() -> Result<()> {
     let send = json!({ "id": 7, "ask": { "send": { "to": A, "text": "x" } } });
     assert_eq!(caller.ask(&send.to_string())?["ok"]["to"], A);
     // Requests can be pipelined; answers keep their order.
-    caller.say(&format!("{send}\n{}", json!({ "id": 8, "ask": { "log": { "limit": 1 } } })))?;
-    assert_eq!(caller.hear()?.context("an answer")?["id"], 7);
-    assert_eq!(caller.hear()?.context("an answer")?["id"], 8);
+    caller.send_line(&format!("{send}\n{}", json!({ "id": 8, "ask": { "log": { "limit": 1 } } })))?;
+    assert_eq!(caller.receive()?.context("an answer")?["id"], 7);
+    assert_eq!(caller.receive()?.context("an answer")?["id"], 8);
     for list in [json!({ "limit": 0 }), json!({ "limit": 100_000 }), json!({ "before": "yesterday" })] {
         let answer = caller.ask(&json!({ "id": 9, "ask": { "log": list } }).to_string())?;
         assert_eq!((kind(&answer), &answer["id"]), ("invalid", &json!(9)), "{answer}");
     }
     // A following connection takes no more requests.
     caller.ask(&json!({ "id": 10, "ask": { "follow": {} } }).to_string())?;
-    caller.say(&send.to_string())?;
-    let mut last = caller.hear()?;
+    caller.send_line(&send.to_string())?;
+    let mut last = caller.receive()?;
     while last.as_ref().is_some_and(|answer| answer.get("event").is_some()) {
-        last = caller.hear()?;
+        last = caller.receive()?;
     }
     assert_eq!(kind(&last.context("an answer")?), "malformed");
-    assert_eq!(caller.hear()?, None);
+    assert_eq!(caller.receive()?, None);
 
     // The first request must be hello, and lines have a maximum length.
     let mut rude = Caller::new(&shell)?;
     assert_eq!(kind(&rude.ask(&send.to_string())?), "malformed");
-    assert_eq!(rude.hear()?, None);
+    assert_eq!(rude.receive()?, None);
     let mut long = Caller::new(&shell)?;
     long.ask(HELLO)?;
     // The daemon may close the connection before it has read all of this.
-    let _ = long.say(&"x".repeat(80_000));
-    if let Some(answer) = long.hear()? {
+    let _ = long.send_line(&"x".repeat(80_000));
+    if let Some(answer) = long.receive()? {
         assert_eq!(kind(&answer), "malformed");
-        assert_eq!(long.hear()?, None);
+        assert_eq!(long.receive()?, None);
     }
 
     let mut held = Vec::new();
@@ -317,10 +317,10 @@ fn invalid_lines_are_answered_and_connections_are_limited() -> Result<()> {
         Ok(true)
     })?;
     let mut fifth = Caller::new(&shell)?;
-    let answer = fifth.hear()?.context("an answer")?;
+    let answer = fifth.receive()?.context("an answer")?;
     assert_eq!(kind(&answer), "unavailable", "{answer}");
-    assert_eq!(fifth.hear()?, None);
-    shell.refused(me(), &["log"], 75, "you already have 4 connections")?;
+    assert_eq!(fifth.receive()?, None);
+    shell.refused(current_uid(), &["log"], 75, "you already have 4 connections")?;
     ensure!(appliance.metric("switchyard_shell_turned_away_total")? >= 2.0);
     ensure!(appliance.metric("switchyard_shell_connections")? >= 4.0);
     let requests = appliance.metrics()?;
@@ -331,29 +331,29 @@ fn invalid_lines_are_answered_and_connections_are_limited() -> Result<()> {
         "{requests:?}"
     );
     held.pop();
-    until("connections are available again", || Ok(shell.run(me(), &["log"])?.status.success()))?;
+    until("connections are available again", || Ok(shell.run(current_uid(), &["log"])?.status.success()))?;
     let (status, _) = appliance.stop()?;
     ensure!(status.success(), "stopped with {status}");
     // Connected clients were told.
-    assert_eq!(kind(&held[0].hear()?.context("an answer")?), "unavailable");
+    assert_eq!(kind(&held[0].receive()?.context("an answer")?), "unavailable");
     Ok(())
 }
 
 #[test]
 fn a_submission_without_an_answer_is_repeated_and_accepted_once() -> Result<()> {
     let shell = ShellFixture::new()?;
-    let config = shell.config(&[user(me(), &[A], "deliver = true")])?;
+    let config = shell.config(&[user(current_uid(), &[A], "deliver = true")])?;
     let appliance = config.start()?;
     // A fake daemon accepts a request and dies.
     let config = appliance.kill()?;
     std::fs::remove_file(shell.socket())?;
     let listener = UnixListener::bind(shell.socket())?;
-    let mut sending = shell.sms(me(), &["send", A, "once"]).stdout(Stdio::piped()).spawn()?;
+    let mut sending = shell.sms(current_uid(), &["send", A, "once"]).stdout(Stdio::piped()).spawn()?;
     let (stream, _) = listener.accept()?;
     let mut caller = Caller(BufReader::new(stream));
-    let hello = caller.hear()?.context("hello")?;
-    caller.say(&json!({ "id": hello["id"], "ok": { "as": A } }).to_string())?;
-    let request = caller.hear()?.context("a request")?;
+    let hello = caller.receive()?.context("hello")?;
+    caller.send_line(&json!({ "id": hello["id"], "ok": { "as": A } }).to_string())?;
+    let request = caller.receive()?.context("a request")?;
     assert_eq!(request["ask"]["send"]["text"], "once");
     drop((caller, listener));
     // The stale socket does not prevent a start.
@@ -361,7 +361,7 @@ fn a_submission_without_an_answer_is_repeated_and_accepted_once() -> Result<()> 
     let mut printed = String::new();
     sending.stdout.take().context("stdout")?.read_to_string(&mut printed)?;
     ensure!(sending.wait()?.success());
-    let log = shell.page(me(), &["log"])?;
+    let log = shell.page(current_uid(), &["log"])?;
     assert_eq!(
         (log["messages"].as_array().map(Vec::len), &log["messages"][0]["id"]),
         (Some(1), &json!(printed.trim()))

@@ -3,12 +3,12 @@
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::gsm::{
-    HlrOptions, MoAnswer, MscOptions, MtBehaviour, Phone, RefusalCause, SimulatedHlr, SimulatedMsc,
+    HlrOptions, MoAnswer, MoSender, MscOptions, MtBehaviour, RefusalCause, SimulatedHlr, SimulatedMsc,
     Subscribers,
 };
 use behaviour_tests::osmocom::Submit;
 use behaviour_tests::test_daemon::{TestDaemon, free_port};
-use behaviour_tests::{Fixture, TIMEOUT, shipped, steps, until};
+use behaviour_tests::{Fixture, TIMEOUT, shipped_policy, steps, until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ impl Network {
         let fixture = Fixture::new()?;
         let hlr = SimulatedHlr::start(HlrOptions::new(Subscribers::new(SUBSCRIBERS, PREFIX)))?;
         let policy = fixture.folder().join("hlr.toml");
-        std::fs::write(&policy, shipped("hlr")?)?;
+        std::fs::write(&policy, shipped_policy("hlr")?)?;
         let proxy = SocketAddr::from(([127, 0, 0, 1], free_port()?));
         let mut config = fixture.config()?;
         config.router(&fixture.guest("prefix_router"), "[default]\nhome = true\n")?.account("acme", "").tables(&format!(
@@ -136,10 +136,10 @@ fn a_subscriber_is_shown_with_waiting_messages_and_can_be_retried_pinged_and_fou
     appliance.wait_until(TIMEOUT, &path, |trace| trace["state"] == "deferred")?;
 
     // Retried on request, as its trace says; so are the following messages. Other subscribers are not affected.
-    msc.behave(MtBehaviour::Take, Duration::ZERO);
+    msc.behave(MtBehaviour::Accept, Duration::ZERO);
     let woken = appliance.ask("POST", &format!("{by_imsi}/wake"), b"")?;
     assert_eq!(woken, json!({ "messages": 1 }));
-    msc.wait_for_taken(3, TIMEOUT)?;
+    msc.wait_for_accepted(3, TIMEOUT)?;
     let idle = appliance.wait_until(TIMEOUT, &by_number, |shown| shown["state"] == "idle")?;
     assert_eq!((&idle["present_by"], &idle["waiting"]["count"]), (&json!("delivery"), &json!(0)));
     let trace = appliance.get(&format!("/v1/messages/{first}"))?;
@@ -182,7 +182,7 @@ fn a_subscriber_is_shown_with_waiting_messages_and_can_be_retried_pinged_and_fou
 fn without_the_permission_numbers_are_masked_and_all_actions_are_in_the_audit_log() -> Result<()> {
     let network = Network::start()?;
     let appliance = &network.appliance;
-    let _msc = network.msc(MtBehaviour::Take)?;
+    let _msc = network.msc(MtBehaviour::Accept)?;
     let made = appliance.ask("POST", "/v1/tokens", br#"{"name":"op","role":"operator"}"#)?;
     let bearer = format!("Bearer {}", made["token"].as_str().context("no token")?);
     let as_operator = [("authorization", bearer.as_str())];
@@ -206,7 +206,7 @@ fn without_the_permission_numbers_are_masked_and_all_actions_are_in_the_audit_lo
 #[test]
 fn without_the_hlr_cached_subscriber_data_is_shown() -> Result<()> {
     let mut network = Network::start()?;
-    let _msc = network.msc(MtBehaviour::Take)?;
+    let _msc = network.msc(MtBehaviour::Accept)?;
     network.hlr.stop();
     let appliance = &network.appliance;
     let known = appliance.get(&format!("/v1/subscribers/imsi-{}", Subscribers::imsi_digits(1)))?;
@@ -219,14 +219,14 @@ fn without_the_hlr_cached_subscriber_data_is_shown() -> Result<()> {
 #[test]
 fn long_texts_between_handset_and_command_line_are_reassembled() -> Result<()> {
     let network = Network::start()?;
-    let msc = network.msc(MtBehaviour::Take)?;
+    let msc = network.msc(MtBehaviour::Accept)?;
     let own = number(0);
     let to = SHELL.trim_start_matches('+');
     let submit = |reference: u8, (part, total): (u8, u8), text: &str| {
         let header = vec![0, 3, 77, total, part];
         let tpdu = Submit { header, ..Submit::new(reference, to, text) }.octets();
-        let phone = Phone { subscriber: 0, number: &own, centre: CENTRE, reference, report: false };
-        assert_eq!(msc.submit_tpdu(&phone, &tpdu, TIMEOUT), MoAnswer::Taken);
+        let phone = MoSender { subscriber: 0, number: &own, centre: CENTRE, reference, report: false };
+        assert_eq!(msc.submit_tpdu(&phone, &tpdu, TIMEOUT), MoAnswer::Accepted);
     };
     submit(1, (2, 3), "second, ");
     submit(2, (1, 3), "first, ");
@@ -259,7 +259,7 @@ fn long_texts_between_handset_and_command_line_are_reassembled() -> Result<()> {
     let long = "a long text ".repeat(20);
     let long = long.trim_end();
     network.sms(&["send", &format!("+{own}"), long])?;
-    msc.wait_for_taken(2, TIMEOUT)?;
+    msc.wait_for_accepted(2, TIMEOUT)?;
     until("it to be delivered", || {
         let log: Value = serde_json::from_str(&network.sms(&["log", "--json"])?)?;
         let sent: Vec<&Value> = log["messages"]
@@ -276,7 +276,7 @@ fn long_texts_between_handset_and_command_line_are_reassembled() -> Result<()> {
 #[test]
 fn a_national_table_is_used_if_it_saves_segments() -> Result<()> {
     let network = Network::start()?;
-    let msc = network.msc(MtBehaviour::Take)?;
+    let msc = network.msc(MtBehaviour::Accept)?;
     let text = "Işıklar sönmüş, yağmur yağıyor. ".repeat(3);
     let id = network.send(&number(0), text.trim_end())?;
     let path = format!("/v1/messages/{id}");
@@ -306,7 +306,7 @@ impl Drop for Following {
 #[test]
 fn follow_shows_a_long_text_once() -> Result<()> {
     let network = Network::start()?;
-    let msc = network.msc(MtBehaviour::Take)?;
+    let msc = network.msc(MtBehaviour::Accept)?;
     let mut command = Command::new(network.fixture.binary());
     command.args(["sms", "follow", "--json", "--socket"]).arg(network.fixture.folder().join("sms.sock"));
     let mut following = Following(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
@@ -327,8 +327,8 @@ fn follow_shows_a_long_text_once() -> Result<()> {
     for (reference, text) in [(1, "first, "), (2, "second")] {
         let header = vec![0, 3, 77, 2, reference];
         let tpdu = Submit { header, ..Submit::new(reference, SHELL.trim_start_matches('+'), text) }.octets();
-        let phone = Phone { subscriber: 0, number: &own, centre: CENTRE, reference, report: false };
-        assert_eq!(msc.submit_tpdu(&phone, &tpdu, TIMEOUT), MoAnswer::Taken);
+        let phone = MoSender { subscriber: 0, number: &own, centre: CENTRE, reference, report: false };
+        assert_eq!(msc.submit_tpdu(&phone, &tpdu, TIMEOUT), MoAnswer::Accepted);
     }
     let mut first = None;
     loop {

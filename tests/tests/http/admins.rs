@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Barrier};
 
 /// Sends these requests concurrently; returns their answers in the same order.
-fn at_once(appliance: &TestDaemon, requests: &[(&str, Value)]) -> Result<Vec<(u16, Value)>> {
+fn send_concurrently(appliance: &TestDaemon, requests: &[(&str, Value)]) -> Result<Vec<(u16, Value)>> {
     let start = Barrier::new(requests.len());
     std::thread::scope(|scope| {
         let send = |(path, body): &(&str, Value)| -> Result<(u16, Value)> {
@@ -56,7 +56,7 @@ fn concurrent_activations_conflict() -> Result<()> {
     for turn in 0..5 {
         let found = router(&appliance)?["live"]["serial"].as_u64().context("no serial")?;
         let requests = [activation(&versions[0], Some(found)), activation(&versions[1], Some(found))];
-        let answers = at_once(&appliance, &requests)?;
+        let answers = send_concurrently(&appliance, &requests)?;
         let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|(status, _)| *status == 200);
         ensure!(won.len() == 1 && lost.len() == 1, "turn {turn}: {answers:#?}");
         assert_eq!(lost[0].0, 409, "{:#}", lost[0].1);
@@ -78,7 +78,7 @@ fn concurrent_activations_conflict() -> Result<()> {
             candidate
         }),
     ];
-    let answers = at_once(&appliance, &requests)?;
+    let answers = send_concurrently(&appliance, &requests)?;
     ensure!(answers.iter().all(|(status, _)| *status == 200), "{answers:#?}");
     let state = router(&appliance)?;
     let newest = answers.iter().map(|(_, record)| record).max_by_key(|record| record["serial"].as_u64());

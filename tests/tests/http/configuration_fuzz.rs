@@ -37,9 +37,9 @@ const TEXTS: [&str; 22] = [
     "/dev/zero",
 ];
 
-struct Maker(Random);
+struct DocumentGenerator(Random);
 
-impl Maker {
+impl DocumentGenerator {
     fn below(&mut self, most: usize) -> usize {
         self.0.between(0, most as u64) as usize
     }
@@ -177,7 +177,7 @@ fn ten_thousand_documents_crash_nothing_and_none_is_half_applied() -> Result<()>
     let appliance = config.start()?;
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
     eprintln!("SEED={seed}");
-    let mut maker = Maker(Random::new(seed));
+    let mut generator = DocumentGenerator(Random::new(seed));
     let shown = |appliance: &TestDaemon| -> Result<(u64, Value)> {
         let mut current = appliance.get("/v1/configuration")?;
         Ok((current["version"].as_u64().context("no version")?, current["document"].take()))
@@ -189,19 +189,19 @@ fn ten_thousand_documents_crash_nothing_and_none_is_half_applied() -> Result<()>
     with_secrets["account"][0]["password-hash"] = HASH.into();
     let (mut taken, mut refused) = (0, 0);
     for turn in 0..DOCUMENTS {
-        let mut wanted = if maker.below(10) == 0 { maker.any(5) } else { document.clone() };
-        for _ in 0..=maker.below(3) {
-            maker.mutate(&mut wanted);
+        let mut wanted = if generator.below(10) == 0 { generator.any(5) } else { document.clone() };
+        for _ in 0..=generator.below(3) {
+            generator.mutate(&mut wanted);
         }
         // Some are validated first: both answers must agree.
-        let said = if maker.below(4) == 0 {
+        let said = if generator.below(4) == 0 {
             let (status, checked) = send(&appliance, "POST", "/v1/configuration/validate", version, &wanted)?;
             ensure!(status == 200, "turn {turn}: {status} {checked} for {wanted}");
             Some(checked)
         } else {
             None
         };
-        let method = if maker.below(5) == 0 { "PATCH" } else { "PUT" };
+        let method = if generator.below(5) == 0 { "PATCH" } else { "PUT" };
         let (status, answer) = send(&appliance, method, "/v1/configuration", version, &wanted)?;
         if let Some(checked) = said.filter(|_| method == "PUT") {
             // A port may be in use; only that is detected later.

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
-use behaviour_tests::{AdminClient, Fixture, bind, noon_zone, shipped, until};
+use behaviour_tests::{AdminClient, Fixture, bind, noon_zone, shipped_policy, until};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -138,7 +138,14 @@ fn a_tenant_is_charged_with_its_branch_and_refuses_what_it_cannot_pay() -> Resul
              [[tenant]]\nname = \"shop\"\nparent = \"north\"\n",
         );
     let appliance = config.start()?;
-    bind(&appliance, "biller", "prepaid", &fixture.component("prepaid")?, &shipped("prices")?, &json!({}))?;
+    bind(
+        &appliance,
+        "biller",
+        "prepaid",
+        &fixture.component("prepaid")?,
+        &shipped_policy("prices")?,
+        &json!({}),
+    )?;
     for account in ["one", "two", "three"] {
         operate(&appliance, account, account, json!({ "credit": 100 * PRICE }))?;
     }

@@ -44,7 +44,7 @@ fn restore(fixture: &Fixture, file: &Path, data: &Path, more: &[&str]) -> Result
 }
 
 /// All state in addition to messages, as shown by the API.
-fn kept(appliance: &TestDaemon) -> Result<Vec<Value>> {
+fn other_state(appliance: &TestDaemon) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     for path in [
         "/v1/pools/calls",
@@ -84,7 +84,7 @@ fn a_backup_under_traffic_is_restored() -> Result<()> {
     let nobody = SocketAddr::from(([127, 0, 0, 1], free_port()?));
     let appliance = config(&fixture, "first", nobody)?.start()?;
     fill(&fixture, &appliance)?;
-    let before = kept(&appliance)?;
+    let before = other_state(&appliance)?;
     let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
     let mut ids = Vec::new();
     for number in 0..20 {
@@ -116,7 +116,7 @@ fn a_backup_under_traffic_is_restored() -> Result<()> {
     let (done, words) = restore(&fixture, &file, &second.data(), &[])?;
     assert!(done, "{words}");
     let appliance = second.start()?;
-    assert_eq!(kept(&appliance)?, before);
+    assert_eq!(other_state(&appliance)?, before);
 
     // It contains all messages accepted before the backup and none accepted later, and sends nothing by itself.
     let queue = |doing: &str| -> Result<u64> {
@@ -159,7 +159,7 @@ fn a_backup_under_traffic_is_restored() -> Result<()> {
     // It is an ordinary data directory: it survives a kill.
     let appliance = appliance.kill()?.start()?;
     assert_eq!(appliance.get(&format!("/v1/messages/{}", ids[2]))?["state"], "uncertain");
-    assert_eq!(kept(&appliance)?, before);
+    assert_eq!(other_state(&appliance)?, before);
     assert_eq!(sink.message_count(), 2);
     Ok(())
 }

@@ -136,7 +136,7 @@ fn a_sink_gets_the_types_and_accounts_that_it_names() -> Result<()> {
 }
 
 #[test]
-fn exchanges_and_configurations_are_told() -> Result<()> {
+fn exchanges_and_configurations_have_events() -> Result<()> {
     let (fixture, peer, sink) = (Fixture::new()?, peer()?, SmsApi::start()?);
     let config = config(&fixture, &peer, &sink, "types = [\"configuration\", \"exchange\", \"fault\"]\n")?;
     let appliance = config.start()?;

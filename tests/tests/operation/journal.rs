@@ -59,7 +59,7 @@ fn refuses_to_start(config: &TestDaemonConfig, why: &str) -> Result<()> {
 }
 
 #[test]
-fn the_journal_is_shown_beside_the_daemon_with_masked_numbers() -> Result<()> {
+fn the_journal_is_shown_while_the_daemon_runs_with_masked_numbers() -> Result<()> {
     let fixture = Fixture::new()?;
     let config = config(&fixture, "first")?;
     let appliance = config.start()?;

@@ -3,6 +3,7 @@
 mod archived_trace;
 mod backup;
 mod control;
+mod crash_under_load;
 mod events;
 mod foreign;
 mod guide;
@@ -10,6 +11,5 @@ mod journal;
 mod older;
 mod privacy;
 mod supervision;
-mod survival;
 mod text_encryption;
 mod upgrade;

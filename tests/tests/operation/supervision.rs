@@ -29,7 +29,7 @@ impl Manager {
     }
 
     /// The next message, one line per element; `None` if none arrives in this time.
-    fn hear(&self, time: Duration) -> Result<Option<Vec<String>>> {
+    fn receive(&self, time: Duration) -> Result<Option<Vec<String>>> {
         let mut octets = [0; 4096];
         self.0.set_read_timeout(Some(time.max(Duration::from_millis(1))))?;
         match self.0.recv(&mut octets) {
@@ -46,7 +46,7 @@ impl Manager {
     fn wait_for(&self, word: &str) -> Result<Vec<Vec<String>>> {
         let deadline = Instant::now() + TIMEOUT;
         let mut heard = Vec::new();
-        while let Some(message) = self.hear(deadline.saturating_duration_since(Instant::now()))? {
+        while let Some(message) = self.receive(deadline.saturating_duration_since(Instant::now()))? {
             let is_it = message.iter().any(|said| said == word);
             heard.push(message);
             if is_it {
@@ -109,7 +109,7 @@ fn each_step_is_notified() -> Result<()> {
     assert!(status.success(), "{status}");
     let farewell = manager.wait_for("STOPPING=1")?;
     assert!(was_notified(&farewell, "EXTEND_TIMEOUT_USEC="), "{farewell:?}");
-    while let Some(message) = manager.hear(Duration::ZERO)? {
+    while let Some(message) = manager.receive(Duration::ZERO)? {
         ensure!(!message.contains(&"READY=1".to_owned()), "ready after it has stopped: {message:?}");
     }
     Ok(())
@@ -138,7 +138,7 @@ fn a_daemon_with_a_hanging_disk_sends_no_watchdog_notifications() -> Result<()> 
     });
     manager.wait_for("STATUS=stuck: a commit is stalled")?;
     let deadline = Instant::now() + WATCHDOG * 2;
-    while let Some(message) = manager.hear(deadline.saturating_duration_since(Instant::now()))? {
+    while let Some(message) = manager.receive(deadline.saturating_duration_since(Instant::now()))? {
         ensure!(!message.contains(&"WATCHDOG=1".to_owned()), "called alive while nothing is written");
         if Instant::now() >= deadline {
             break;

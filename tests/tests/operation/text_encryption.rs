@@ -94,7 +94,7 @@ impl TextSearch {
     }
 
     /// The texts that a file has.
-    fn of_file(&self, path: &Path) -> Result<BTreeSet<&'static str>> {
+    fn texts_in_file(&self, path: &Path) -> Result<BTreeSet<&'static str>> {
         let (mut file, mut found) = (std::fs::File::open(path)?, BTreeSet::new());
         // Only zeros are skipped: a disk has a lot of them.
         let zeros = vec![0; PART + self.longest];
@@ -115,7 +115,7 @@ impl TextSearch {
         files_below(folder, &mut files)?;
         let mut found = BTreeMap::new();
         for file in files {
-            found.extend(self.of_file(&file)?.into_iter().map(|text| (text, file.clone())));
+            found.extend(self.texts_in_file(&file)?.into_iter().map(|text| (text, file.clone())));
         }
         Ok(found)
     }
@@ -331,7 +331,7 @@ impl MountedImage {
     /// The texts that the raw disk has, in files or anywhere else.
     fn texts(&self, search: &TextSearch) -> Result<BTreeSet<&'static str>> {
         ensure!(Command::new("sync").arg("-f").arg(&self.folder).status()?.success(), "sync");
-        search.of_file(&self.image)
+        search.texts_in_file(&self.image)
     }
 }
 

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, ensure};
 use api::EventSinkView;
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
-use behaviour_tests::{Fixture, bind, shipped, until};
+use behaviour_tests::{Fixture, bind, shipped_policy, until};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -101,7 +101,14 @@ fn kills_lose_and_repeat_no_record() -> Result<()> {
     );
     config.tables("[[cdr]]\nname = \"billing\"\nmax-size = \"32KiB\"\nmax-age = \"2s\"\n");
     let mut appliance = config.start()?;
-    bind(&appliance, "biller", "prepaid", &fixture.component("prepaid")?, &shipped("prices")?, &json!({}))?;
+    bind(
+        &appliance,
+        "biller",
+        "prepaid",
+        &fixture.component("prepaid")?,
+        &shipped_policy("prices")?,
+        &json!({}),
+    )?;
     let fund = json!({ "credit": 1_000_000_000_000_u64, "reason": "a test" });
     ensure!(appliance.ledger("acme", "open", &fund)?.0 == 200);
     let options = SourceOptions {

@@ -50,7 +50,7 @@ fn config(fixture: &Fixture, api: &SmsApi, sink: &Sink) -> Result<TestDaemonConf
 fn bind_all(fixture: &Fixture, appliance: &TestDaemon) -> Result<()> {
     for name in ["kannel-front-end", "jasmin-front-end", "twilio-front-end"] {
         let component = fixture.component(&name.replace('-', "_"))?;
-        bind(appliance, "front-end", name, &component, &behaviour_tests::shipped(name)?, &json!({}))?;
+        bind(appliance, "front-end", name, &component, &behaviour_tests::shipped_policy(name)?, &json!({}))?;
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ fn config(fixture: &Fixture) -> Result<TestDaemonConfig> {
 
 fn bind_default(fixture: &Fixture, appliance: &TestDaemon, name: &str) -> Result<()> {
     let component = fixture.component(&name.replace('-', "_"))?;
-    let policy = behaviour_tests::shipped(name)?;
+    let policy = behaviour_tests::shipped_policy(name)?;
     bind(appliance, "front-end", name, &component, &policy, &json!({})).map(drop)
 }
 
@@ -60,7 +60,7 @@ fn receiver(appliance: &TestDaemon) -> Result<RawConnection> {
 }
 
 #[test]
-fn requests_of_kannel_and_jasmin_are_answered_in_their_words() -> Result<()> {
+fn requests_of_kannel_and_jasmin_are_answered_in_their_formats() -> Result<()> {
     let fixture = Fixture::new()?;
     let appliance = config(&fixture)?.start()?;
     let unbound = get(&appliance, "/send?username=shop&password=secret&to=8613012345678&content=hi")?;
@@ -142,7 +142,7 @@ fn a_plugin_that_traps_hurts_nobody() -> Result<()> {
 }
 
 #[test]
-fn what_was_accepted_outlives_a_crash_before_the_response() -> Result<()> {
+fn an_accepted_submission_survives_a_crash_before_the_response() -> Result<()> {
     let fixture = Fixture::new()?;
     let appliance = config(&fixture)?.start()?;
     // The front end never finishes its response.

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Source, SourceOptions, SourceReport, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
-use behaviour_tests::{Fixture, TIMEOUT, bind, shipped, steps, until};
+use behaviour_tests::{Fixture, TIMEOUT, bind, shipped_policy, steps, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,14 @@ fn config(fixture: &Fixture, upstream: &Sink) -> Result<TestDaemonConfig> {
 
 /// Binds the default biller with the shipped prices; returns its version.
 fn bill(fixture: &Fixture, appliance: &TestDaemon) -> Result<String> {
-    bind(appliance, "biller", "prepaid", &fixture.component("prepaid")?, &shipped("prices")?, &json!({}))
+    bind(
+        appliance,
+        "biller",
+        "prepaid",
+        &fixture.component("prepaid")?,
+        &shipped_policy("prices")?,
+        &json!({}),
+    )
 }
 
 /// A balance operation that succeeds.
@@ -58,7 +65,7 @@ struct LedgerBalance {
 }
 
 /// Reads the account. At any time, money must be conserved, and the credit limit respected.
-fn look(appliance: &TestDaemon) -> Result<LedgerBalance> {
+fn read_balance(appliance: &TestDaemon) -> Result<LedgerBalance> {
     let shown = appliance.get("/v1/ledger/acme")?;
     let amount = |name: &str| shown[name].as_i64().with_context(|| format!("no {name} in {shown}"));
     let found = LedgerBalance {
@@ -85,8 +92,8 @@ fn submit(appliance: &TestDaemon, tally: &Arc<Tally>, count: u64) -> Result<BTre
 
 /// Waits until nothing is reserved; every balance read on the way must be consistent.
 fn settled(appliance: &TestDaemon) -> Result<LedgerBalance> {
-    until("all charges end", || Ok(look(appliance)?.reserved == 0))?;
-    look(appliance)
+    until("all charges end", || Ok(read_balance(appliance)?.reserved == 0))?;
+    read_balance(appliance)
 }
 
 #[test]
@@ -128,7 +135,7 @@ fn a_balance_operation_is_idempotent_and_logged() -> Result<()> {
     assert!(code == 400 && words.contains("Idempotency-Key"), "{code} {words}");
 
     let expected = LedgerBalance { balance: -10, reserved: 0, captured: 0, funded: -10 };
-    assert_eq!(look(&appliance)?, expected);
+    assert_eq!(read_balance(&appliance)?, expected);
     let audit = appliance.get("/v1/ledger/acme/operations")?;
     let reply = |name: &str| -> Vec<Value> {
         audit.as_array().into_iter().flatten().map(|operation| operation[name].clone()).collect()
@@ -146,7 +153,7 @@ fn a_balance_operation_is_idempotent_and_logged() -> Result<()> {
     let page = appliance.get(&format!("/v1/ledger/acme/operations?limit=1&before={second}"))?;
     assert_eq!((page[0]["idempotency_key"].as_str(), page[1].as_object()), (Some("open"), None));
     let appliance = appliance.kill()?.start()?;
-    assert_eq!(look(&appliance)?, expected);
+    assert_eq!(read_balance(&appliance)?, expected);
     assert_eq!(appliance.get("/v1/ledger/acme/operations")?, audit);
     let (code, again) = appliance.ledger("acme", "back", &fund(-110))?;
     assert_eq!((code, &again["repeated"]), (200, &json!(true)));
@@ -178,7 +185,7 @@ fn submissions_without_credit_are_refused_and_failed_messages_are_released() -> 
     assert!(price["note"].as_str().is_some_and(|note| note.contains("standard")), "{price}");
     assert!(steps(&trace).contains(&format!("charged {PRICE}").as_str()), "{trace:#}");
     let spent = LedgerBalance { balance: 0, reserved: 0, captured: PRICE, funded: PRICE };
-    assert_eq!(look(&appliance)?, spent);
+    assert_eq!(read_balance(&appliance)?, spent);
     assert_eq!(esme.submit(9_001)?, Err(NO_CREDIT), "it is spent");
 
     operate(&appliance, "second", json!({ "fund": PRICE }))?;
@@ -186,7 +193,7 @@ fn submissions_without_credit_are_refused_and_failed_messages_are_released() -> 
     let failed = esme.submit(9_001)?.map_err(|status| anyhow::anyhow!("{status:#x}"))?;
     let trace = ended(&failed, "failed")?;
     assert!(steps(&trace).contains(&format!("refunded {PRICE}").as_str()), "{trace:#}");
-    assert_eq!(look(&appliance)?, LedgerBalance { balance: PRICE, funded: 2 * PRICE, ..spent });
+    assert_eq!(read_balance(&appliance)?, LedgerBalance { balance: PRICE, funded: 2 * PRICE, ..spent });
     assert_eq!(appliance.metric("switchyard_submissions_unpaid_total")?, 3.0);
 
     // The balance pays for 400 messages and the credit for 20. Exactly 420 of 1,000 messages are accepted, in whatever order they
@@ -227,17 +234,17 @@ fn money_is_conserved_under_load_and_over_kills() -> Result<()> {
     for turn in 0..3 {
         let before = tally.accepted_count();
         until("traffic", || {
-            look(&appliance)?;
+            read_balance(&appliance)?;
             Ok(tally.accepted_count() > before + 2_000)
         })?;
         appliance = appliance.kill()?.start()?;
-        look(&appliance)?;
+        read_balance(&appliance)?;
         // Funding continues at the same time, and is not lost.
         operate(&appliance, &format!("more {turn}"), json!({ "fund": PRICE }))?;
     }
     let before = tally.accepted_count();
     until("traffic after the last start", || {
-        look(&appliance)?;
+        read_balance(&appliance)?;
         Ok(tally.accepted_count() > before + 2_000)
     })?;
     source.stop();

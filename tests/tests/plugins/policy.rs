@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Source, SourceOptions, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
-use behaviour_tests::{Fixture, TIMEOUT, bind, shipped, steps, until};
+use behaviour_tests::{Fixture, TIMEOUT, bind, shipped_policy, steps, until};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ fn times(trace: &Value, step: &str) -> usize {
 fn the_shipped_policy_decides_by_the_peers_answer() -> Result<()> {
     let fixture = Fixture::new()?;
     let mut setup = PolicyFixture::open(&fixture, "", "861")?;
-    let version = setup.bind(&fixture, "retry-ladder", "retry_ladder", &shipped("retries")?)?;
+    let version = setup.bind(&fixture, "retry-ladder", "retry_ladder", &shipped_policy("retries")?)?;
     let decided = |note: &str| format!("decided by retry-ladder {version} (delivery-policy): {note}");
 
     // Temporary: retry in 30 seconds.

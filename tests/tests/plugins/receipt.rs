@@ -2,7 +2,7 @@
 //! charged once; late DLRs, a killed daemon, DLRs that are changed or distrusted.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::{Fixture, RawConnection, TIMEOUT, bind, shipped, steps};
+use behaviour_tests::{Fixture, RawConnection, TIMEOUT, bind, shipped_policy, steps};
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpListener};
 use testkit::test_daemon::{PASSWORD, TestDaemon};
@@ -161,7 +161,7 @@ impl Setup {
             "biller",
             "prepaid",
             &fixture.component("prepaid")?,
-            &shipped("prices")?,
+            &shipped_policy("prices")?,
             &json!({}),
         )?;
         for operation in [json!({ "credit": 0 }), json!({ "fund": 1_000_000 })] {

@@ -40,7 +40,7 @@ fn submit(appliance: &TestDaemon, tally: &Arc<Tally>, prefix: &str, count: u64, 
 }
 
 /// The trace of a message, once it is in this state.
-fn in_state(appliance: &TestDaemon, id: &str, state: &str) -> Result<Value> {
+fn wait_for_state(appliance: &TestDaemon, id: &str, state: &str) -> Result<Value> {
     appliance.wait_until(TIMEOUT, &format!("/v1/messages/{id}"), |trace| trace["state"] == state)
 }
 
@@ -81,7 +81,7 @@ fn a_resolver_is_replaced_while_5000_messages_wait_for_it() -> Result<()> {
     let metrics = appliance.metrics()?;
     let numbers = metrics.iter().find(|(name, _)| name == "switchyard_resolving{what=\"numbers\"}");
     assert_eq!(numbers.map(|(_, count)| *count), Some((NUMBERS + 2) as f64));
-    let waiting = in_state(&appliance, &first, "resolving")?;
+    let waiting = wait_for_state(&appliance, &first, "resolving")?;
     assert_eq!(steps(&waiting).last(), Some(&"waiting for number resolution"));
 
     let new = make_live(&testkit::guest::variant(&component, "another"), "new")?;
@@ -96,7 +96,7 @@ fn a_resolver_is_replaced_while_5000_messages_wait_for_it() -> Result<()> {
     assert!(asked.values().all(|times| *times == 1), "asked twice: {asked:?}");
     assert_eq!(directory.request_count("old"), THREADS);
     for (id, version) in [(&first, &old), (&last, &new)] {
-        let trace = in_state(&appliance, id, "relayed")?;
+        let trace = wait_for_state(&appliance, id, "relayed")?;
         let words = format!("decided by http-resolver {version} (resolver): status 200");
         let trace = steps(&trace);
         assert!(trace.contains(&words.as_str()), "{trace:#?}");
@@ -146,7 +146,7 @@ fn a_hanging_resolver_delays_only_its_own_messages() -> Result<()> {
     })?;
     submit(&appliance, &tally, "49", 2_000, 1_000)?;
     until("the others arrive", || Ok(tally.arrived_count() == 2_000))?;
-    let trace = in_state(&appliance, &short, "expired")?;
+    let trace = wait_for_state(&appliance, &short, "expired")?;
     assert_eq!(steps(&trace).last(), Some(&"ended: expired"), "{trace:#}");
     appliance.wait_until(TIMEOUT, "/v1/status", |status| status["waiting"] == WAITING)?;
     // One more message: its answer shows that all earlier ones are on disk.
@@ -208,7 +208,7 @@ fn subscribers_in_a_table_are_reached_and_unknown_ones_fail() -> Result<()> {
     };
     let decided = |note: &str| format!("decided by table-resolver {version} (resolver): {note} hlr");
     for (number, peer) in [(0, "north"), (1, "upstream")] {
-        let trace = in_state(&appliance, &submit(number)?, "relayed")?;
+        let trace = wait_for_state(&appliance, &submit(number)?, "relayed")?;
         let steps = steps(&trace);
         assert!(steps.contains(&decided("in table").as_str()), "{steps:#?}");
         assert!(steps.contains(&format!("subscriber found: {peer}").as_str()), "{steps:#?}");
@@ -216,7 +216,7 @@ fn subscribers_in_a_table_are_reached_and_unknown_ones_fail() -> Result<()> {
     assert_eq!((north.message_count(), upstream.message_count()), (1, 1));
 
     let unknown = submit(2)?;
-    let trace = in_state(&appliance, &unknown, "failed")?;
+    let trace = wait_for_state(&appliance, &unknown, "failed")?;
     let unknown_steps = steps(&trace);
     assert!(unknown_steps.contains(&decided("not in table").as_str()), "{unknown_steps:#?}");
     assert!(unknown_steps.contains(&"no such subscriber"), "{unknown_steps:#?}");
@@ -225,7 +225,7 @@ fn subscribers_in_a_table_are_reached_and_unknown_ones_fail() -> Result<()> {
     // From now on the number belongs to a subscriber.
     let rows = "8610000000002,001010000000002\n";
     appliance.ask("PUT", "/v1/tables/hlr?kind=exact", rows.as_bytes())?;
-    in_state(&appliance, &submit(2)?, "relayed")?;
+    wait_for_state(&appliance, &submit(2)?, "relayed")?;
     assert_eq!(upstream.message_count(), 2);
 
     // Three that were accepted, and one that was not.
@@ -243,7 +243,7 @@ fn a_first_start_needs_no_table() -> Result<()> {
     let sink = Sink::start(SinkOptions::default(), &tally)?;
     let mut config = config(&fixture, &sink)?;
     let policy = fixture.folder().join("subscribers.toml");
-    std::fs::write(&policy, behaviour_tests::shipped("subscribers")?)?;
+    std::fs::write(&policy, behaviour_tests::shipped_policy("subscribers")?)?;
     config.tables(&format!(
         "[resolver]\ncomponent = {:?}\npolicy = {policy:?}\n[resolver.grants]\ntables = [\"hlr\"]\n",
         fixture.guest("table_resolver")
@@ -257,7 +257,7 @@ fn a_first_start_needs_no_table() -> Result<()> {
     ensure!(named.is_null(), "{named}");
     let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
     let id = esme.submit_to(3_012_345_678, 0)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
-    let trace = in_state(&appliance, &id, "relayed")?;
+    let trace = wait_for_state(&appliance, &id, "relayed")?;
     ensure!(steps(&trace).contains(&"subscriber found: upstream"), "{trace:#}");
     Ok(())
 }
@@ -292,7 +292,7 @@ fn a_number_served_by_an_unknown_peer_waits_until_the_table_is_corrected() -> Re
 
     upload("upstream")?;
     activate(&appliance, "resolver", ("table-resolver", &version), policy, &grants)?;
-    let trace = in_state(&appliance, &id, "relayed")?;
+    let trace = wait_for_state(&appliance, &id, "relayed")?;
     ensure!(steps(&trace).contains(&"subscriber found: upstream"), "{trace:#}");
     Ok(())
 }

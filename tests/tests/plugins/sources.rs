@@ -12,13 +12,13 @@ use std::process::{Command, Stdio};
 const BILL: &str = r#"{"bomFormat":"CycloneDX","specVersion":"1.6"}"#;
 
 /// A folder with image layouts, and the key that signed its plugins.
-struct Stick {
+struct SignedLayouts {
     fixture: Fixture,
     folder: PathBuf,
     public_key: String,
 }
 
-impl Stick {
+impl SignedLayouts {
     /// `router:1.0` is signed and has a bill of materials, `unsigned:1.0` neither.
     fn new() -> Result<Self> {
         let fixture = Fixture::new()?;
@@ -29,12 +29,12 @@ impl Stick {
             std::fs::copy(fixture.guest(guest), author.join(name))?;
         }
         std::fs::write(author.join("router.bom.json"), BILL)?;
-        let stick = Self { fixture, folder, public_key: String::new() };
-        stick.plugin(&["keygen", "author.key"])?;
-        stick.push("router.wasm", "router")?;
-        stick.plugin(&["push", "unsigned.wasm", &stick.layout("unsigned")])?;
+        let layouts = Self { fixture, folder, public_key: String::new() };
+        layouts.plugin(&["keygen", "author.key"])?;
+        layouts.push("router.wasm", "router")?;
+        layouts.plugin(&["push", "unsigned.wasm", &layouts.layout("unsigned")])?;
         let public_key = std::fs::read_to_string(author.join("author.key.pub"))?.trim().to_owned();
-        Ok(Self { public_key, ..stick })
+        Ok(Self { public_key, ..layouts })
     }
 
     fn layout(&self, plugin: &str) -> String {
@@ -99,17 +99,17 @@ fn component_blob(layout: &Path, size: u64) -> Result<PathBuf> {
 
 #[test]
 fn an_appliance_pulls_signed_plugins_from_its_sources() -> Result<()> {
-    let stick = Stick::new()?;
-    let appliance = stick.appliance()?;
+    let layouts = SignedLayouts::new()?;
+    let appliance = layouts.appliance()?;
     let sources = appliance.get("/v1/plugins/sources")?;
     assert_eq!((&sources[0]["name"], &sources[1]["name"]), (&json!("stick"), &json!("gone")));
     ensure!(!sources.to_string().contains("hush-hush"), "{sources}");
     let configuration = appliance.get("/v1/configuration")?.to_string();
     ensure!(configuration.contains("reader") && !configuration.contains("hush-hush"), "{configuration}");
-    assert!(stick.ask(&appliance, &["sources"])?.contains("stick   oci-layout:/"));
-    assert_eq!(stick.ask(&appliance, &["tags", "stick/router"])?, "1.0\n");
+    assert!(layouts.ask(&appliance, &["sources"])?.contains("stick   oci-layout:/"));
+    assert_eq!(layouts.ask(&appliance, &["tags", "stick/router"])?, "1.0\n");
 
-    let printed = stick.ask(&appliance, &["pull", "--json", "stick/router:1.0"])?;
+    let printed = layouts.ask(&appliance, &["pull", "--json", "stick/router:1.0"])?;
     let version: Value = serde_json::from_str(&printed)?;
     let origin = &version["origin"];
     assert_eq!((&version["plugin"], &version["signed_by"]), (&json!("router"), &json!("author")));
@@ -120,7 +120,7 @@ fn an_appliance_pulls_signed_plugins_from_its_sources() -> Result<()> {
     let digest = origin["digest"].as_str().context("no digest")?;
     assert_eq!(appliance.get("/v1/plugins")?, json!([version]));
     let number = version["version"].as_str().context("no version")?;
-    assert_eq!(stick.ask(&appliance, &["sbom", &format!("router@{number}")])?.trim(), BILL);
+    assert_eq!(layouts.ask(&appliance, &["sbom", &format!("router@{number}")])?.trim(), BILL);
     let audit = appliance.get("/v1/audit?limit=10")?.to_string();
     ensure!(
         audit.contains(&format!("router {number}, signed by author, from stick/router:1.0, {digest}")),
@@ -138,7 +138,7 @@ fn an_appliance_pulls_signed_plugins_from_its_sources() -> Result<()> {
     let binding =
         json!({ "plugin": "router", "version": version["sha256"], "policy": policy, "force": true });
     appliance.ask("POST", "/v1/hooks/router/activate", binding.to_string().as_bytes())?;
-    appliance.ask("PUT", "/v1/plugins/router", &stick.fixture.component("prefix_router")?)?;
+    appliance.ask("PUT", "/v1/plugins/router", &layouts.fixture.component("prefix_router")?)?;
     let appliance = appliance.kill()?.start()?;
     assert_eq!(appliance.get("/v1/plugins")?[0], version);
     let (status, _) = appliance.stop()?;
@@ -148,8 +148,8 @@ fn an_appliance_pulls_signed_plugins_from_its_sources() -> Result<()> {
 
 #[test]
 fn a_plugin_that_cannot_be_trusted_or_reached_is_not_stored() -> Result<()> {
-    let stick = Stick::new()?;
-    let appliance = stick.appliance()?;
+    let layouts = SignedLayouts::new()?;
+    let appliance = layouts.appliance()?;
     let refused = |request: &Value, status: u16, words: &[&str]| -> Result<()> {
         let (found, problem) = pull(&appliance, request)?;
         let detail = problem["detail"].as_str().unwrap_or_default();
@@ -176,8 +176,8 @@ fn a_plugin_that_cannot_be_trusted_or_reached_is_not_stored() -> Result<()> {
     refused(&both, 409, &["points to sha256:", "nothing is stored"])?;
 
     // One octet of the component is changed, so its digest is another.
-    let size = std::fs::metadata(stick.fixture.guest("prefix_router"))?.len();
-    let blob = component_blob(&stick.folder.join("router"), size)?;
+    let size = std::fs::metadata(layouts.fixture.guest("prefix_router"))?.len();
+    let blob = component_blob(&layouts.folder.join("router"), size)?;
     let mut octets = std::fs::read(&blob)?;
     *octets.last_mut().context("empty")? ^= 1;
     std::fs::write(&blob, octets)?;
@@ -217,22 +217,22 @@ fn the_check_of_a_configuration_reports_sources_that_cannot_be_used() -> Result<
 
 #[test]
 fn a_moved_tag_changes_nothing_until_the_next_pull() -> Result<()> {
-    let stick = Stick::new()?;
-    let appliance = stick.appliance()?;
+    let layouts = SignedLayouts::new()?;
+    let appliance = layouts.appliance()?;
     let request = json!({ "source": "stick", "plugin": "router", "tag": "1.0" });
     let (status, first) = pull(&appliance, &request)?;
     assert_eq!(status, 200, "{first}");
     assert_eq!(appliance.get("/v1/plugins/outdated")?, json!([]));
-    assert!(stick.ask(&appliance, &["outdated"])?.starts_with("Each pulled tag"));
+    assert!(layouts.ask(&appliance, &["outdated"])?.starts_with("Each pulled tag"));
 
-    std::fs::copy(stick.fixture.guest("least_cost"), stick.fixture.folder().join("author/next.wasm"))?;
-    stick.push("next.wasm", "router")?;
+    std::fs::copy(layouts.fixture.guest("least_cost"), layouts.fixture.folder().join("author/next.wasm"))?;
+    layouts.push("next.wasm", "router")?;
     assert_eq!(appliance.get("/v1/plugins")?, json!([first]));
     let outdated = appliance.get("/v1/plugins/outdated")?;
     let stored = format!("router@{}", first["version"].as_str().context("no version")?);
     assert_eq!((&outdated[0]["tag"], &outdated[0]["stored"]), (&json!("1.0"), &json!([stored])));
     let now = outdated[0]["digest"].as_str().context("no digest")?;
-    assert!(stick.ask(&appliance, &["outdated"])?.contains(now));
+    assert!(layouts.ask(&appliance, &["outdated"])?.contains(now));
 
     let (status, second) = pull(&appliance, &request)?;
     assert_eq!((status, &second["origin"]["digest"]), (200, &json!(now)));
@@ -275,10 +275,10 @@ fn change_manifest(layout: &Path, change: impl FnOnce(&mut Value)) -> Result<()>
 
 #[test]
 fn an_artifact_over_the_limit_is_refused_before_it_is_read() -> Result<()> {
-    let stick = Stick::new()?;
-    let appliance = stick.appliance()?;
+    let layouts = SignedLayouts::new()?;
+    let appliance = layouts.appliance()?;
     // The layout has no bill of materials, which would be a manifest, too.
-    let layout = stick.folder.join("unsigned");
+    let layout = layouts.folder.join("unsigned");
     change_manifest(&layout, |manifest| {
         // The component is the largest layer.
         let layers = manifest["layers"].as_array_mut().into_iter().flatten();
@@ -297,21 +297,21 @@ fn an_artifact_over_the_limit_is_refused_before_it_is_read() -> Result<()> {
 
 #[test]
 fn a_source_that_hangs_holds_no_other_one() -> Result<()> {
-    let stick = Stick::new()?;
+    let layouts = SignedLayouts::new()?;
     // Accepts connections, and answers nothing.
     let silent = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
-    let network = stick.fixture.folder().join("network");
-    let mut config = stick.fixture.config()?;
+    let network = layouts.fixture.folder().join("network");
+    let mut config = layouts.fixture.config()?;
     config.native("upstream").peer("upstream", ([127, 0, 0, 1], 1).into(), "");
     config.tables(&format!(
         "[plugins]\nsources = [\n  {{ name = \"stick\", url = {:?} }},\n  \
          {{ name = \"network\", url = {:?}, timeout = \"2s\" }},\n]\n",
-        format!("oci-layout:{}", stick.folder.display()),
+        format!("oci-layout:{}", layouts.folder.display()),
         format!("oci-layout:{}", network.display()),
     ));
     let appliance = config.start()?;
     std::fs::create_dir(&network)?;
-    let copied = Command::new("cp").arg("-r").arg(stick.folder.join("router")).arg(&network).status()?;
+    let copied = Command::new("cp").arg("-r").arg(layouts.folder.join("router")).arg(&network).status()?;
     ensure!(copied.success());
     let named = |source: &str| json!({ "source": source, "plugin": "router", "tag": "1.0", "name": source });
     for source in ["network", "stick"] {

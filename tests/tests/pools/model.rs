@@ -76,7 +76,7 @@ impl ModelRun {
     }
 
     fn one_of(&mut self, states: &[&str]) -> Option<String> {
-        let fits: Vec<_> = states.iter().flat_map(|state| self.model.in_state(state)).collect();
+        let fits: Vec<_> = states.iter().flat_map(|state| self.model.numbers_in_state(state)).collect();
         self.random.one(&fits).cloned()
     }
 
@@ -192,11 +192,12 @@ impl ModelRun {
     }
 
     /// Compares the visible state with the model.
-    fn look(&mut self) -> Result<()> {
+    fn compare_visible_state(&mut self) -> Result<()> {
         let (seen, must) = (self.server.view(&self.pool)?, self.model.view());
         ensure!(seen == must, "seen {seen:#?}\nmust {must:#?}");
         // Calls by the script return no ticket.
-        let busy = [self.model.in_state("busy+up"), self.model.in_state("busy+down")].concat();
+        let busy =
+            [self.model.numbers_in_state("busy+up"), self.model.numbers_in_state("busy+down")].concat();
         if let Some(number) = self.random.one(&busy).filter(|number| self.model.ticket(number).is_none()) {
             let ticket = self.server.ticket(&self.pool, number)?;
             self.model.ticketed(number, ticket)?;
@@ -231,7 +232,7 @@ impl ModelRun {
                 ensure!(matches!(&state, RedisReply::Text(_)), "{number}: {state:?}");
                 Ok(state == RedisReply::Text(legacy_state("idle+up")))
             })?;
-            self.model.lapse(number);
+            self.model.expire_lease(number);
             self.lapses += 1;
         }
         Ok(())
@@ -250,7 +251,7 @@ impl ModelRun {
             answered += 1;
         }
         if self.random.chance(50) {
-            self.some_time();
+            self.random_delay();
         }
         let config = self.server.kill()?;
         // Answers in transit.
@@ -270,7 +271,7 @@ impl ModelRun {
     fn crash_by_http(&mut self) -> Result<()> {
         let requests = self.requests(60);
         let pending = self.server.post_later(&self.pool, &requests)?;
-        self.some_time();
+        self.random_delay();
         let config = self.server.kill()?;
         let reply = pending.answer(&requests)?;
         self.server.start(&config)?;
@@ -285,7 +286,7 @@ impl ModelRun {
     }
 
     /// A random delay before the kill.
-    fn some_time(&mut self) {
+    fn random_delay(&mut self) {
         StopFlag::default().pause(Duration::from_micros(self.random.between(0, 12_000)));
     }
 
@@ -317,7 +318,7 @@ impl ModelRun {
             0..40 => self.send_by_redis(),
             40..62 => self.send_by_http(),
             62..72 => self.send_one_by_http(),
-            72..82 => self.look(),
+            72..82 => self.compare_visible_state(),
             82..86 => self.leases(false),
             86..88 => self.leases(true),
             88..96 => self.crash_by_redis(),
@@ -326,7 +327,7 @@ impl ModelRun {
     }
 
     fn end(mut self) -> Result<()> {
-        self.look()?;
+        self.compare_visible_state()?;
         let (history, must) = (self.server.history(&self.pool)?, self.model.journal());
         let differs = history.iter().zip(must).position(|(one, other)| one != other);
         ensure!(

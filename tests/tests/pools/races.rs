@@ -232,7 +232,7 @@ impl Race {
     }
 
     /// Checks that no two leases of a number overlap.
-    fn no_number_held_twice(&self) -> Result<usize> {
+    fn check_no_double_lease(&self) -> Result<usize> {
         let mut by_number: BTreeMap<String, Vec<(Instant, Instant)>> = BTreeMap::new();
         for record in &self.records {
             for NumberLease { number, from, until } in record.lock().over.drain(..) {
@@ -306,7 +306,7 @@ fn race(seed: u64) -> Result<()> {
     })?;
     let last = race.summarise(&server)?;
     ensure!((last.held, last.doubtful, last.unknown) == (0, 0, 0), "{last:?} at the end");
-    let holdings = race.no_number_held_twice()?;
+    let holdings = race.check_no_double_lease()?;
     ensure!(holdings > 0, "no number was leased");
     let none = race.none.load(Ordering::Relaxed);
     ensure!(summaries.len() == KILLS && none > 0, "was there any press? {none} calls without a number");

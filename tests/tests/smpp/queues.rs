@@ -488,14 +488,16 @@ fn a_peer_that_throttles_is_sent_what_it_allows_and_its_learnt_rate_is_shown() -
     send(&appliance, &tally, "acme", 6_000)?;
     // By the peer's own counts. How near the rate comes to the allowed one is tested with a simulated clock (engine, `pace`).
     until("the peer takes messages", || {
-        Ok(sink.seconds().iter().map(|second| second.taken).sum::<u32>() >= SECONDS * ALLOWED)
+        Ok(sink.seconds().iter().map(|second| second.accepted).sum::<u32>() >= SECONDS * ALLOWED)
     })?;
-    let (taken, throttled) =
-        sink.seconds().iter().fold((0, 0), |sums, second| (sums.0 + second.taken, sums.1 + second.throttled));
+    let (accepted, throttled) = sink
+        .seconds()
+        .iter()
+        .fold((0, 0), |sums, second| (sums.0 + second.accepted, sums.1 + second.throttled));
     assert!(
-        throttled <= taken / 2,
+        throttled <= accepted / 2,
         "{throttled} of {} were throttled: nothing was learnt",
-        taken + throttled
+        accepted + throttled
     );
     until("the queue shows it", || {
         let shown = queue(&appliance, "upstream")?;

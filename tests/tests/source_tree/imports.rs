@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of files in an import cycle.
-const MAX_CIRCLE: usize = 3;
+const MAX_CYCLE_LENGTH: usize = 3;
 
 type Module = Vec<String>;
 
@@ -85,7 +85,7 @@ impl Crate {
     }
 
     /// The largest set of modules that all import each other, directly or not.
-    fn largest_circle(&self) -> Vec<Module> {
+    fn largest_cycle(&self) -> Vec<Module> {
         let edges: BTreeMap<&Module, BTreeSet<Module>> =
             self.sources.iter().map(|(module, source)| (module, self.imports(module, source))).collect();
         let reach = |from: &Module| {
@@ -101,11 +101,11 @@ impl Crate {
         };
         let reaches: BTreeMap<&Module, BTreeSet<Module>> =
             edges.keys().map(|module| (*module, reach(module))).collect();
-        let circle = |module: &Module| -> Vec<Module> {
+        let cycle = |module: &Module| -> Vec<Module> {
             let mutual = reaches[module].iter().filter(|other| reaches[*other].contains(module));
             mutual.cloned().collect()
         };
-        self.sources.keys().map(circle).max_by_key(Vec::len).unwrap_or_default()
+        self.sources.keys().map(cycle).max_by_key(Vec::len).unwrap_or_default()
     }
 }
 
@@ -199,7 +199,7 @@ fn paths(tree: &str) -> Vec<Module> {
 }
 
 #[test]
-fn import_circles_are_short() -> Result<()> {
+fn import_cycles_are_short() -> Result<()> {
     let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host");
     let mut wrong = Vec::new();
     for entry in std::fs::read_dir(&host)? {
@@ -208,10 +208,10 @@ fn import_circles_are_short() -> Result<()> {
         if !folder.join("src").is_dir() {
             continue;
         }
-        let circle = Crate::read(&folder.join("src"))?.largest_circle();
-        if circle.len() > MAX_CIRCLE {
-            let circle: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
-            wrong.push(format!("{name}: {} files import each other: {}", circle.len(), circle.join(", ")));
+        let cycle = Crate::read(&folder.join("src"))?.largest_cycle();
+        if cycle.len() > MAX_CYCLE_LENGTH {
+            let cycle: Vec<String> = cycle.iter().map(|module| module.join("::")).collect();
+            wrong.push(format!("{name}: {} files import each other: {}", cycle.len(), cycle.join(", ")));
         }
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));

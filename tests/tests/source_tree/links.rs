@@ -184,7 +184,7 @@ fn the_summary_lists_every_page() -> Result<()> {
 
 /// Whether a link of a page below `docs` works in the rendered book: its target must be a listed page, or a file below
 /// `docs` that mdBook copies, for example an image.
-fn works_in_book(page: &str, link: &str, listed: &BTreeSet<String>) -> bool {
+fn resolves_in_book(page: &str, link: &str, listed: &BTreeSet<String>) -> bool {
     if link.contains("://") || link.starts_with("mailto:") {
         return true;
     }
@@ -202,7 +202,7 @@ fn every_link_of_the_manual_works_in_the_book() -> Result<()> {
     let (listed, mut wrong) = (listed()?, String::new());
     for page in docs()? {
         for link in links(&read(&page)?) {
-            if !works_in_book(&page, &link, &listed) {
+            if !resolves_in_book(&page, &link, &listed) {
                 writeln!(
                     wrong,
                     "{page}: {link}: not in the book; write the path in backticks instead of the link"
@@ -228,7 +228,7 @@ fn the_book_redirects_links_to_readme_pages() -> Result<()> {
 #[test]
 fn links_out_of_the_book_are_found() {
     let listed = BTreeSet::from(["docs/guide/a.md".to_owned(), "docs/guide/b.md".to_owned()]);
-    let works = |link: &str| works_in_book("docs/guide/a.md", link, &listed);
+    let works = |link: &str| resolves_in_book("docs/guide/a.md", link, &listed);
     for link in ["b.md", "b.md#part", "#part", "https://example.org/x.md", "../book.toml"] {
         assert!(works(link), "{link}");
     }

@@ -37,6 +37,12 @@ const BANNED: &[&str] = &[
     "obeying",
     "judgement",
     "judgment",
+    "ghost",
+    "strand",
+    "platter",
+    "mishap",
+    "roomy",
+    "lend",
 ];
 
 /// Lines that may contain such a word: file, part of the line, reason. An entry that matches no line is an error.

@@ -35,7 +35,7 @@ const ENTRIES: &[&str] = &[
 const IGNORED: &[&str] = &[".git", ".state", "target"];
 
 #[test]
-fn nothing_else_is_at_the_top() -> Result<()> {
+fn the_top_level_has_only_listed_entries() -> Result<()> {
     let mut others = Vec::new();
     for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))? {
         let name = entry?.file_name().to_string_lossy().into_owned();

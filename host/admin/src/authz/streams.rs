@@ -14,7 +14,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Ends server-sent events when the reader's session or token ends, or the reader loses the permission. Other responses
 /// are unchanged.
-pub(super) fn while_allowed(
+pub(super) fn end_when_revoked(
     response: Response,
     authenticator: Arc<Authenticator>,
     identity: Arc<Identity>,
@@ -121,7 +121,7 @@ mod tests {
         access.close_session(&secret);
         assert!(fixture.ends(&leaves), "the stream continued after the logout");
         let file =
-            while_allowed(endless("text/csv"), fixture.authenticator.clone(), leaves, Permission::Read);
+            end_when_revoked(endless("text/csv"), fixture.authenticator.clone(), leaves, Permission::Read);
         assert!(!is_over(file), "a file download was cut off");
         let change = UserChange {
             role: Some(Role::Account),

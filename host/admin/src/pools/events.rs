@@ -96,8 +96,8 @@ fn operation_target(operation: &PoolOperation) -> (Option<PoolNumber>, Option<Le
 
 /// The reason of a refusal, for programs.
 pub(super) fn refusal_reason(refusal: &PoolRefusal) -> ProblemReason {
-    let with_retry = |reason, left: Option<Duration>| ProblemReason {
-        retry_after_ms: left.map(millis),
+    let with_retry = |reason, remaining: Option<Duration>| ProblemReason {
+        retry_after_ms: remaining.map(millis),
         ..ProblemReason::of(reason)
     };
     match refusal {
@@ -106,13 +106,13 @@ pub(super) fn refusal_reason(refusal: &PoolRefusal) -> ProblemReason {
             ProblemReason { state: Some(*state), ..ProblemReason::of("wrong-state") }
         }
         PoolRefusal::OtherTicket => ProblemReason::of("other-ticket"),
-        PoolRefusal::Resting { left } => with_retry("resting", Some(*left)),
+        PoolRefusal::InQuarantine { remaining } => with_retry("resting", Some(*remaining)),
         PoolRefusal::Full => ProblemReason::of("full"),
         PoolRefusal::TooLong => ProblemReason::of("too-long"),
         PoolRefusal::Empty => ProblemReason::of("empty"),
         PoolRefusal::AllDown => ProblemReason::of("all-down"),
-        PoolRefusal::AllBusy { left } => with_retry("all-busy", *left),
-        PoolRefusal::AllResting { left } => with_retry("all-resting", *left),
+        PoolRefusal::AllBusy { remaining } => with_retry("all-busy", *remaining),
+        PoolRefusal::AllInQuarantine { remaining } => with_retry("all-resting", *remaining),
     }
 }
 
@@ -175,7 +175,7 @@ pub(super) async fn post_events(
         event => {
             let operation = operation(event).map_err(bad_request)?;
             let target = operation_target(&operation);
-            let outcome = match backend.ask_pool(pool, PoolRequest::Do(operation)).await? {
+            let outcome = match backend.ask_pool(pool, PoolRequest::Operation(operation)).await? {
                 PoolAnswer::Outcome(outcome) => outcome,
                 PoolAnswer::TooMany => PoolOutcome::Refused(PoolRefusal::Full),
                 _ => return Err(unexpected_answer()),
@@ -200,7 +200,8 @@ async fn batch(backend: Service<dyn Pools>, pool: model::PoolName, events: Vec<V
             .push(read.map_err(|what| bad_request(format!("event {index}: {what}; nothing was done")))?);
     }
     let targets: Vec<_> = operations.iter().map(operation_target).collect();
-    let PoolAnswer::Outcomes(outcomes) = backend.ask_pool(pool, PoolRequest::DoAll(operations)).await? else {
+    let PoolAnswer::Outcomes(outcomes) = backend.ask_pool(pool, PoolRequest::Operations(operations)).await?
+    else {
         return Err(unexpected_answer());
     };
     let results = targets.into_iter().zip(outcomes).map(|(target, outcome)| {

@@ -114,7 +114,7 @@ fn describe_user(user: &User) -> String {
 }
 
 /// The user of this name; an error if the scope does not contain the user.
-fn user_of_scope(authenticator: &Authenticator, name: &str, scope: &AccountScope) -> Result<User, Problem> {
+fn user_in_scope(authenticator: &Authenticator, name: &str, scope: &AccountScope) -> Result<User, Problem> {
     let user = authenticator.access().user(name)?;
     if scope.has_tenant(user.tenant.as_deref()) { Ok(user) } else { Err(missing("user", name.to_owned())) }
 }
@@ -131,7 +131,7 @@ async fn get_user(
     Scope(scope): Scope,
     PathParams(name): PathParams<String>,
 ) -> Result<Response, Problem> {
-    let user = user_of_scope(&authenticator, &name, &scope)?;
+    let user = user_in_scope(&authenticator, &name, &scope)?;
     Ok(user_response(StatusCode::OK, user, String::new()))
 }
 
@@ -162,7 +162,7 @@ async fn change_user(
     JsonBody(request): JsonBody<UserChangeRequest>,
 ) -> Result<Response, Problem> {
     let expected = expected(&headers)?;
-    let before = user_of_scope(&authenticator, &name, &scope)?;
+    let before = user_in_scope(&authenticator, &name, &scope)?;
     let account = request.account.as_ref().and_then(Option::as_deref);
     check_tenant_of(&tenants.tree(), &scope, (&name, before.tenant.as_deref()), account)?;
     let password_hash = match &request.password {
@@ -203,7 +203,7 @@ async fn delete_user(
     PathParams(name): PathParams<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    user_of_scope(&authenticator, &name, &scope)?;
+    user_in_scope(&authenticator, &name, &scope)?;
     let expected = expected(&headers)?;
     with_access(&authenticator, move |access| access.remove_user(&name, expected)).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -69,7 +69,7 @@ macro_rules! driver_methods {
         fn execute<'a>(&'a mut self, statement: &'a Statement) -> BoxFuture<'a, Result<u64, Fault>> {
             async move {
                 let result = super::execute(&mut (*self)$(.$field)?, statement).await;
-                result.map(|result| result.rows_affected()).map_err(meaning)
+                result.map(|result| result.rows_affected()).map_err(classify)
             }
             .boxed()
         }
@@ -79,7 +79,7 @@ macro_rules! driver_methods {
             statement: &'a Statement,
             kinds: &'a [ColumnType],
         ) -> BoxFuture<'a, Result<Table, Fault>> {
-            async move { super::select(&mut (*self)$(.$field)?, statement, kinds).await.map_err(meaning) }.boxed()
+            async move { super::select(&mut (*self)$(.$field)?, statement, kinds).await.map_err(classify) }.boxed()
         }
     };
 }
@@ -234,7 +234,7 @@ where
     for value in rows.iter().flat_map(values) {
         match value {
             Value::Number(number) => arguments.add(number),
-            Value::Maybe(number) => arguments.add(number),
+            Value::OptionalNumber(number) => arguments.add(number),
             Value::Text(text) => arguments.add(text),
             Value::Octets(octets) => arguments.add(octets),
         }
@@ -329,15 +329,15 @@ where
     Ok(batch.finish())
 }
 
-/// Classifies a driver error; `blame` interprets the database's error code.
-fn fault(error: sqlx::Error, blame: impl Fn(&dyn sqlx::error::DatabaseError) -> Blame) -> Fault {
+/// Classifies a driver error; `cause` interprets the database's error code.
+fn fault(error: sqlx::Error, cause: impl Fn(&dyn sqlx::error::DatabaseError) -> ErrorCause) -> Fault {
     if let Some(refusal) = error.as_database_error() {
         let text = refusal.to_string();
-        return match blame(refusal) {
-            Blame::Duplicate => Fault::Duplicate,
-            Blame::Row => Fault::Row(text),
-            Blame::Unclear => Fault::Unclear(text),
-            Blame::Server => Fault::Down(ArchiveError::Database(text)),
+        return match cause(refusal) {
+            ErrorCause::Duplicate => Fault::Duplicate,
+            ErrorCause::Row => Fault::Row(text),
+            ErrorCause::Unclear => Fault::Unclear(text),
+            ErrorCause::Server => Fault::Down(ArchiveError::Database(text)),
         };
     }
     match error {
@@ -351,7 +351,7 @@ fn fault(error: sqlx::Error, blame: impl Fn(&dyn sqlx::error::DatabaseError) -> 
 }
 
 /// The cause of a database error.
-enum Blame {
+enum ErrorCause {
     Duplicate,
     Row,
     Unclear,
@@ -359,14 +359,14 @@ enum Blame {
 }
 
 /// Classifies by SQLSTATE class (ISO/IEC 9075-2 §24.1) if no product-specific code applies.
-fn by_state(state: &str) -> Blame {
+fn cause_of_sqlstate(state: &str) -> ErrorCause {
     match state.get(..2) {
         // Data exception, integrity constraint, program limit exceeded (PostgreSQL), raised by a trigger.
-        Some("22" | "23" | "44" | "54") => Blame::Row,
-        _ if matches!(state, "45000" | "P0001") => Blame::Row,
+        Some("22" | "23" | "44" | "54") => ErrorCause::Row,
+        _ if matches!(state, "45000" | "P0001") => ErrorCause::Row,
         // Connection, rollback (deadlock), authorisation, resources, operator intervention, system error.
-        Some("08" | "40" | "28" | "3D" | "53" | "57" | "58" | "55" | "25") => Blame::Server,
-        _ => Blame::Unclear,
+        Some("08" | "40" | "28" | "3D" | "53" | "57" | "58" | "55" | "25") => ErrorCause::Server,
+        _ => ErrorCause::Unclear,
     }
 }
 

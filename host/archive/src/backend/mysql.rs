@@ -1,6 +1,6 @@
 //! MySQL and MariaDB.
 
-use super::{Backend, Blame, Readers, Session, Table, by_state, fault};
+use super::{Backend, ErrorCause, Readers, Session, Table, cause_of_sqlstate, fault};
 use crate::error::Fault;
 use crate::measures::StatisticsDelta;
 use crate::raw_batch::RowParts;
@@ -43,7 +43,7 @@ impl MySql {
     }
 
     async fn connection(&self) -> Result<MySqlConnection, Fault> {
-        let mut connection = MySqlConnection::connect_with(&self.options).await.map_err(meaning)?;
+        let mut connection = MySqlConnection::connect_with(&self.options).await.map_err(classify)?;
         // A server without strict mode would truncate silently, and a deadlocked reader must not block the pump for
         // InnoDB's 50 s.
         sqlx::raw_sql(
@@ -51,11 +51,11 @@ impl MySql {
         )
         .execute(&mut connection)
         .await
-        .map_err(meaning)?;
+        .map_err(classify)?;
         // One daemon at a time. The driver's own lock requests an endless timeout, which MariaDB does not support.
         let lock = "SELECT GET_LOCK(SHA1(CONCAT('switchyard archive ', DATABASE())), 60)";
         let locked: Option<i64> =
-            sqlx::query_scalar(lock).fetch_one(&mut connection).await.map_err(meaning)?;
+            sqlx::query_scalar(lock).fetch_one(&mut connection).await.map_err(classify)?;
         if locked != Some(1) {
             return Err(Fault::Down(ArchiveError::Migration(
                 "lock timeout: another daemon is migrating the tables".into(),
@@ -67,7 +67,7 @@ impl MySql {
         sqlx::raw_sql("DO RELEASE_LOCK(SHA1(CONCAT('switchyard archive ', DATABASE())))")
             .execute(&mut connection)
             .await
-            .map_err(meaning)?;
+            .map_err(classify)?;
         Ok(connection)
     }
 }
@@ -92,7 +92,7 @@ impl Backend for MySql {
     ) -> BoxFuture<'a, Result<Table, Fault>> {
         async {
             let pool = self.readers.pool(self.connection(), || self.options.clone()).await?;
-            super::select(pool, statement, kinds).await.map_err(meaning)
+            super::select(pool, statement, kinds).await.map_err(classify)
         }
         .boxed()
     }
@@ -107,17 +107,17 @@ impl Session for MySqlConnection {
         sums: &'a StatisticsDelta,
     ) -> BoxFuture<'a, Result<(), Fault>> {
         async {
-            let mut transaction = self.begin().await.map_err(meaning)?;
+            let mut transaction = self.begin().await.map_err(classify)?;
             let heavy = rows.iter().map(Row::weight).max().unwrap_or(0) * ROWS[0] > BATCH_OCTETS;
             for some in split_by_sizes(rows, if heavy { &ROWS[3..] } else { &ROWS }) {
                 let arguments = super::row_arguments::<sqlx::MySql>(some)?;
                 let sql = AssertSqlSafe(insert_rows(Dialect::MySql, some.len()));
-                sqlx::query_with(sql, arguments).execute(&mut *transaction).await.map_err(meaning)?;
+                sqlx::query_with(sql, arguments).execute(&mut *transaction).await.map_err(classify)?;
             }
             for statement in add_sums(Dialect::MySql, sums, &KEYS) {
-                super::execute(&mut *transaction, &statement).await.map_err(meaning)?;
+                super::execute(&mut *transaction, &statement).await.map_err(classify)?;
             }
-            transaction.commit().await.map_err(meaning)
+            transaction.commit().await.map_err(classify)
         }
         .boxed()
     }
@@ -136,23 +136,23 @@ impl Session for MySqlConnection {
         statement: &'a Statement,
         parts: RowParts,
     ) -> BoxFuture<'a, Result<RawBatch, Fault>> {
-        async move { super::scan(self, statement, parts).await.map_err(meaning) }.boxed()
+        async move { super::scan(self, statement, parts).await.map_err(classify) }.boxed()
     }
 }
 
 /// Classifies by error number (identical in MySQL and MariaDB), then by SQLSTATE.
-fn meaning(error: sqlx::Error) -> Fault {
+fn classify(error: sqlx::Error) -> Fault {
     fault(error, |refusal| {
         let number = refusal.try_downcast_ref::<MySqlDatabaseError>().map_or(0, MySqlDatabaseError::number);
         match number {
             // ER_DUP_ENTRY; only table `messages` can raise it, because rows of other tables are upserted.
-            1062 => Blame::Duplicate,
+            1062 => ErrorCause::Duplicate,
             // Incorrect value, incorrect string, packet, row or record too large; a check constraint.
-            1366 | 1292 | 1153 | 1118 | 139 | 1301 | 3819 | 4025 => Blame::Row,
+            1366 | 1292 | 1153 | 1118 | 139 | 1301 | 3819 | 4025 => ErrorCause::Row,
             // Disk full, out of memory, too many connections, read-only, lock wait, deadlock, shutdown, killed.
             1021 | 1037 | 1038 | 1040 | 1041 | 1053 | 1114 | 1205 | 1213 | 1290 | 1317 | 1836 | 1927
-            | 3024 => Blame::Server,
-            _ => refusal.code().map_or(Blame::Unclear, |state| by_state(&state)),
+            | 3024 => ErrorCause::Server,
+            _ => refusal.code().map_or(ErrorCause::Unclear, |state| cause_of_sqlstate(&state)),
         }
     })
 }

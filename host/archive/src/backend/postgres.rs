@@ -1,6 +1,6 @@
 //! PostgreSQL.
 
-use super::{Backend, Blame, Readers, Session, Table, by_state, fault};
+use super::{Backend, ErrorCause, Readers, Session, Table, cause_of_sqlstate, fault};
 use crate::error::Fault;
 use crate::measures::StatisticsDelta;
 use crate::raw_batch::RowParts;
@@ -37,7 +37,7 @@ impl Postgres {
     }
 
     async fn connection(&self) -> Result<PgConnection, Fault> {
-        let mut connection = PgConnection::connect_with(&self.options).await.map_err(meaning)?;
+        let mut connection = PgConnection::connect_with(&self.options).await.map_err(classify)?;
         super::migrate(&mut connection, &MIGRATIONS, true).await?;
         Ok(connection)
     }
@@ -63,7 +63,7 @@ impl Backend for Postgres {
     ) -> BoxFuture<'a, Result<Table, Fault>> {
         async {
             let pool = self.readers.pool(self.connection(), || self.options.clone()).await?;
-            super::select(pool, statement, kinds).await.map_err(meaning)
+            super::select(pool, statement, kinds).await.map_err(classify)
         }
         .boxed()
     }
@@ -79,14 +79,14 @@ impl Session for PgConnection {
     ) -> BoxFuture<'a, Result<(), Fault>> {
         async {
             let copied = copied(rows)?;
-            let mut transaction = self.begin().await.map_err(meaning)?;
-            let mut copy = transaction.copy_in_raw(&copy_statement()).await.map_err(meaning)?;
-            copy.send(copied).await.map_err(meaning)?;
-            copy.finish().await.map_err(meaning)?;
+            let mut transaction = self.begin().await.map_err(classify)?;
+            let mut copy = transaction.copy_in_raw(&copy_statement()).await.map_err(classify)?;
+            copy.send(copied).await.map_err(classify)?;
+            copy.finish().await.map_err(classify)?;
             for statement in add_sums(Dialect::Postgres, sums, &[256]) {
-                super::execute(&mut *transaction, &statement).await.map_err(meaning)?;
+                super::execute(&mut *transaction, &statement).await.map_err(classify)?;
             }
-            transaction.commit().await.map_err(meaning)
+            transaction.commit().await.map_err(classify)
         }
         .boxed()
     }
@@ -105,7 +105,7 @@ impl Session for PgConnection {
         statement: &'a Statement,
         parts: RowParts,
     ) -> BoxFuture<'a, Result<RawBatch, Fault>> {
-        async move { super::scan(self, statement, parts).await.map_err(meaning) }.boxed()
+        async move { super::scan(self, statement, parts).await.map_err(classify) }.boxed()
     }
 }
 
@@ -131,7 +131,7 @@ fn copied(rows: &[Row]) -> Result<Vec<u8>, Fault> {
                     field(&mut out, Some(&number.to_be_bytes()))?;
                 }
                 (_, Value::Number(number)) => field(&mut out, Some(&number.to_be_bytes()))?,
-                (_, Value::Maybe(number)) => {
+                (_, Value::OptionalNumber(number)) => {
                     field(&mut out, number.map(i64::to_be_bytes).as_ref().map(|octets| &octets[..]))?;
                 }
                 (_, Value::Text(text)) => field(&mut out, text.map(str::as_bytes))?,
@@ -156,11 +156,11 @@ fn field(out: &mut Vec<u8>, octets: Option<&[u8]>) -> Result<(), Fault> {
 }
 
 /// Classifies by SQLSTATE (PostgreSQL documentation, appendix "Error Codes").
-fn meaning(error: sqlx::Error) -> Fault {
+fn classify(error: sqlx::Error) -> Fault {
     fault(error, |refusal| match refusal.code().as_deref() {
         // unique_violation; only table `messages` can raise it, because rows of other tables are upserted.
-        Some("23505") => Blame::Duplicate,
-        Some(state) => by_state(state),
-        None => Blame::Unclear,
+        Some("23505") => ErrorCause::Duplicate,
+        Some(state) => cause_of_sqlstate(state),
+        None => ErrorCause::Unclear,
     })
 }

@@ -2,7 +2,7 @@
 
 mod unused_octets;
 
-use super::{Backend, Blame, Readers, Session, Table, fault};
+use super::{Backend, ErrorCause, Readers, Session, Table, fault};
 use crate::error::Fault;
 use crate::measures::StatisticsDelta;
 use crate::raw_batch::{RawBatchBuilder, RowParts};
@@ -73,7 +73,7 @@ impl Sqlite {
                     attempt += 1;
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
-                Err(error) => return Err(meaning(error)),
+                Err(error) => return Err(classify(error)),
             }
         };
         super::migrate(&mut connection, &MIGRATIONS, true).await?;
@@ -134,7 +134,7 @@ impl Backend for Sqlite {
                 .readers
                 .pool(self.connection(), || self.options.clone().pragma("query_only", "on"))
                 .await?;
-            super::select(pool, statement, kinds).await.map_err(meaning)
+            super::select(pool, statement, kinds).await.map_err(classify)
         }
         .boxed()
     }
@@ -236,7 +236,7 @@ impl Session for SqliteSession {
     ) -> BoxFuture<'a, Result<(), Fault>> {
         async {
             // IMMEDIATE: wait for another writer now, not later with a stale snapshot.
-            let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await.map_err(meaning)?;
+            let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await.map_err(classify)?;
             for some in rows.chunks(ROWS) {
                 let arguments = super::row_arguments::<sqlx::Sqlite>(some)?;
                 let sql = AssertSqlSafe(insert_rows(Dialect::Sqlite, some.len()));
@@ -245,12 +245,12 @@ impl Session for SqliteSession {
                     .persistent(some.len() == ROWS)
                     .execute(&mut *transaction)
                     .await
-                    .map_err(meaning)?;
+                    .map_err(classify)?;
             }
             for statement in add_sums(Dialect::Sqlite, sums, &[256]) {
-                super::execute(&mut *transaction, &statement).await.map_err(meaning)?;
+                super::execute(&mut *transaction, &statement).await.map_err(classify)?;
             }
-            transaction.commit().await.map_err(meaning)
+            transaction.commit().await.map_err(classify)
         }
         .boxed()
     }
@@ -325,18 +325,18 @@ fn is_busy(error: &sqlx::Error) -> bool {
 }
 
 /// Classifies by SQLite's extended result code.
-fn meaning(error: sqlx::Error) -> Fault {
+fn classify(error: sqlx::Error) -> Fault {
     fault(error, |refusal| {
         let code = refusal.code().and_then(|code| code.parse::<u32>().ok()).unwrap_or(0);
         match code {
             // SQLITE_CONSTRAINT_PRIMARYKEY; only table `messages` can raise it.
-            1555 | 2579 => Blame::Duplicate,
+            1555 | 2579 => ErrorCause::Duplicate,
             code => match code & 0xff {
                 // TOOBIG, CONSTRAINT, MISMATCH, RANGE.
-                18 | 19 | 20 | 25 => Blame::Row,
+                18 | 19 | 20 | 25 => ErrorCause::Row,
                 // PERM, BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, CORRUPT, FULL, CANTOPEN, PROTOCOL, NOTADB.
-                3 | 5..=11 | 13..=15 | 26 => Blame::Server,
-                _ => Blame::Unclear,
+                3 | 5..=11 | 13..=15 | 26 => ErrorCause::Server,
+                _ => ErrorCause::Unclear,
             },
         }
     })

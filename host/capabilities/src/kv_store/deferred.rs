@@ -154,7 +154,7 @@ impl RedbKvStore {
         };
         let octets = plugins.octets - replaced + change.octets(key);
         if octets > MAX_OCTETS {
-            return Err(Error::DiskBehind { most: MAX_OCTETS });
+            return Err(Error::WriteBacklogFull { most: MAX_OCTETS });
         }
         plugins.octets = octets;
         let changes = plugins
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_once_and_the_changes_wait() {
+    fn a_failure_is_reported_once_and_the_changes_wait() {
         let folder = tempfile::tempdir().unwrap();
         let values = deferring(&folder);
         let broken = Arc::new(AtomicBool::new(true));
@@ -313,7 +313,7 @@ mod tests {
         let values = deferring(&folder);
         let value = vec![0; 64 << 10];
         let refused = (0..1_000).find_map(|n| values.set_soon("a", &n.to_string(), &value, u64::MAX).err());
-        assert!(matches!(refused, Some(Error::DiskBehind { .. })), "{refused:?}");
+        assert!(matches!(refused, Some(Error::WriteBacklogFull { .. })), "{refused:?}");
         values.write_deferred().unwrap();
         values.set_soon("a", "k", &value, u64::MAX).unwrap();
     }

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_through_makes_the_other_store_equal() {
+    fn write_through_keeps_both_stores_equal() {
         let folder = tempfile::tempdir().unwrap();
         let (leader, follower) = (store(folder.path(), "leader"), store(folder.path(), "follower"));
         let written: Arc<Mutex<Vec<RowChange>>> = Arc::default();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_elsewhere_is_not_written_here() {
+    fn a_failed_write_through_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path(), "kv");
         store.write_through(WriteThrough::new(|_| Err("etcd does not answer".to_owned())));

@@ -112,7 +112,7 @@ impl<'a, R: BufRead> Dialogue<'a, R> {
         for (index, step) in explained.steps.iter().enumerate() {
             self.output.line(&format!("{:>3}. {}", index + 1, with_readable_times(step)))?;
         }
-        let tone = if explained.answer.starts_with("accepted") { Tone::Good } else { Tone::Bad };
+        let tone = if explained.answer.starts_with("accepted") { Tone::Ok } else { Tone::Error };
         let answer = self.output.paint(tone, &with_readable_times(&explained.answer));
         self.output.line(&format!("answer: {answer}\n"))
     }
@@ -233,7 +233,7 @@ mod tests {
         ExplanationView { steps, answer: answer.to_owned() }
     }
 
-    fn talk(api: &FakeApi, lines: &str, request: ExplainRequest) -> CommandOutcome {
+    fn run_dialogue(api: &FakeApi, lines: &str, request: ExplainRequest) -> CommandOutcome {
         run_task(&api.start(), |client, output| Dialogue::new(client, output, lines.as_bytes())?.run(request))
     }
 
@@ -253,7 +253,7 @@ mod tests {
             .with(&format!("GET {NEWEST}shop"), 200, &page)
             .with("POST /v1/explain", 200, &explained("accepted"));
         // An account that does not exist, the beginning of two, a choice by its digit; then another destination.
-        let done = talk(&api, "kiosk\nsho\n2\n1\n2\n\nx\nd\n8699\n\n", nothing());
+        let done = run_dialogue(&api, "kiosk\nsho\n2\n1\n2\n\nx\nd\n8699\n\n", nothing());
         let change = "change account, source, destination or text, or end with Enter: ";
         let result = "\n  1. origin: shop\n  2. leg north: idle\nanswer: accepted\n\n";
         let all = "  1 shoes   2 shop   3 north\naccount: ";
@@ -282,10 +282,10 @@ mod tests {
             .refusing("GET /v1/queues", &forbidden)
             .refusing(&format!("GET {NEWEST}kiosk"), &forbidden)
             .with("POST /v1/explain", 200, &explained("refused: no route"));
-        let done = talk(&api, "kiosk\n\n8613\nhello", nothing());
+        let done = run_dialogue(&api, "kiosk\n\n8613\nhello", nothing());
         assert!(done.out.contains("answer: refused: no route\n\nchange "), "{done:?}");
         assert!(done.out.ends_with("or end with Enter: \n") && done.code == 0, "{done:?}");
         let given = ExplainRequest { origin: "kiosk".to_owned(), ..nothing() };
-        assert_eq!(talk(&api, "", given).out, "source (may be empty): \n");
+        assert_eq!(run_dialogue(&api, "", given).out, "source (may be empty): \n");
     }
 }

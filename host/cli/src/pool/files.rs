@@ -33,7 +33,7 @@ pub(super) fn import(
         }
     };
     let path = path(pool, if reg { "/import?reg=true" } else { "/import" });
-    let progress = Progress::of_octets(output.shows_progress(), "imported", length);
+    let progress = Progress::for_octets(output.shows_progress(), "imported", length);
     let answer = api.send_all("POST", &path, &[("content-type", kind)], &mut progress.reader(input))?;
     drop(progress);
     let result: PoolImportResult = api.typed(&path, answer)?;
@@ -67,7 +67,7 @@ pub(super) fn export(
         None => Box::new(std::io::stdout().lock()),
     };
     // No progress if the numbers themselves are printed on the terminal.
-    let progress = Progress::of_octets(file.is_some() && output.shows_progress(), "exported", None);
+    let progress = Progress::for_octets(file.is_some() && output.shows_progress(), "exported", None);
     let mut piece = vec![0; 1 << 16];
     loop {
         let read = answer.read(&mut piece);

@@ -164,8 +164,8 @@ mod tests {
         let mut screen = Vec::new();
         // Keys are read once a frame: the first frame has none, and the last key quits.
         let keys = [&b"j"[..], b" ", b" ", b"q"];
-        struct Slowly<'a>(std::slice::Iter<'a, &'a [u8]>, bool);
-        impl Read for Slowly<'_> {
+        struct SlowReader<'a>(std::slice::Iter<'a, &'a [u8]>, bool);
+        impl Read for SlowReader<'_> {
             fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
                 self.1 = !self.1;
                 let Some(key) = self.1.then(|| self.0.next()).flatten() else { return Ok(0) };
@@ -174,7 +174,7 @@ mod tests {
             }
         }
         let first = (snapshot("first"), Instant::now());
-        show(&mut screen, Slowly(keys.iter(), true), &output, first, &results).unwrap();
+        show(&mut screen, SlowReader(keys.iter(), true), &output, first, &results).unwrap();
         let screen = String::from_utf8(screen).unwrap();
         for shown in ["first", "later", "gone␛[2J", "paused"] {
             assert!(screen.contains(shown), "{shown}: {screen:?}");

@@ -39,7 +39,7 @@ impl Line {
         Self(vec![(None, text.into())])
     }
 
-    fn toned(tone: Tone, text: impl Into<String>) -> Self {
+    fn with_tone(tone: Tone, text: impl Into<String>) -> Self {
         Self(vec![(Some(tone), text.into())])
     }
 
@@ -100,7 +100,7 @@ pub(super) fn draw((width, height): (u16, u16), data: &TopData, view: &ViewState
     if view.live {
         lines.resize(height.saturating_sub(foot), Line::default());
         let paused = if view.paused { "   paused" } else { "" };
-        lines.push(Line::toned(Tone::Strong, format!("q quit   space pause   up, down scroll{paused}")));
+        lines.push(Line::with_tone(Tone::Strong, format!("q quit   space pause   up, down scroll{paused}")));
     }
     lines.truncate(height);
     lines.into_iter().map(|line| line.cut(width)).collect()
@@ -115,18 +115,18 @@ fn attention_lines(data: &TopData, view: &ViewState, most: usize) -> Vec<Line> {
         .take(shown)
         .map(|finding| {
             let level = finding.level;
-            Line::toned(level.tone(), padded(level.name(), 8)).and(None, finding.text.clone())
+            Line::with_tone(level.tone(), padded(level.name(), 8)).and(None, finding.text.clone())
         })
         .collect();
     if shown < found.len() {
         let more = if shown == 0 { "" } else { "more " };
         let left = found.len() - shown;
         let text = format!("{left} {more}need attention: switchyard status");
-        lines.push(Line::toned(Tone::Doubtful, text));
+        lines.push(Line::with_tone(Tone::Warning, text));
     }
     if let Some(trouble) = &view.trouble {
         let text = format!("error   the appliance does not answer; the data is old: {}", visible(trouble));
-        lines.push(Line::toned(Tone::Bad, text));
+        lines.push(Line::with_tone(Tone::Error, text));
     }
     lines
 }
@@ -150,10 +150,10 @@ fn summary(width: usize, data: &TopData) -> Vec<Line> {
     let (snapshot, rates) = (&data.snapshot, &data.rates);
     let status = &snapshot.status;
     let up = status.uptime_seconds.saturating_mul(1_000);
-    let tone = if snapshot.readiness() == "ready" { Tone::Good } else { Tone::Bad };
+    let tone = if snapshot.readiness() == "ready" { Tone::Ok } else { Tone::Error };
     let name = format!("{} {}", value_text(&status.name), value_text(&status.version));
     let mut lines = vec![
-        Line::toned(Tone::Strong, name)
+        Line::with_tone(Tone::Strong, name)
             .and(None, "   ")
             .and(Some(tone), snapshot.readiness())
             .and(None, format!("   up {}", duration_text(&up))),
@@ -205,7 +205,7 @@ fn curve(width: usize, rates: &VecDeque<u64>) -> Vec<Line> {
         };
         let columns: String = shown.iter().map(column).collect();
         let blank = " ".repeat(room - shown.len());
-        Line::plain(padded(label, LABEL_WIDTH)).and(Some(Tone::Good), blank + &columns)
+        Line::plain(padded(label, LABEL_WIDTH)).and(Some(Tone::Ok), blank + &columns)
     };
     labels.iter().enumerate().map(line).collect()
 }
@@ -300,8 +300,8 @@ fn tables(width: usize, height: usize, data: &TopData, view: &ViewState) -> Vec<
     let mut lines = queues_and_links(width, height, data, view);
     if below > 0 {
         let tone = |peer: &PluginPeerView| match (&peer.plugin, peer.uncertain > 0) {
-            (None, _) => Some(Tone::Bad),
-            (Some(_), true) => Some(Tone::Doubtful),
+            (None, _) => Some(Tone::Error),
+            (Some(_), true) => Some(Tone::Warning),
             (Some(_), false) => None,
         };
         let rows: Vec<Row> =
@@ -322,8 +322,8 @@ fn queues_and_links(width: usize, height: usize, data: &TopData, view: &ViewStat
         .map(|queue| {
             let waits = queue.queued > 0 || queue.deferred > 0;
             let tone = match (queue.uncertain > 0, waits && queue.links == 0) {
-                (_, true) => Some(Tone::Bad),
-                (true, false) => Some(Tone::Doubtful),
+                (_, true) => Some(Tone::Error),
+                (true, false) => Some(Tone::Warning),
                 (false, false) => None,
             };
             (queue_cells(queue, view.now), tone)
@@ -332,7 +332,7 @@ fn queues_and_links(width: usize, height: usize, data: &TopData, view: &ViewStat
     let mut lines = table((width, above), &QUEUES, &rows, view.scrolled);
     lines.resize(above, Line::default());
     let rows: Vec<Row> =
-        links.iter().map(|link| (link_cells(link), (!link.is_up()).then_some(Tone::Bad))).collect();
+        links.iter().map(|link| (link_cells(link), (!link.is_up()).then_some(Tone::Error))).collect();
     lines.extend(table((width, height - above), &LINKS, &rows, view.scrolled));
     lines
 }
@@ -352,7 +352,7 @@ fn table((width, height): (usize, usize), columns: &[Column], rows: &[Row], scro
     };
     let room = height - 2;
     let from = scrolled.min(rows.len().saturating_sub(room));
-    let head = Line::toned(Tone::Strong, line(&|at| columns[at].0.to_owned()));
+    let head = Line::with_tone(Tone::Strong, line(&|at| columns[at].0.to_owned()));
     let rows = rows.iter().skip(from).take(room);
     let rows = rows.map(|(cells, tone)| Line(vec![(*tone, line(&|at| cells[at].clone()))]));
     std::iter::once(head).chain(rows).collect()

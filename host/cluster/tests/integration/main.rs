@@ -3,7 +3,7 @@
 
 use api::{ClusterRole, RecordFormats};
 use cluster::{
-    Cluster, ClusterError, ClusterOptions, DegradedPolicy, EtcdJournal, LogCopy, SeenElsewhere,
+    Cluster, ClusterError, ClusterOptions, DegradedPolicy, EtcdJournal, LogCopy, ReplicationState,
     SharedContent, SharedFile, SharedScope,
 };
 use journal::{Entry, Journal, JournalError, JournalHold, NodeId, Seq, Writer};
@@ -18,18 +18,18 @@ use tokio::runtime::Runtime;
 
 const VERSION: (&str, RecordFormats) = ("1", RecordFormats { oldest: 1, newest: 1 });
 const NONE: Duration = Duration::ZERO;
-const MUCH: usize = 64 << 20;
+const QUOTA_OCTETS: usize = 64 << 20;
 
-struct Bed {
+struct ClusterFixture {
     runtime: Runtime,
     servers: EtcdServers,
     folder: TempDir,
 }
 
-fn bed(members: usize) -> Bed {
+fn fixture(members: usize) -> ClusterFixture {
     let folder = tempfile::tempdir().unwrap();
     let runtime = Runtime::new().unwrap();
-    Bed { runtime, servers: EtcdServers::start(folder.path(), members, None).unwrap(), folder }
+    ClusterFixture { runtime, servers: EtcdServers::start(folder.path(), members, None).unwrap(), folder }
 }
 
 fn options(node: &str, endpoints: Vec<String>) -> ClusterOptions {
@@ -52,7 +52,7 @@ fn options(node: &str, endpoints: Vec<String>) -> ClusterOptions {
     }
 }
 
-impl Bed {
+impl ClusterFixture {
     fn join_with(&self, options: ClusterOptions) -> Arc<Cluster> {
         let handle = self.runtime.handle().clone();
         self.runtime.block_on(Cluster::join(options, "http://192.0.2.1", VERSION, handle)).unwrap()
@@ -69,7 +69,7 @@ fn payloads(journal: &mut EtcdJournal, from: Seq) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let mut from = from;
     loop {
-        let records = journal.read(from, MUCH, NONE).unwrap();
+        let records = journal.read(from, QUOTA_OCTETS, NONE).unwrap();
         let Some(last) = records.last() else { return found };
         from = last.seq.next();
         found.extend(records.into_iter().filter_map(|record| match record.entry {
@@ -85,9 +85,9 @@ fn append(journal: &mut EtcdJournal, writer: &mut Writer, payload: &[u8]) -> Seq
 
 #[test]
 fn two_nodes_share_a_log_and_the_newer_claim_fences_the_older() {
-    let bed = bed(1);
-    let (a, mut leading) = bed.node("a");
-    let (b, mut following) = bed.node("b");
+    let fixture = fixture(1);
+    let (a, mut leading) = fixture.node("a");
+    let (b, mut following) = fixture.node("b");
     assert_eq!(a.number(), b.number());
     assert_eq!(payloads(&mut following, Seq(1)), Vec::<Vec<u8>>::new());
     assert!(!leading.lease().holds());
@@ -102,7 +102,7 @@ fn two_nodes_share_a_log_and_the_newer_claim_fences_the_older() {
     let want = vec![b"one".to_vec(), long, Vec::new(), b"four".to_vec()];
     assert_eq!(payloads(&mut following, Seq(1)), want);
     assert_eq!(payloads(&mut following, Seq(5)), [b"four".to_vec()]);
-    let tail = following.follow(Seq(6), MUCH).unwrap();
+    let tail = following.follow(Seq(6), QUOTA_OCTETS).unwrap();
     assert_eq!((tail.head, tail.records.len()), (Some(writer.head()), 0));
     assert_eq!(tail.leader.unwrap().node, "a");
 
@@ -113,7 +113,7 @@ fn two_nodes_share_a_log_and_the_newer_claim_fences_the_older() {
     assert!(matches!(fenced, JournalError::Fenced { by } if by == newer.term()), "{fenced}");
     assert_eq!(payloads(&mut leading, Seq(5)), [b"four".to_vec(), b"of b".to_vec()]);
     following.resign(&newer).unwrap();
-    assert!(leading.follow(Seq(8), MUCH).unwrap().leader.unwrap().resigned);
+    assert!(leading.follow(Seq(8), QUOTA_OCTETS).unwrap().leader.unwrap().resigned);
 }
 
 fn value(octets: impl Into<Vec<u8>>) -> SharedContent {
@@ -122,9 +122,9 @@ fn value(octets: impl Into<Vec<u8>>) -> SharedContent {
 
 #[test]
 fn the_leader_s_shared_state_is_read_in_parts_and_as_changes() {
-    let bed = bed(1);
-    let (a, mut leading) = bed.node("a");
-    let (b, mut following) = bed.node("b");
+    let fixture = fixture(1);
+    let (a, mut leading) = fixture.node("a");
+    let (b, mut following) = fixture.node("b");
     let one = [("users/ann".to_owned(), value("{}"))];
     assert!(matches!(a.write_shared(&one), Err(ClusterError::NotLeader)));
     leading.claim(NodeId(1)).unwrap();
@@ -152,22 +152,22 @@ fn the_leader_s_shared_state_is_read_in_parts_and_as_changes() {
 }
 
 #[test]
-fn what_was_removed_is_forgotten_when_all_nodes_have_seen_it() {
-    let bed = bed(1);
-    let (a, mut leading) = bed.node("a");
-    let (b, _following) = bed.node("b");
+fn removals_are_deleted_when_all_nodes_have_applied_them() {
+    let fixture = fixture(1);
+    let (a, mut leading) = fixture.node("a");
+    let (b, _following) = fixture.node("b");
     leading.claim(NodeId(1)).unwrap();
     let name = "users/ann".to_owned();
     a.write_shared(&[(name.clone(), value("{}"))]).unwrap();
     let removed = a.write_shared(&[(name.clone(), SharedContent::Removed)]).unwrap();
-    while a.seen_elsewhere(removed) == SeenElsewhere::Alone {
+    while a.replication_state(removed) == ReplicationState::NoOtherNode {
         a.wait(Duration::from_millis(20));
     }
-    assert_eq!(a.seen_elsewhere(removed), SeenElsewhere::NotYet);
+    assert_eq!(a.replication_state(removed), ReplicationState::Pending);
     a.forget_removed().unwrap();
     assert_eq!(b.shared_since(SharedScope::Partition, 0).unwrap().entries, [(name, SharedContent::Removed)]);
     b.set_shared(SharedScope::Partition, removed, None);
-    while a.seen_elsewhere(removed) != SeenElsewhere::Yes {
+    while a.replication_state(removed) != ReplicationState::Replicated {
         a.wait(Duration::from_millis(20));
     }
     a.forget_removed().unwrap();
@@ -176,11 +176,11 @@ fn what_was_removed_is_forgotten_when_all_nodes_have_seen_it() {
 
 #[test]
 fn partitions_have_logs_of_their_own_and_share_what_partition_0_writes() {
-    let bed = bed(1);
-    let (zero, mut log_of_zero) = bed.node("a");
+    let fixture = fixture(1);
+    let (zero, mut log_of_zero) = fixture.node("a");
     let partition = |name: &str, partition| {
-        let options = ClusterOptions { partition, ..options(name, bed.servers.endpoints()) };
-        let cluster = bed.join_with(options);
+        let options = ClusterOptions { partition, ..options(name, fixture.servers.endpoints()) };
+        let cluster = fixture.join_with(options);
         let journal = cluster.journal(Seq(0));
         (cluster, journal)
     };
@@ -238,19 +238,20 @@ fn partitions_have_logs_of_their_own_and_share_what_partition_0_writes() {
 
 #[test]
 fn a_reader_waits_for_the_next_record() {
-    let bed = bed(1);
-    let (_a, mut leading) = bed.node("a");
-    let (_b, mut following) = bed.node("b");
+    let fixture = fixture(1);
+    let (_a, mut leading) = fixture.node("a");
+    let (_b, mut following) = fixture.node("b");
     let mut writer = leading.claim(NodeId(1)).unwrap();
-    let reader = std::thread::spawn(move || following.read(Seq(2), MUCH, Duration::from_secs(60)).unwrap());
+    let reader =
+        std::thread::spawn(move || following.read(Seq(2), QUOTA_OCTETS, Duration::from_secs(60)).unwrap());
     append(&mut leading, &mut writer, b"next");
     assert_eq!(reader.join().unwrap().len(), 1);
 }
 
 #[test]
 fn of_two_claims_at_once_one_succeeds() {
-    let bed = bed(1);
-    let nodes: Vec<_> = ["a", "b", "c"].iter().map(|name| bed.node(name).1).collect();
+    let fixture = fixture(1);
+    let nodes: Vec<_> = ["a", "b", "c"].iter().map(|name| fixture.node(name).1).collect();
     let threads: Vec<_> = (0..)
         .zip(nodes)
         .map(|(number, mut journal)| {
@@ -271,15 +272,15 @@ fn of_two_claims_at_once_one_succeeds() {
         })
         .collect();
     let claims: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-    let (_, mut reader) = bed.node("reader");
-    let tail = reader.follow(Seq(1), MUCH).unwrap();
+    let (_, mut reader) = fixture.node("reader");
+    let tail = reader.follow(Seq(1), QUOTA_OCTETS).unwrap();
     assert_eq!(tail.head.unwrap().term.0, claims, "each claim that succeeded began a term");
 }
 
 #[test]
 fn appends_whose_outcome_is_unknown_are_in_the_log_once() {
-    let mut bed = bed(3);
-    let (_cluster, mut journal) = bed.node("a");
+    let mut fixture = fixture(3);
+    let (_cluster, mut journal) = fixture.node("a");
     let mut writer = journal.claim(NodeId(1)).unwrap();
     let (mut number, mut unknown) = (0_u64, Vec::new());
     let mut write = |journal: &mut EtcdJournal, count| {
@@ -299,13 +300,13 @@ fn appends_whose_outcome_is_unknown_are_in_the_log_once() {
     for member in 0..3 {
         write(&mut journal, 20);
         // The member accepts requests and answers none; it may be etcd's leader.
-        bed.servers.pause(member, true).unwrap();
+        fixture.servers.pause(member, true).unwrap();
         write(&mut journal, 20);
-        bed.servers.pause(member, false).unwrap();
+        fixture.servers.pause(member, false).unwrap();
         write(&mut journal, 20);
-        bed.servers.kill(member);
+        fixture.servers.kill(member);
         write(&mut journal, 20);
-        bed.servers.restart(member).unwrap();
+        fixture.servers.restart(member).unwrap();
     }
     let found = payloads(&mut journal, Seq(1));
     let found: Vec<_> =
@@ -331,26 +332,26 @@ fn claim(journal: &mut EtcdJournal) -> Writer {
 
 #[test]
 fn without_a_majority_nothing_is_written_and_the_lease_ends() {
-    let mut bed = bed(3);
-    let (_cluster, mut journal) = bed.node("a");
+    let mut fixture = fixture(3);
+    let (_cluster, mut journal) = fixture.node("a");
     let mut writer = journal.claim(NodeId(1)).unwrap();
     append(&mut journal, &mut writer, b"durable");
-    bed.servers.kill(0);
-    bed.servers.kill(1);
+    fixture.servers.kill(0);
+    fixture.servers.kill(1);
     let unknown = journal.append(&mut writer, b"unknown").unwrap_err();
     assert!(matches!(unknown, JournalError::Unknown), "{unknown}");
     assert!(!journal.lease().holds());
 }
 
 #[test]
-fn members_that_say_nothing_are_passed_over() {
-    let bed = bed(1);
+fn unresponsive_members_are_skipped() {
+    let fixture = fixture(1);
     // The kernel accepts connections and no process reads: like a stopped member, or one behind a network partition.
     let silent = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     let mut endpoints: Vec<_> =
         silent.iter().map(|silent| format!("http://{}", silent.local_addr().unwrap())).collect();
-    endpoints.extend(bed.servers.endpoints());
-    let cluster = bed.join_with(options("a", endpoints));
+    endpoints.extend(fixture.servers.endpoints());
+    let cluster = fixture.join_with(options("a", endpoints));
     let mut journal = cluster.journal(Seq(0));
     let mut writer = claim(&mut journal);
     append(&mut journal, &mut writer, b"one");
@@ -359,9 +360,9 @@ fn members_that_say_nothing_are_passed_over() {
 
 #[test]
 fn the_ring_keeps_what_a_live_node_lacks() {
-    let bed = bed(1);
-    let (a, mut leading) = bed.node("a");
-    let (b, mut following) = bed.node("b");
+    let fixture = fixture(1);
+    let (a, mut leading) = fixture.node("a");
+    let (b, mut following) = fixture.node("b");
     let mut writer = leading.claim(NodeId(1)).unwrap();
     let slots = leading.capacity().unwrap();
     while writer.last().0 < slots {
@@ -374,7 +375,7 @@ fn the_ring_keeps_what_a_live_node_lacks() {
         (leading, writer)
     });
     assert!(done.recv_timeout(Duration::from_millis(700)).is_err(), "b lives and lacks the first record");
-    assert_eq!(following.read(Seq(3), MUCH, NONE).unwrap().first().unwrap().seq, Seq(3));
+    assert_eq!(following.read(Seq(3), QUOTA_OCTETS, NONE).unwrap().first().unwrap().seq, Seq(3));
     b.set_applied(Seq(1));
     let (mut leading, mut writer) = thread.join().unwrap();
     assert!(!b.status().degraded);
@@ -384,34 +385,34 @@ fn the_ring_keeps_what_a_live_node_lacks() {
     assert!(a.remove_node("b").unwrap());
     assert!(!a.remove_node("b").unwrap());
     assert!(a.status().nodes.iter().all(|node| node.name == "a"));
-    let (_c, mut late) = bed.node("c");
-    let behind = late.read(Seq(1), MUCH, NONE).unwrap_err();
+    let (_c, mut late) = fixture.node("c");
+    let behind = late.read(Seq(1), QUOTA_OCTETS, NONE).unwrap_err();
     assert!(matches!(behind, JournalError::Behind { oldest } if oldest == Seq(4)), "{behind}");
-    assert_eq!(late.read(Seq(4), MUCH, NONE).unwrap().first().unwrap().seq, Seq(4));
+    assert_eq!(late.read(Seq(4), QUOTA_OCTETS, NONE).unwrap().first().unwrap().seq, Seq(4));
 }
 
 #[test]
 fn a_foreign_or_damaged_value_is_refused() {
-    let bed = bed(1);
-    let (_cluster, mut journal) = bed.node("a");
+    let fixture = fixture(1);
+    let (_cluster, mut journal) = fixture.node("a");
     let mut writer = journal.claim(NodeId(1)).unwrap();
     append(&mut journal, &mut writer, b"one");
-    bed.servers.control(&["put", "/switchyard/ring/0002", "nonsense"]).unwrap();
-    let damaged = journal.read(Seq(1), MUCH, NONE).unwrap_err();
+    fixture.servers.control(&["put", "/switchyard/ring/0002", "nonsense"]).unwrap();
+    let damaged = journal.read(Seq(1), QUOTA_OCTETS, NONE).unwrap_err();
     assert!(damaged.to_string().contains("/switchyard/ring/0002"), "{damaged}");
-    bed.servers.control(&["del", "/switchyard/head"]).unwrap();
+    fixture.servers.control(&["del", "/switchyard/head"]).unwrap();
     let refused = journal.append(&mut writer, b"two").unwrap_err();
     assert!(refused.to_string().contains("something else"), "{refused}");
-    bed.servers.control(&["put", "/switchyard/id", "{\"format\":9}"]).unwrap();
-    let handle = bed.runtime.handle().clone();
-    let other = Cluster::join(options("b", bed.servers.endpoints()), "", VERSION, handle);
-    let error = bed.runtime.block_on(other).unwrap_err();
+    fixture.servers.control(&["put", "/switchyard/id", "{\"format\":9}"]).unwrap();
+    let handle = fixture.runtime.handle().clone();
+    let other = Cluster::join(options("b", fixture.servers.endpoints()), "", VERSION, handle);
+    let error = fixture.runtime.block_on(other).unwrap_err();
     assert!(error.to_string().contains("format 9"), "{error}");
 }
 
 #[test]
 fn users_of_etcd_are_used() {
-    let bed = bed(1);
+    let fixture = fixture(1);
     for command in [
         "user add root:secret",
         "user grant-role root root",
@@ -421,22 +422,22 @@ fn users_of_etcd_are_used() {
         "user grant-role switchyard switchyard",
         "auth enable",
     ] {
-        bed.servers.control(&command.split(' ').collect::<Vec<_>>()).unwrap();
+        fixture.servers.control(&command.split(' ').collect::<Vec<_>>()).unwrap();
     }
     let with = |password: &str, prefix: &str| ClusterOptions {
         user: "switchyard".to_owned(),
         password: password.to_owned(),
         prefix: prefix.to_owned(),
-        ..options("a", bed.servers.endpoints())
+        ..options("a", fixture.servers.endpoints())
     };
-    let cluster = bed.join_with(with("hush", "/switchyard"));
+    let cluster = fixture.join_with(with("hush", "/switchyard"));
     let mut journal = cluster.journal(Seq(0));
     let mut writer = journal.claim(NodeId(1)).unwrap();
     append(&mut journal, &mut writer, b"one");
     // The permission is revoked while the leader works.
     let control = |words: &str| {
         let words: Vec<_> = ["--user", "root:secret"].into_iter().chain(words.split(' ')).collect();
-        bed.servers.control(&words).unwrap();
+        fixture.servers.control(&words).unwrap();
     };
     control("role revoke-permission switchyard --prefix=true /switchyard/");
     let refused = journal.append(&mut writer, b"two").unwrap_err();
@@ -444,9 +445,9 @@ fn users_of_etcd_are_used() {
     control("role grant-permission switchyard --prefix=true readwrite /switchyard/");
     append(&mut journal, &mut writer, b"two");
     for (password, prefix) in [("wrong", "/switchyard"), ("hush", "/other")] {
-        let handle = bed.runtime.handle().clone();
+        let handle = fixture.runtime.handle().clone();
         let error =
-            bed.runtime.block_on(Cluster::join(with(password, prefix), "", VERSION, handle)).unwrap_err();
+            fixture.runtime.block_on(Cluster::join(with(password, prefix), "", VERSION, handle)).unwrap_err();
         assert!(!error.to_string().contains(password), "{error}");
     }
 }
@@ -475,28 +476,28 @@ fn etcd_is_spoken_to_over_tls_with_a_client_certificate() {
     let folder = tempfile::tempdir().unwrap();
     let tls = certificates(folder.path());
     let servers = EtcdServers::start(folder.path(), 1, Some(tls.clone())).unwrap();
-    let bed = Bed { runtime: Runtime::new().unwrap(), servers, folder };
-    let endpoints = bed.servers.endpoints();
+    let fixture = ClusterFixture { runtime: Runtime::new().unwrap(), servers, folder };
+    let endpoints = fixture.servers.endpoints();
     let with = |certificate, key| ClusterOptions {
         ca: Some(tls.ca.clone()),
         certificate,
         key,
         ..options("a", endpoints.clone())
     };
-    let cluster = bed.join_with(with(Some(tls.certificate.clone()), Some(tls.key.clone())));
+    let cluster = fixture.join_with(with(Some(tls.certificate.clone()), Some(tls.key.clone())));
     let mut journal = cluster.journal(Seq(7));
     let mut writer = journal.claim(NodeId(1)).unwrap();
     assert_eq!(append(&mut journal, &mut writer, b"one"), Seq(9), "the log begins after the tables");
-    let handle = bed.runtime.handle().clone();
-    let error = bed.runtime.block_on(Cluster::join(with(None, None), "", VERSION, handle)).unwrap_err();
+    let handle = fixture.runtime.handle().clone();
+    let error = fixture.runtime.block_on(Cluster::join(with(None, None), "", VERSION, handle)).unwrap_err();
     assert!(error.to_string().contains("etcd at https://127.0.0.1"), "{error}");
-    assert!(bed.folder.path().exists());
+    assert!(fixture.folder.path().exists());
 }
 
 #[test]
 fn only_the_leader_stores_positions_and_none_goes_back() {
-    let bed = bed(1);
-    let ((a, mut journal), (b, mut other)) = (bed.node("a"), bed.node("b"));
+    let fixture = fixture(1);
+    let ((a, mut journal), (b, mut other)) = (fixture.node("a"), fixture.node("b"));
     let refused = |cluster: &Cluster, previous: Option<&[u8]>, next: &[u8]| {
         matches!(cluster.write_position("crm.cursor", previous, next), Err(ClusterError::NotLeader))
     };
@@ -517,62 +518,62 @@ fn only_the_leader_stores_positions_and_none_goes_back() {
 
 #[test]
 fn both_nodes_have_the_same_copy_of_the_log() {
-    let bed = bed(1);
-    let ((a, mut leader), (_b, mut follower)) = (bed.node("a"), bed.node("b"));
+    let fixture = fixture(1);
+    let ((a, mut leader), (_b, mut follower)) = (fixture.node("a"), fixture.node("b"));
     let hold = || Arc::new(JournalHold::new(Seq(0), 1 << 30));
-    let folders = ["copy-a", "copy-b"].map(|name| bed.folder.path().join(name));
+    let folders = ["copy-a", "copy-b"].map(|name| fixture.folder.path().join(name));
     let copies = folders.each_ref().map(|folder| LogCopy::open(folder, a.number(), hold(), Seq(0)).unwrap());
     let readers = copies.each_ref().map(LogCopy::reader);
     let [first, second] = copies;
     leader.set_copy(Some(first));
     let mut writer = leader.claim(NodeId(1)).unwrap();
     // As at a start: the claim comes with the records that the tables lack.
-    leader.read(Seq(1), MUCH, NONE).unwrap();
+    leader.read(Seq(1), QUOTA_OCTETS, NONE).unwrap();
     for number in 0..20_u8 {
         append(&mut leader, &mut writer, &[number; 100]);
     }
     follower.set_copy(Some(second));
-    assert_eq!(follower.follow(Seq(1), MUCH).unwrap().records.len(), 21);
+    assert_eq!(follower.follow(Seq(1), QUOTA_OCTETS).unwrap().records.len(), 21);
     assert_eq!((leader.copied(), follower.copied()), (Some(Seq(21)), Some(Seq(21))));
     let found = readers.map(|mut reader| {
         let mut found = Vec::new();
         while found.len() < 21 {
             let from = Seq(1 + found.len() as u64);
-            found.extend(reader.read(from, MUCH, Duration::from_secs(10)).unwrap());
+            found.extend(reader.read(from, QUOTA_OCTETS, Duration::from_secs(10)).unwrap());
         }
         found
     });
     assert_eq!(found[0], found[1]);
 }
 
-fn until(bed: &Bed, what: &str, mut is_so: impl FnMut() -> bool) {
+fn until(fixture: &ClusterFixture, what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
-        bed.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(20)).await });
+        fixture.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(20)).await });
     }
 }
 
 #[test]
 fn the_leader_writes_what_all_known_nodes_read() {
-    let bed = bed(1);
+    let fixture = fixture(1);
     let join = |name: &str, oldest, newest| {
         let formats = RecordFormats { oldest, newest };
-        let options = options(name, bed.servers.endpoints());
-        let joined = Cluster::join(options, "", ("2", formats), bed.runtime.handle().clone());
-        bed.runtime.block_on(joined).unwrap()
+        let options = options(name, fixture.servers.endpoints());
+        let joined = Cluster::join(options, "", ("2", formats), fixture.runtime.handle().clone());
+        fixture.runtime.block_on(joined).unwrap()
     };
     let a = join("a", 1, 3);
     let mut leading = a.journal(Seq(0));
     let mut writer = leading.claim(NodeId(1)).unwrap();
     assert_eq!(leading.payload_format(), Some(3));
     let b = join("b", 1, 2);
-    until(&bed, "b is known", || leading.payload_format() == Some(2));
+    until(&fixture, "b is known", || leading.payload_format() == Some(2));
     // A node of an older version whose record does not name its formats; it is dead.
     let older = "{\"role\":\"follower\",\"address\":\"\",\"version\":\"1\",\"applied\":0,\"renewal\":1}";
-    bed.servers.control(&["put", "/switchyard/node/c", older]).unwrap();
-    until(&bed, "c is known", || leading.payload_format() == Some(1));
-    until(&bed, "b knows it, too", || b.status().format == 1);
+    fixture.servers.control(&["put", "/switchyard/node/c", older]).unwrap();
+    until(&fixture, "c is known", || leading.payload_format() == Some(1));
+    until(&fixture, "b knows it, too", || b.status().format == 1);
     let formats: Vec<_> = a.status().nodes.iter().map(|node| node.formats.newest).collect();
     assert_eq!(formats, [3, 2, 1]);
     assert!(a.remove_node("c").unwrap());
@@ -582,15 +583,15 @@ fn the_leader_writes_what_all_known_nodes_read() {
 
 #[test]
 fn a_node_that_cannot_read_the_log_says_so_and_is_not_waited_for() {
-    let bed = bed(1);
-    let small = |node| ClusterOptions { slots: 16, ..options(node, bed.servers.endpoints()) };
-    let a = bed.join_with(small("a"));
+    let fixture = fixture(1);
+    let small = |node| ClusterOptions { slots: 16, ..options(node, fixture.servers.endpoints()) };
+    let a = fixture.join_with(small("a"));
     let mut leading = a.journal(Seq(0));
     let mut writer = leading.claim(NodeId(1)).unwrap();
-    let b = bed.join_with(small("b"));
+    let b = fixture.join_with(small("b"));
     b.set_shared(SharedScope::Partition, 1, None);
     let said = |what: Option<&str>| {
-        until(&bed, "b has said it", || {
+        until(&fixture, "b has said it", || {
             let nodes = a.status().nodes;
             nodes.iter().any(|node| node.name == "b" && node.lacks.as_deref() == what)
         });
@@ -610,34 +611,34 @@ fn a_node_that_cannot_read_the_log_says_so_and_is_not_waited_for() {
 
 #[test]
 fn a_record_in_an_encoding_of_a_newer_version_is_no_damage() {
-    let bed = bed(1);
-    let (_cluster, mut journal) = bed.node("a");
+    let fixture = fixture(1);
+    let (_cluster, mut journal) = fixture.node("a");
     let mut writer = journal.claim(NodeId(1)).unwrap();
     append(&mut journal, &mut writer, b"one");
-    let endpoint = bed.servers.endpoints().remove(0);
+    let endpoint = fixture.servers.endpoints().remove(0);
     let put = format!(
         "printf '\\007\\002\\000\\000\\000xy' | etcdctl --endpoints {endpoint} put /switchyard/ring/0002"
     );
     let mut shell = std::process::Command::new("sh");
     assert!(shell.env("ETCDCTL_API", "3").args(["-c", &put]).status().unwrap().success());
     // The records before it are read.
-    let tail = journal.follow(Seq(1), MUCH).unwrap();
+    let tail = journal.follow(Seq(1), QUOTA_OCTETS).unwrap();
     assert_eq!(tail.records.len(), 1);
-    let error = journal.follow(Seq(2), MUCH).unwrap_err();
+    let error = journal.follow(Seq(2), QUOTA_OCTETS).unwrap_err();
     assert!(matches!(error, JournalError::UnknownContent { .. }), "{error}");
     assert!(error.to_string().contains("the unknown encoding 7"), "{error}");
 }
 
 #[test]
 fn a_log_that_begins_after_an_appliance_s_records_has_none_of_them() {
-    let bed = bed(1);
-    let a = bed.join_with(options("a", bed.servers.endpoints()));
+    let fixture = fixture(1);
+    let a = fixture.join_with(options("a", fixture.servers.endpoints()));
     let mut leading = a.journal(Seq(20));
     let mut writer = leading.claim(NodeId(1)).unwrap();
     assert_eq!(append(&mut leading, &mut writer, b"one"), Seq(22));
-    let (_b, mut following) = bed.node("b");
+    let (_b, mut following) = fixture.node("b");
     // Fewer records than the ring has slots, but they were never written.
-    let behind = following.follow(Seq(1), MUCH).unwrap_err();
+    let behind = following.follow(Seq(1), QUOTA_OCTETS).unwrap_err();
     assert!(matches!(behind, JournalError::Behind { oldest: Seq(21) }), "{behind}");
     assert_eq!(payloads(&mut following, Seq(21)), [b"one".to_vec()]);
 }

@@ -257,7 +257,7 @@ fn check_41_a_repeated_request_gets_the_same_answer_and_is_handled_once() {
 }
 
 #[test]
-fn check_42_after_a_cut_all_unanswered_requests_are_told() {
+fn check_42_after_a_cut_all_unanswered_requests_are_reported() {
     let now = Instant::now();
     let mut session = logged_in_sp(now, SessionOptions::default());
     for token in 0..16 {

@@ -1,6 +1,6 @@
 //! Whole batches round-trip, have the same octets on every machine, and no octets make the decoder panic.
 
-use crate::generators::{definition, dlr_state, ended, handed, message, peer_id, progress};
+use crate::generators::{definition, dlr_state, ended, message, peer_id, progress, submit_attempt};
 use codec::{BatchFormat, decode_batch, encode_batch};
 use model::{
     Balance, Batch, ContentErasure, Dlr, IdempotencyKey, IdempotencyKeyRecord, JournalEntry, JournalPart,
@@ -119,11 +119,11 @@ fn notice() -> impl Strategy<Value = Notice> {
 
 fn pace_day() -> impl Strategy<Value = PaceDay> {
     let day = (account(), any::<(u64, u64, u64)>(), option::of(definition()));
-    day.prop_map(|(bucket, (start, end, taken), defined)| PaceDay {
+    day.prop_map(|(bucket, (start, end, used), defined)| PaceDay {
         bucket,
         start: Timestamp(start),
         end: Timestamp(end),
-        taken,
+        used,
         defined,
     })
 }
@@ -236,7 +236,7 @@ fn batch() -> impl Strategy<Value = Batch> {
         vec((id(), ended()), 0..3),
         ids(),
         ids(),
-        (vec(handed(), 0..4), any::<u64>(), vec(any::<u64>(), 0..3)),
+        (vec(submit_attempt(), 0..4), any::<u64>(), vec(any::<u64>(), 0..3)),
     );
     let ledger = (
         vec((account(), balance()), 0..3),

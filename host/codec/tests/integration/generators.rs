@@ -425,7 +425,7 @@ pub(crate) fn ended() -> impl Strategy<Value = FinalRecord> {
 }
 
 /// A submit attempt.
-pub(crate) fn handed() -> impl Strategy<Value = SubmitAttempt> {
+pub(crate) fn submit_attempt() -> impl Strategy<Value = SubmitAttempt> {
     (any::<u64>(), any::<u16>(), any::<u8>(), time()).prop_map(|(id, attempt, leg, at)| SubmitAttempt {
         id: MessageId(id),
         attempt,

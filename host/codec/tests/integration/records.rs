@@ -78,10 +78,10 @@ proptest! {
     }
 
     #[test]
-    fn submit_attempts_round_trip(handed in vec(generators::handed(), 0..40)) {
+    fn submit_attempts_round_trip(submit_attempts in vec(generators::submit_attempt(), 0..40)) {
         let mut octets = Vec::new();
-        encode_submit_attempts(&mut octets, &handed);
-        prop_assert_eq!(&decode_submit_attempts(&octets).unwrap(), &handed);
+        encode_submit_attempts(&mut octets, &submit_attempts);
+        prop_assert_eq!(&decode_submit_attempts(&octets).unwrap(), &submit_attempts);
         octets.push(0);
         prop_assert!(decode_submit_attempts(&octets).is_err());
     }
@@ -91,7 +91,7 @@ proptest! {
         message in generators::message(),
         progress in generators::progress(),
         ended in generators::ended(),
-        handed in vec(generators::handed(), 0..5),
+        submit_attempts in vec(generators::submit_attempt(), 0..5),
         cut in any::<Index>(),
         changes in vec(any::<(Index, u8)>(), 0..4),
     ) {
@@ -99,7 +99,7 @@ proptest! {
         encode_message(&mut records[0], &message);
         encode_progress(&mut records[1], &progress);
         encode_final(&mut records[2], &ended);
-        encode_submit_attempts(&mut records[3], &handed);
+        encode_submit_attempts(&mut records[3], &submit_attempts);
         for record in records {
             decode_all(&damage(record, cut, &changes));
         }

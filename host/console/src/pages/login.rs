@@ -63,8 +63,8 @@ pub(crate) async fn log_in(State(console): State<ConsoleState>, request: Request
     let next = local_path(form_values.text("next")).unwrap_or("/");
     let (user, token) = (form_values.text("user"), form_values.text("token"));
     let request = match token {
-        "" => LoginRequest::of_user(user.to_owned(), form_values.raw("password").to_owned()),
-        token => LoginRequest::of_token(token.to_owned()),
+        "" => LoginRequest::with_password(user.to_owned(), form_values.raw("password").to_owned()),
+        token => LoginRequest::with_token(token.to_owned()),
     };
     let opened = api_caller.call(Method::POST, "/v1/sessions", ApiRequest::json("", &request)).await;
     let answer = match opened {

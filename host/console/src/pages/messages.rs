@@ -100,7 +100,7 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
 
 /// The live region: the newest messages of a search. `parameters` is its query.
 pub(crate) async fn regions(context: &RequestContext, parameters: &str) -> Result<Vec<Region>, ApiError> {
-    let query = Form::of_query(parameters);
+    let query = Form::from_query(parameters);
     let found = context.get::<MessagePageView>(&api_path(&query, "", PAGE_SIZE, SEARCH_TIMEOUT_MS)).await?;
     Ok(vec![("found", found_table(context, &found, &query))])
 }

@@ -29,7 +29,7 @@ struct ListKind {
     add: &'static str,
     empty: &'static str,
     /// The address column: its heading, and the key of the setting.
-    reach: (&'static str, &'static str),
+    address_column: (&'static str, &'static str),
 }
 
 impl ListKind {
@@ -46,7 +46,7 @@ const PEERS: ListKind = ListKind {
     nav_item: NavItem::Peers,
     add: "Add a peer",
     empty: "A peer is an SMSC that the appliance connects to. Without a peer, no message can be delivered.",
-    reach: ("Address", "address"),
+    address_column: ("Address", "address"),
 };
 
 const GATEWAYS: ListKind = ListKind {
@@ -56,7 +56,7 @@ const GATEWAYS: ListKind = ListKind {
     nav_item: NavItem::Gateways,
     add: "Add a gateway",
     empty: "A gateway is an operator's gateway in China, by SGIP, CMPP or SMGP. The appliance logs in to submit messages, and the gateway delivers MO messages and DLRs.",
-    reach: ("Address", "address"),
+    address_column: ("Address", "address"),
 };
 
 const ACCOUNTS: ListKind = ListKind {
@@ -66,7 +66,7 @@ const ACCOUNTS: ListKind = ListKind {
     nav_item: NavItem::Accounts,
     add: "Add an account",
     empty: "An account submits messages to the appliance, and receives DLRs and replies.",
-    reach: ("System id", "system-id"),
+    address_column: ("System id", "system-id"),
 };
 
 pub(crate) async fn peers(context: RequestContext, Query(query): QueryParams) -> Response {
@@ -98,7 +98,7 @@ pub(crate) async fn export(context: RequestContext, uri: Uri, Query(query): Quer
         Ok(listing) => listing,
         Err(error) => return page(&context, kind.title, kind.nav_item, Err(error)),
     };
-    let address = kind.reach.1;
+    let address = kind.address_column.1;
     let heads =
         ["name", address, "state", "links-up", "links", "down-since", "waiting", "in-flight", "blocked-by"];
     let rows = listing.entries(&filter, filter.state()).iter().map(ListEntry::export_row).collect();
@@ -197,8 +197,8 @@ impl ListEntry<'_> {
     }
 
     /// Its address, or the system id.
-    fn reach(&self) -> &str {
-        self.settings[self.kind.reach.1].as_str().unwrap_or(self.name)
+    fn address(&self) -> &str {
+        self.settings[self.kind.address_column.1].as_str().unwrap_or(self.name)
     }
 
     fn links_up(&self) -> usize {
@@ -209,7 +209,7 @@ impl ListEntry<'_> {
         let down_since = self.down_since().map(|at| format!("{}Z", timestamp(at).replace(' ', "T")));
         vec![
             json!(self.name),
-            json!(self.reach()),
+            json!(self.address()),
             json!(self.state()),
             json!(self.links_up()),
             json!(self.links.len()),
@@ -228,7 +228,7 @@ impl ListEntry<'_> {
                 @if let Some(tenant) = self.tenant() { " " span.muted { (tenant) } }
             },
             html! { (state_badge(self.state())) @if up > 0 { " " (up) } @else if let Some(down_since) = self.down_since() { " " span.muted { (ago(down_since)) } } },
-            html! { (self.reach()) },
+            html! { (self.address()) },
             html! { (count(self.waiting())) },
             html! { (count(self.queue.map_or(0, |queue| queue.in_flight))) },
             html! { (self.queue.map(|queue| with_times(&queue.blocked_by)).unwrap_or_default()) },
@@ -273,7 +273,7 @@ async fn list(context: &RequestContext, kind: &'static ListKind, query: &Form) -
     let columns = [
         Column::Text("Name"),
         Column::Text("Links"),
-        Column::Text(kind.reach.0),
+        Column::Text(kind.address_column.0),
         Column::Number("Waiting"),
         Column::Number("In flight"),
         Column::Text("Blocked by"),

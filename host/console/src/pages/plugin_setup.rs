@@ -78,15 +78,15 @@ impl Setup {
         let candidate = self.found.candidate.iter().flat_map(|candidate| &candidate.record.chain);
         let history = self.found.history.iter().flatten().flat_map(|record| &record.chain);
         let mut all = self.found.live.chain.iter().chain(candidate).chain(history);
-        all.find(|one| self.is_of(one, tenant))
+        all.find(|one| self.belongs_to(one, tenant))
     }
 
-    fn is_of(&self, binding: &Binding, tenant: &str) -> bool {
+    fn belongs_to(&self, binding: &Binding, tenant: &str) -> bool {
         binding.plugin == self.version.plugin && binding.tenant.as_deref().unwrap_or_default() == tenant
     }
 
     fn is_live(&self, tenant: &str) -> bool {
-        self.found.live.chain.iter().any(|one| self.is_of(one, tenant))
+        self.found.live.chain.iter().any(|one| self.belongs_to(one, tenant))
     }
 }
 

@@ -68,7 +68,7 @@ struct PolicyPageState<'a> {
     /// Whether the policy was checked and is valid.
     checked: bool,
     /// The reason why the policy could not be tried on messages.
-    untried: Option<&'a ApiError>,
+    try_error: Option<&'a ApiError>,
     /// The decisions of the playground.
     tried: Option<&'a PolicyTryView>,
     /// The case of the playground's message.
@@ -144,7 +144,7 @@ fn page_body(
             @if !problems_by_line.is_empty() { section.card #problems { h2 { "Problems" } (excerpt(shown, &problems_by_line)) } }
         }
         @if page_state.checked { div.notice.good role="status" { strong { "The policy is valid." } p { "It is not active yet." } } }
-        @if let Some(untried) = page_state.untried { div.notice.warn role="status" { strong { "The policy was not replayed" } p { (untried.detail) } } }
+        @if let Some(try_error) = page_state.try_error { div.notice.warn role="status" { strong { "The policy was not replayed" } p { (try_error.detail) } } }
         @if let Some(report) = page_state.report { (replay_report(hook, report)) }
         @if let Some(tried) = page_state.tried { (playground::results(tried)) }
         @if let Some(case) = page_state.case { (playground::case(case)) }
@@ -354,8 +354,13 @@ pub(crate) async fn change(context: RequestContext, Path(hook): Path<String>, fo
         }
         // There is no archive, or another replay runs: the differences are still shown.
         Err(error) => {
-            render(&context, &hook, plugin, &PolicyPageState { untried: Some(&error), ..page_state(&policy) })
-                .await
+            render(
+                &context,
+                &hook,
+                plugin,
+                &PolicyPageState { try_error: Some(&error), ..page_state(&policy) },
+            )
+            .await
         }
     }
 }

@@ -58,7 +58,7 @@ async fn read(
 
 /// The live region with the queues that match a filter with these parameters.
 pub(crate) async fn regions(context: &RequestContext, parameters: &str) -> Result<Vec<Region>, ApiError> {
-    let query = Form::of_query(parameters);
+    let query = Form::from_query(parameters);
     let filter = ListFilter::new(&query);
     let (all, empty) = read(context, &filter).await?;
     table_regions(context, all, empty, &filter).await

@@ -36,11 +36,11 @@ fn lines_are_as_wide_as_their_rates() {
         ..TrafficMapView::default()
     };
     let input = MapInput { traffic: &traffic, hooks: &[], findings: &[] };
-    let picture = picture(&input, &side(&input, true), &side(&input, false), 2);
-    let widths = |strands: &[lines::Strand]| strands.iter().map(|one| one.width).collect::<Vec<_>>();
-    let left = widths(&picture.left);
+    let map_lines = map_lines(&input, &side(&input, true), &side(&input, false), 2);
+    let widths = |lines: &[lines::MapLine]| lines.iter().map(|line| line.width).collect::<Vec<_>>();
+    let left = widths(&map_lines.left);
     assert!((left[0] / left[1] - 10.0).abs() < 0.01, "{left:?}");
-    assert_eq!(picture.right.iter().filter(|strand| strand.class == "s4").count(), 1);
+    assert_eq!(map_lines.right.iter().filter(|line| line.class == "s4").count(), 1);
     let text = shown(&traffic);
     assert!(text.contains(">100 /s accepted from acme<"), "{text}");
     assert!(text.contains("7 waiting") && !text.contains("<b>") && text.contains("/peers/%3Cb%3E"), "{text}");

@@ -25,8 +25,8 @@ pub struct Pool {
     pub(super) idle: IdleList,
     /// Ends of leases and quarantines; equal times are ordered by number, which a restart does not change.
     ends: BTreeSet<(Moment, PoolNumber)>,
-    /// The ends after which a number becomes ready.
-    hopes: BTreeSet<(Moment, PoolNumber)>,
+    /// The times at which a number becomes ready.
+    ready_times: BTreeSet<(Moment, PoolNumber)>,
     pub(super) serial: u64,
     counts: PoolCounts,
     /// Entries since the last [`Pool::take_entries`], in order.
@@ -60,7 +60,7 @@ fn hash(number: PoolNumber) -> u64 {
     Random::new(u64::from_be_bytes(number.octets())).next()
 }
 
-fn left(until: Moment, now: Moment) -> Duration {
+fn remaining_time(until: Moment, now: Moment) -> Duration {
     until - now
 }
 
@@ -75,7 +75,7 @@ impl Pool {
             index: HashTable::new(),
             idle: IdleList::new(settings.strategy),
             ends: BTreeSet::new(),
-            hopes: BTreeSet::new(),
+            ready_times: BTreeSet::new(),
             serial: 0,
             counts: PoolCounts::default(),
             entries_made: Vec::new(),
@@ -318,7 +318,7 @@ impl Pool {
             return Err(PoolRefusal::WrongState(before));
         }
         if entry.ends != NEVER {
-            return Err(PoolRefusal::Resting { left: left(entry.ends, now) });
+            return Err(PoolRefusal::InQuarantine { remaining: remaining_time(entry.ends, now) });
         }
         self.idle.leave(&mut self.entries, slot);
         self.serial += 1;
@@ -339,13 +339,13 @@ impl Pool {
     }
 
     pub(super) fn refusal_when_none_free(&self, now: Moment) -> PoolRefusal {
-        let next = self.hopes.first().map(|(at, _)| left(*at, now));
+        let next = self.ready_times.first().map(|(at, _)| remaining_time(*at, now));
         if self.index.is_empty() {
             PoolRefusal::Empty
         } else if self.counts.idle_up > 0 {
-            PoolRefusal::AllResting { left: next }
+            PoolRefusal::AllInQuarantine { remaining: next }
         } else if self.counts.busy_up > 0 {
-            PoolRefusal::AllBusy { left: next }
+            PoolRefusal::AllBusy { remaining: next }
         } else {
             PoolRefusal::AllDown
         }
@@ -478,11 +478,11 @@ impl Pool {
         if there {
             self.ends.insert(end);
             if up {
-                self.hopes.insert(end);
+                self.ready_times.insert(end);
             }
         } else {
             self.ends.remove(&end);
-            self.hopes.remove(&end);
+            self.ready_times.remove(&end);
         }
     }
 }

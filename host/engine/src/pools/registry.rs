@@ -31,11 +31,11 @@ pub(crate) struct ManagedPool {
 
 /// A pool whose journal is being written into table `numbers`.
 #[derive(Debug)]
-struct Fold {
+struct TableUpdate {
     pool: PoolId,
-    left: Vec<PoolNumber>,
-    /// Once `left` is empty, all entries before this one are in table `numbers`.
-    upto: u64,
+    remaining: Vec<PoolNumber>,
+    /// Once `remaining` is empty, all entries before this one are in table `numbers`.
+    end: u64,
 }
 
 /// All pools.
@@ -47,7 +47,7 @@ pub(crate) struct Pools {
     next: u32,
     numbers: usize,
     pub(super) unfolded: u64,
-    fold: Option<Fold>,
+    fold: Option<TableUpdate>,
     /// Removed pools, and the greatest number of their remaining rows.
     removed_pools: Vec<(PoolId, usize)>,
     /// The number of the batch that is being filled.
@@ -113,11 +113,13 @@ impl Pools {
     ) -> PoolAnswer {
         self.advance(now, batch);
         match request {
-            PoolRequest::Do(operation) => match self.operate(now, name, operation, (by, limits), batch) {
-                Some(outcome) => PoolAnswer::Outcome(outcome),
-                None => PoolAnswer::TooMany,
-            },
-            PoolRequest::DoAll(operations) => {
+            PoolRequest::Operation(operation) => {
+                match self.operate(now, name, operation, (by, limits), batch) {
+                    Some(outcome) => PoolAnswer::Outcome(outcome),
+                    None => PoolAnswer::TooMany,
+                }
+            }
+            PoolRequest::Operations(operations) => {
                 let mut outcomes = Vec::with_capacity(operations.len());
                 for operation in operations {
                     let done = self.operate(now, name, operation, (by, limits), batch);
@@ -338,14 +340,14 @@ impl Pools {
             && let Some(managed) = self.by_id.get_mut(&fold.pool)
         {
             // From the end, so that the rest need not move.
-            let from = fold.left.len().saturating_sub(limits.part);
-            for number in fold.left.drain(from..) {
+            let from = fold.remaining.len().saturating_sub(limits.part);
+            for number in fold.remaining.drain(from..) {
                 batch.numbers.push((fold.pool, number, managed.pool.written(number, now)));
             }
-            if fold.left.is_empty() {
-                managed.folded = fold.upto;
-                let (id, upto) = (fold.pool, fold.upto);
-                let old = upto.min(managed.entries.saturating_sub(limits.history));
+            if fold.remaining.is_empty() {
+                managed.folded = fold.end;
+                let (id, end) = (fold.pool, fold.end);
+                let old = end.min(managed.entries.saturating_sub(limits.history));
                 self.fold = None;
                 self.record(id, batch);
                 if old > 0 {
@@ -364,11 +366,11 @@ impl Pools {
     fn begin_fold(&mut self) {
         let longest = self.by_id.iter_mut().max_by_key(|(id, managed)| (managed.pool.unfolded, id.0));
         let Some((id, managed)) = longest else { return };
-        let mut left = std::mem::take(&mut managed.pool.unwritten);
-        left.sort_unstable();
-        left.dedup();
+        let mut remaining = std::mem::take(&mut managed.pool.unwritten);
+        remaining.sort_unstable();
+        remaining.dedup();
         self.unfolded -= std::mem::take(&mut managed.pool.unfolded);
-        self.fold = Some(Fold { pool: *id, left, upto: managed.entries });
+        self.fold = Some(TableUpdate { pool: *id, remaining, end: managed.entries });
     }
 
     /// Starts the next batch.

@@ -125,10 +125,10 @@ fn refusal_reasons_when_no_number_is_free() {
     pool.apply(at(0), PoolOperation::Reg { number: number(0) }, &by());
     acquired(call(&mut pool, 0, Some(5)));
     let left = |seconds| Some(Duration::from_secs(seconds));
-    assert_eq!(call(&mut pool, 1000, None), refused(PoolRefusal::AllBusy { left: left(4) }));
-    assert_eq!(call(&mut pool, 6000, None), refused(PoolRefusal::AllResting { left: left(9) }));
+    assert_eq!(call(&mut pool, 1000, None), refused(PoolRefusal::AllBusy { remaining: left(4) }));
+    assert_eq!(call(&mut pool, 6000, None), refused(PoolRefusal::AllInQuarantine { remaining: left(9) }));
     assert_eq!(acquired(call(&mut pool, 15_000, None)).0, number(0));
-    assert_eq!(call(&mut pool, 15_000, None), refused(PoolRefusal::AllBusy { left: None }));
+    assert_eq!(call(&mut pool, 15_000, None), refused(PoolRefusal::AllBusy { remaining: None }));
 }
 
 #[test]
@@ -272,14 +272,14 @@ fn operations() -> impl Generator<Value = PoolOperation> {
 
 /// A simple reference pool: everything is searched.
 #[derive(Debug, Default)]
-struct Naive {
-    numbers: Vec<Known>,
+struct NaivePool {
+    numbers: Vec<KnownNumber>,
     rest: u64,
     order: u64,
 }
 
 #[derive(Debug, Clone)]
-struct Known {
+struct KnownNumber {
     number: PoolNumber,
     state: NumberState,
     ends: Option<u64>,
@@ -287,7 +287,7 @@ struct Known {
     idle_since: u64,
 }
 
-impl Naive {
+impl NaivePool {
     fn wait(&mut self, at: usize) {
         self.order += 1;
         self.numbers[at].idle_since = self.order;
@@ -323,8 +323,8 @@ impl Naive {
     }
 
     /// The numbers that a caller may get.
-    fn ready(&self) -> Vec<&Known> {
-        let mut ready: Vec<&Known> =
+    fn ready(&self) -> Vec<&KnownNumber> {
+        let mut ready: Vec<&KnownNumber> =
             self.numbers.iter().filter(|k| k.state == NumberState::IdleUp && k.ends.is_none()).collect();
         ready.sort_by_key(|known| known.idle_since);
         ready
@@ -337,7 +337,7 @@ impl Naive {
         let event = match operation {
             PoolOperation::Call(call) => {
                 let PoolOutcome::Acquired { number, ticket } = outcome else {
-                    let wanted = |k: &&Known| call.number.is_none_or(|number| number == k.number);
+                    let wanted = |k: &&KnownNumber| call.number.is_none_or(|number| number == k.number);
                     return !self.ready().iter().any(wanted);
                 };
                 let allowed = self.ready().iter().any(|known| known.number == number)
@@ -382,7 +382,13 @@ impl Naive {
                 self.wait(at);
             }
             (None, Some(state)) => {
-                self.numbers.push(Known { number: event.0, state, ends: None, ticket: None, idle_since: 0 });
+                self.numbers.push(KnownNumber {
+                    number: event.0,
+                    state,
+                    ends: None,
+                    ticket: None,
+                    idle_since: 0,
+                });
             }
             _ => {}
         }
@@ -410,7 +416,7 @@ proptest! {
     ) {
         let settings = PoolSettings { strategy, quarantine: Duration::from_secs(rest) };
         let mut pool = Pool::new(settings, 3);
-        let mut naive = Naive { rest: rest * 1000, ..Naive::default() };
+        let mut naive = NaivePool { rest: rest * 1000, ..NaivePool::default() };
         let mut disk = Disk::new();
         let mut now = 0;
         for (operation, later, crash) in steps {
@@ -442,7 +448,7 @@ proptest! {
     }
 }
 
-impl Naive {
+impl NaivePool {
     fn advance_and_first(&mut self, now: u64) -> Option<PoolNumber> {
         self.advance(now);
         self.ready().first().map(|known| known.number)

@@ -89,7 +89,7 @@ impl Engine {
         let looking: Vec<QueueActionId> = self.queue_actions.pending_work.keys().copied().collect();
         for action in looking {
             if let Some(action) = self.queue_actions.get(action).cloned()
-                && action.state == QueueActionState::UnderWay
+                && action.state == QueueActionState::Running
                 && let Some(slot) = self.ids.get(&self.slab, id)
             {
                 self.cancel_by_queue_action(now, slot, &action, out);
@@ -200,7 +200,7 @@ impl Engine {
     fn finish_scan(&mut self, action: &QueueAction, out: &mut Output) {
         self.queue_actions.pending_work.remove(&action.id);
         if let Some(mut action) = self.queue_actions.get(action.id).cloned()
-            && action.state == QueueActionState::UnderWay
+            && action.state == QueueActionState::Running
         {
             action.state = QueueActionState::Done;
             self.store_queue_action(action, out);

@@ -94,7 +94,7 @@ impl Engine {
                     || self.queue_actions.is_reroute_source(to)
                     || self.queue_actions.is_reroute_target(from)
                 {
-                    return Err(QueueActionRefusal::Circle);
+                    return Err(QueueActionRefusal::Cycle);
                 }
                 if !other.configured {
                     return Err(QueueActionRefusal::UnknownPeer);
@@ -124,7 +124,7 @@ impl Engine {
     /// Starts the work of an action, beyond matching at the head of a queue; also after a restart.
     pub(crate) fn start_queue_action(&mut self, now: Now, action: &QueueAction) {
         match (action.kind, action.state) {
-            (QueueActionKind::Reroute, QueueActionState::Standing) | (_, QueueActionState::UnderWay) => {
+            (QueueActionKind::Reroute, QueueActionState::Standing) | (_, QueueActionState::Running) => {
                 self.queue_actions.pending_work.insert(action.id, PendingWork::Scan { at: 0 });
                 self.schedule_queue_action_work(now.mono);
             }
@@ -140,7 +140,7 @@ impl Engine {
     pub(crate) fn undo_window_over(&mut self, now: Now, id: QueueActionId, out: &mut Output) {
         let Some(mut action) = self.queue_actions.get(id).cloned() else { return };
         if action.state == QueueActionState::UndoWindow {
-            action.state = QueueActionState::UnderWay;
+            action.state = QueueActionState::Running;
             self.store_queue_action(action.clone(), out);
             self.start_queue_action(now, &action);
         }
@@ -202,7 +202,7 @@ impl Engine {
     pub(crate) fn leave_hold(&mut self, slot: Slot) {
         self.slab[slot].state = State::Submitted;
         self.peer_of(slot).suspended -= 1;
-        self.queue_actions.unhold(&mut self.slab, slot);
+        self.queue_actions.remove_held(&mut self.slab, slot);
     }
 
     /// Releases a held message.

@@ -248,7 +248,7 @@ impl QueueActions {
     }
 
     /// Removes a message from the held messages of its action.
-    pub(crate) fn unhold(&mut self, slab: &mut Slab, slot: Slot) {
+    pub(crate) fn remove_held(&mut self, slab: &mut Slab, slot: Slot) {
         let entry = &mut slab[slot];
         let id = QueueActionId(std::mem::take(&mut entry.held_by));
         let (next, previous) = (entry.link, entry.position);
@@ -276,7 +276,7 @@ impl QueueActions {
     }
 
     /// Whether a scan is running.
-    pub(crate) fn is_looking(&self) -> bool {
+    pub(crate) fn is_scanning(&self) -> bool {
         !self.pending_work.is_empty()
     }
 }

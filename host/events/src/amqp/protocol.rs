@@ -14,7 +14,7 @@
 pub(crate) const PROTOCOL_HEADER: &[u8] = b"AMQP\0\0\x09\x01";
 
 /// Maximum payload that we negotiate. A frame with a longer one ends the connection.
-pub(crate) const MOST_OCTETS: usize = 128 * 1024;
+pub(crate) const MAX_OCTETS: usize = 128 * 1024;
 
 /// Octets of a frame around its payload: type, channel, length and end.
 pub(crate) const FRAME_OVERHEAD: usize = 8;
@@ -111,7 +111,7 @@ pub fn decode_amqp_frame(input: &[u8]) -> Result<Option<(AmqpServerFrame, usize)
     let mut header = Fields(input.get(1..).unwrap_or_default());
     let (Some(_channel), Some(length)) = (header.u16(), header.u32()) else { return Ok(None) };
     let length = usize::try_from(length).unwrap_or(usize::MAX);
-    if length > MOST_OCTETS {
+    if length > MAX_OCTETS {
         return Err(AmqpProtocolError("a frame is too long"));
     }
     let (Some(payload), Some(end)) = (header.0.get(..length), header.0.get(length)) else {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_protocol_is_refused() {
+    fn protocol_violations_are_refused() {
         for input in [
             &b"HTTP/1.1 400 Bad Request\r\n"[..],
             b"AMQP\0\0\x09\x01",

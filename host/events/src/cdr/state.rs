@@ -40,12 +40,12 @@ pub(crate) struct CdrState {
     pub(crate) node: String,
     /// In a cluster, files of leaders that were replaced. Each node has two at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) left: Vec<LeftFile>,
+    pub(crate) left: Vec<AbandonedFile>,
 }
 
 /// A file in the folder of a node that was replaced before the file had its final name. The node completes it when it is back.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) struct LeftFile {
+pub(crate) struct AbandonedFile {
     pub(crate) node: String,
     /// Its number.
     pub(crate) file: u64,
@@ -63,12 +63,12 @@ impl CdrState {
 
     /// The state from which this node continues. A file that another node has begun stays on that node's disk and ends with
     /// its last stored record; this node writes the file with the next number into its own folder.
-    pub(crate) fn taken_over_by(mut self, node: &str) -> Self {
+    pub(crate) fn continued_by(mut self, node: &str) -> Self {
         if self.node == node {
             return self;
         }
         let (none, node_before) = (FileTotals::default(), self.node.clone());
-        let left = |file, octets, totals, is_closed| LeftFile {
+        let left = |file, octets, totals, is_closed| AbandonedFile {
             node: node_before.clone(),
             file,
             octets,
@@ -109,18 +109,18 @@ mod tests {
             node: "a".to_owned(),
             left: Vec::new(),
         };
-        assert_eq!(first.clone().taken_over_by("a"), first);
-        let second = first.taken_over_by("b");
+        assert_eq!(first.clone().continued_by("a"), first);
+        let second = first.continued_by("b");
         assert_eq!((second.seq, second.file, second.octets, second.renaming), (70, 6, 0, false));
         assert_eq!(second.totals, FileTotals::default());
         let left: Vec<_> = second.left.iter().map(|left| (&*left.node, left.file, left.is_closed)).collect();
         assert_eq!(left, [("a", 4, true), ("a", 5, false)]);
         // Nothing is begun, so the number is not used up.
-        let third = second.taken_over_by("c");
+        let third = second.continued_by("c");
         assert_eq!((&*third.node, third.file, third.left.len()), ("c", 6, 3));
         let left = third.left.last().unwrap();
         assert_eq!((&*left.node, left.file, left.octets, left.is_closed), ("b", 6, 0, false));
-        let fourth = third.taken_over_by("b").taken_over_by("c").taken_over_by("b");
+        let fourth = third.continued_by("b").continued_by("c").continued_by("b");
         assert_eq!((fourth.file, fourth.left.len()), (6, 4));
         // A file of the state before has no node.
         let text = r#"{"journal":1,"seq":2,"file":3,"octets":0,"totals":{"opened_at":0,"records":0,"segments":0,"captured":0,"refunded":0,"lost_records":0},"renaming":false}"#;

@@ -3,7 +3,7 @@
 use super::fields::{FieldValue, Fields};
 
 /// Maximum width of a column.
-const MOST_COLUMNS: usize = 1000;
+const MAX_COLUMN_WIDTH: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
@@ -103,8 +103,8 @@ fn column_of(text: &str, known: &[&str]) -> Result<Part, String> {
         return Err(form());
     }
     let width: usize = characters.as_str().parse().map_err(|_| form())?;
-    if width == 0 || width > MOST_COLUMNS {
-        return Err(format!("has {{{text}}}; a column has 1 to {MOST_COLUMNS} characters"));
+    if width == 0 || width > MAX_COLUMN_WIDTH {
+        return Err(format!("has {{{text}}}; a column has 1 to {MAX_COLUMN_WIDTH} characters"));
     }
     Ok(Part::Column { field: field.to_owned(), fill, is_right: align == '>', width })
 }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn template_errors_are_described() {
         for (template, text) in [
             ("{account}", "a column is"),
             ("{account:^4}", "a column is"),

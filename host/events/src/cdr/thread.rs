@@ -21,11 +21,11 @@ const LINGER: Duration = Duration::from_millis(50);
 /// Maximum time until a record is durable in the file.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 /// With this number of pending records, the file is written at once.
-const MOST_PENDING: u64 = 10_000;
-/// First delay after a failure; it doubles up to [`LONGEST_DELAY`].
+const MAX_PENDING: u64 = 10_000;
+/// First delay after a failure; it doubles up to [`MAX_DELAY`].
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 /// The longest delay between two attempts.
-const LONGEST_DELAY: Duration = Duration::from_secs(30);
+const MAX_DELAY: Duration = Duration::from_secs(30);
 
 /// Reads the journal for the files of one `[[cdr]]`.
 pub(crate) struct CdrThread {
@@ -58,7 +58,7 @@ impl CdrThread {
             if self.is_stopped_within(delay) {
                 return;
             }
-            delay = (delay * 2).min(LONGEST_DELAY);
+            delay = (delay * 2).min(MAX_DELAY);
         }
     }
 
@@ -95,7 +95,7 @@ impl CdrThread {
                     LINGER
                 }
             };
-            let is_full = self.writer.pending() >= MOST_PENDING || self.writer.is_due(Timestamp::now());
+            let is_full = self.writer.pending() >= MAX_PENDING || self.writer.is_due(Timestamp::now());
             if is_full || committed.elapsed() >= COMMIT_INTERVAL {
                 self.commit(position)?;
                 committed = Instant::now();

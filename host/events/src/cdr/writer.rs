@@ -3,7 +3,7 @@
 use super::fields::{CdrRecord, header, trailer};
 use super::format::LineFormat;
 use super::options::CdrOptions;
-use super::state::{CdrState, FileTotals, LeftFile};
+use super::state::{AbandonedFile, CdrState, FileTotals};
 use crate::EventsError;
 use crate::position_store::StoredPosition;
 use journal::Seq;
@@ -201,7 +201,7 @@ impl CdrWriter {
         own.try_for_each(|left| self.finish_left_file(left))
     }
 
-    fn finish_left_file(&self, left: &LeftFile) -> Result<(), EventsError> {
+    fn finish_left_file(&self, left: &AbandonedFile) -> Result<(), EventsError> {
         let path = self.part(left.file);
         if !left.is_closed && left.octets == 0 {
             return self.remove_unstored(&path);
@@ -281,7 +281,7 @@ mod tests {
     /// The writer of a cluster node with a folder of its own, at the start of its lead.
     fn node_writer(folder: &Path, node: &str, files: &str) -> CdrWriter {
         let mut writer = unstarted_writer(folder, node, files);
-        let stored = writer.stored.clone().taken_over_by(node);
+        let stored = writer.stored.clone().continued_by(node);
         writer.state_file.save(&stored).unwrap();
         writer.resume().unwrap();
         writer
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_stored_is_cut_off_wherever_the_process_dies() {
+    fn unstored_octets_are_cut_off_after_a_crash_at_any_point() {
         // Each message ends in a record of its own. The process dies after the given number of writes, with octets
         // beyond the stored length, and continues from the stored position.
         for death in 1..25 {

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 /// Maximum length of a line or a payload. A server that sends a longer one is disconnected.
-pub(crate) const MOST_OCTETS: usize = 1 << 20;
+pub(crate) const MAX_OCTETS: usize = 1 << 20;
 
 /// A message that a server sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct NatsProtocolError(&'static str);
 pub fn decode_nats_message(input: &[u8]) -> Result<Option<(NatsServerMessage, usize)>, NatsProtocolError> {
     let Some(end) = input.windows(2).position(|pair| pair == b"\r\n") else {
         let too_long = NatsProtocolError("a line is too long");
-        return if input.len() > MOST_OCTETS { Err(too_long) } else { Ok(None) };
+        return if input.len() > MAX_OCTETS { Err(too_long) } else { Ok(None) };
     };
     let (line, used) = (input.get(..end).unwrap_or_default(), end + 2);
     let (name, rest) = match line.iter().position(|octet| matches!(octet, b' ' | b'\t')) {
@@ -79,7 +79,7 @@ fn message(
     }
     let number = |from_end: usize| -> Result<usize, NatsProtocolError> {
         let text = fields.get(fields.len() - from_end).ok_or(WRONG)?;
-        text.parse().ok().filter(|octets| *octets <= MOST_OCTETS).ok_or(WRONG)
+        text.parse().ok().filter(|octets| *octets <= MAX_OCTETS).ok_or(WRONG)
     };
     let total = number(1)?;
     let header = if has_headers { number(2)? } else { 0 };
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_protocol_is_refused() {
+    fn protocol_violations_are_refused() {
         for input in [
             &b"HTTP/1.1 400 Bad Request\r\n"[..],
             b"MSG a\r\n",
@@ -159,7 +159,7 @@ mod tests {
         ] {
             assert!(decode_nats_message(input).is_err(), "{}", String::from_utf8_lossy(input));
         }
-        assert!(decode_nats_message(&vec![b'a'; MOST_OCTETS + 1]).is_err());
+        assert!(decode_nats_message(&vec![b'a'; MAX_OCTETS + 1]).is_err());
     }
 
     #[test]

@@ -14,9 +14,9 @@ use tpdu::FailureCause;
 #[derive(Debug, PartialEq, Eq)]
 enum SenderLocation {
     /// At this MSC, or the check is disabled.
-    Here,
+    ThisMsc,
     /// At another MSC that is connected under the same name.
-    AtDuplicate,
+    DuplicateMscName,
     /// Unknown; the HLR must be queried.
     Unknown,
 }
@@ -37,11 +37,11 @@ impl CoreNetworkLink {
     /// Handles an MO after its sender's location is confirmed.
     pub(super) fn handle_mo(&mut self, conn: ConnId, request: gsup::GsupMessage) {
         if self.handle.is_none() {
-            return self.mo_transactions.queue_early(conn, request);
+            return self.mo_transactions.queue_before_link_up(conn, request);
         }
         match self.sender_location(conn, &request.imsi) {
-            SenderLocation::Here => self.submit_located(conn, request),
-            SenderLocation::AtDuplicate => self.refuse_mo(conn, &request, SENDER_NOT_HERE),
+            SenderLocation::ThisMsc => self.submit_located(conn, request),
+            SenderLocation::DuplicateMscName => self.refuse_mo(conn, &request, SENDER_NOT_HERE),
             SenderLocation::Unknown => {
                 if let Err(request) = self.location_lookups.find_sender(conn, request) {
                     self.refuse_mo(conn, &request, HLR_UNREACHABLE);
@@ -59,7 +59,7 @@ impl CoreNetworkLink {
     ) {
         // Meanwhile the MSC may have disconnected, or the sender may have moved.
         let Some(name) = self.conns.get(&conn).and_then(|conn| conn.name.clone()) else { return };
-        let here = self.sender_location(conn, &request.imsi) == SenderLocation::Here;
+        let here = self.sender_location(conn, &request.imsi) == SenderLocation::ThisMsc;
         match answer {
             _ if here => self.submit_located(conn, request),
             Ok(found) if found.vlr_number.as_deref() == Some(&*name) => self.submit_located(conn, request),
@@ -76,16 +76,16 @@ impl CoreNetworkLink {
 
     fn sender_location(&self, conn: ConnId, imsi: &GsupImsi) -> SenderLocation {
         let Some(name) = self.conns.get(&conn).and_then(|conn| conn.name.as_ref()) else {
-            return SenderLocation::Here;
+            return SenderLocation::ThisMsc;
         };
         if !self.options.check_sender {
-            return SenderLocation::Here;
+            return SenderLocation::ThisMsc;
         }
         match self.shared.subscribers.location_of(imsi) {
-            Some((_, Some(seen))) if seen == conn => SenderLocation::Here,
+            Some((_, Some(seen))) if seen == conn => SenderLocation::ThisMsc,
             Some((msc, seen)) if msc == *name => {
                 let duplicate = seen.is_some_and(|seen| self.conns.contains_key(&seen));
-                if duplicate { SenderLocation::AtDuplicate } else { SenderLocation::Here }
+                if duplicate { SenderLocation::DuplicateMscName } else { SenderLocation::ThisMsc }
             }
             _ => SenderLocation::Unknown,
         }
@@ -94,7 +94,7 @@ impl CoreNetworkLink {
     /// Handles an alert from a handset: messages for it are retried. If senders are checked, only a location update
     /// changes the subscriber's location.
     pub(super) fn handle_ready_for_sm(&mut self, conn: ConnId, imsi: GsupImsi) {
-        if self.sender_location(conn, &imsi) == SenderLocation::Here {
+        if self.sender_location(conn, &imsi) == SenderLocation::ThisMsc {
             self.note_presence(conn, &imsi, PresenceSign::ReadyForSm);
         }
         self.subscriber_reachable(imsi);

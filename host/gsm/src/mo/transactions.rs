@@ -77,13 +77,13 @@ impl MoTransactions {
     }
 
     /// Queues an MO that arrived before the link was up.
-    pub(crate) fn queue_early(&mut self, conn: ConnId, request: gsup::GsupMessage) {
+    pub(crate) fn queue_before_link_up(&mut self, conn: ConnId, request: gsup::GsupMessage) {
         if self.early_requests.len() < MAX_PENDING {
             self.early_requests.push((conn, request));
         }
     }
 
-    pub(crate) fn take_early(&mut self) -> Vec<(ConnId, gsup::GsupMessage)> {
+    pub(crate) fn take_queued(&mut self) -> Vec<(ConnId, gsup::GsupMessage)> {
         std::mem::take(&mut self.early_requests)
     }
 

@@ -377,7 +377,7 @@ impl Proxy {
     }
 
     /// Whether a name is the own name, optionally followed by `#` and a tag of the owner.
-    fn is_our_name(&self, name: &str) -> bool {
+    fn is_own_name(&self, name: &str) -> bool {
         let Some(rest) = self.own_name.as_ref().and_then(|own| name.strip_prefix(own.as_str())) else {
             return false;
         };
@@ -388,7 +388,7 @@ impl Proxy {
     fn is_answer_to_us(&mut self, answer: &GsupMessage) -> bool {
         let imsi = answer.imsi;
         let own_mts = match answer.destination_name() {
-            Some(name) => self.is_our_name(name),
+            Some(name) => self.is_own_name(name),
             None => self.own_mts.contains(imsi) || !self.foreign_mts.contains(imsi),
         };
         if own_mts {

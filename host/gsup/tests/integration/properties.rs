@@ -202,7 +202,7 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_pass_through_the_proxy(octets in vec(any::<u8>(), 0..600), lengths in vec(1_usize..40, 1..20)) {
+    fn the_proxy_relays_any_octets(octets in vec(any::<u8>(), 0..600), lengths in vec(1_usize..40, 1..20)) {
         let (to_msc, _, _) = through(&[], &split(&octets, &lengths));
         prop_assert!(octets.starts_with(&to_msc), "nothing is added, and nothing is missing in between");
         through(&split(&octets, &lengths), &[]);

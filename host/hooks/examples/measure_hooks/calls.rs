@@ -36,7 +36,7 @@ impl Measured {
 }
 
 /// Processor time of each measurement.
-const ENOUGH: Duration = Duration::from_millis(15);
+const MIN_CPU_TIME: Duration = Duration::from_millis(15);
 /// Number of warm-up calls of a guest.
 const WARM: usize = 200;
 
@@ -113,7 +113,7 @@ pub(crate) fn timed(mut call: impl FnMut()) -> f64 {
         (0..some).for_each(|_| call());
         calls += some;
         let taken = processor_time() - begun;
-        if taken >= ENOUGH {
+        if taken >= MIN_CPU_TIME {
             return taken.as_nanos() as f64 / calls as f64;
         }
         some = (some * 2).min(4096);

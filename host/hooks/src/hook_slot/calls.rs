@@ -30,7 +30,7 @@ impl<W: World> HookSlot<W> {
         };
         if let TrialMode::Canary { share } = candidate.record.mode {
             let is_fit = candidate.chain.serves(question)
-                && !candidate.chain.concerned(question).any(|generation| generation.watch.tripped());
+                && !candidate.chain.applicable(question).any(|generation| generation.watch.tripped());
             if is_fit && W::canary_bucket(question) < share {
                 candidate.asked.fetch_add(1, Relaxed);
                 // A canary's `on-fault` does not apply during the trial. A fault in a plugin that it shares with the
@@ -39,7 +39,7 @@ impl<W: World> HookSlot<W> {
                 match candidate.chain.ask_with_strict(question, now, call_log, (reporter, message_id), own) {
                     ChainOutcome::Fault(fault, faulty) if own(&faulty) => {
                         candidate.failed.fetch_add(1, Relaxed);
-                        if !W::may_ask_again(&fault) {
+                        if !W::may_repeat_question(&fault) {
                             return ChainOutcome::Fault(fault, faulty);
                         }
                     }

@@ -25,7 +25,7 @@ impl<W: World> HookSlot<W> {
             let is_fit =
                 |record: &&BindingRecord| record.chain != live && !state.was_rolled_back(&record.chain);
             let other = state.records.iter().rev().find(is_fit);
-            other.map(|record| record.chain.clone()).ok_or(HookError::NothingBefore)?
+            other.map(|record| record.chain.clone()).ok_or(HookError::NoEarlierBinding)?
         };
         let target = self.pin_digests(target)?;
         let chain = self.reuse_or_start(&target)?;

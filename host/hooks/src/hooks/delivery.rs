@@ -6,7 +6,7 @@ use crate::fault_examples::LazyMessageId;
 use crate::host_call_log::HostCallLog;
 use crate::peer_calls::{CallbackAnswer, CallbackRequest, PeerSubmission, Submitted};
 use crate::recorded_calls;
-use crate::worlds::{PeerAnswer, PeerQuestion, ReceiptQuestion, unsure};
+use crate::worlds::{PeerAnswer, PeerQuestion, ReceiptQuestion, uncertain_outcome};
 use model::{
     AcceptedSubmission, Attempt, CallRecord, DeliveryDecision, ErrorClass, Message, Outcome, ReceiptDecision,
     ReceiptEvent, Resolution, Subscriber, Timestamp,
@@ -142,7 +142,7 @@ impl Hooks {
             }
         };
         let outcome = if fault.sent_request {
-            unsure()
+            uncertain_outcome()
         } else {
             Outcome::Refused { class: ErrorClass::Temporary, code: 0, taken: Vec::new() }
         };

@@ -65,7 +65,7 @@ impl InstanceState {
         let attributes = [changes.map(|changes| &changes.attributes), looked_up];
         let attributes = attributes.into_iter().chain([screened.map(|screened| &screened.attributes)]);
         let attributes = attributes.flatten().flatten().cloned();
-        self.destination = Digits::of_address(&message.destination.value);
+        self.destination = Digits::from_address(&message.destination.value);
         self.message = CurrentMessage {
             text: message.text.clone(),
             characters: OnceCell::new(),

@@ -90,7 +90,7 @@ pub(crate) enum Purpose {
     Isolated,
     /// Serves no traffic, and is dropped after a few questions. Its counters and values are isolated, also from the counters
     /// and values of a candidate in shadow.
-    Tried,
+    DryRun,
 }
 
 /// The shared context of all instances of one generation.
@@ -128,7 +128,7 @@ impl GenerationContext {
         purpose: Purpose,
         services: &HostServices,
     ) -> Result<Self, HookError> {
-        let is_isolated = matches!(purpose, Purpose::Isolated | Purpose::Tried);
+        let is_isolated = matches!(purpose, Purpose::Isolated | Purpose::DryRun);
         let grants = &binding.grants;
         let http_grants = grants
             .http
@@ -156,7 +156,7 @@ impl GenerationContext {
                 .map_err(|error| HookError::BadQuality(error.to_string()))?;
         }
         let counter_space = match purpose {
-            Purpose::Tried => services.counters.private_space(),
+            Purpose::DryRun => services.counters.private_space(),
             Purpose::Isolated => services.counters.space(&shadow_counter_space(&space)),
             Purpose::Serve | Purpose::ServeUnchecked => services.counters.space(&space),
         };
@@ -183,7 +183,7 @@ impl GenerationContext {
     }
 
     /// Whether the binding serves one tenant.
-    pub(crate) fn is_tenants(&self) -> bool {
+    pub(crate) fn serves_one_tenant(&self) -> bool {
         self.peers.is_some()
     }
 

@@ -55,7 +55,7 @@ impl PoolState {
 impl InstanceState {
     fn pool_state(&mut self, pool: &str) -> Option<PoolState> {
         self.add_reference(PolicyReferenceKind::Pool, pool);
-        if self.context.is_tenants() {
+        if self.context.serves_one_tenant() {
             return None;
         }
         if let Some(recorded) = self.call_log.recall(HostCallKind::Pool, &[pool.as_bytes()]) {
@@ -112,7 +112,7 @@ impl wit::Host for InstanceState {
         if self.configuring {
             return Err("there is no message: call this while a message is routed".to_owned());
         }
-        if self.context.is_tenants() {
+        if self.context.serves_one_tenant() {
             return Err("number pools are not for plugins of tenants".to_owned());
         }
         self.sender = Some(Box::new(parse_request(request)?));

@@ -95,7 +95,7 @@ impl Digits {
     }
 
     /// The digits of an address, without a leading plus sign.
-    pub(crate) fn of_address(value: &[u8]) -> Self {
+    pub(crate) fn from_address(value: &[u8]) -> Self {
         Self::of(value.strip_prefix(b"+").unwrap_or(value))
     }
 }

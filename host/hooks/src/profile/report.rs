@@ -60,21 +60,21 @@ pub(super) fn describe(stacks: &HashMap<SampledStack, u64>, debug_info: Option<&
 /// A frame and the functions that were inlined into it, outermost first.
 fn describe_frame(frame: &WasmFrame, debug_info: Option<&DebugInfo<'_>>) -> Vec<ProfiledFrame> {
     let name = frame.function_name();
-    let places = debug_info.map(|info| info.places(frame)).unwrap_or_default();
-    let outermost = places.len().saturating_sub(1);
-    let place = |(index, place): (usize, crate::debug_info::SourcePlace)| ProfiledFrame {
-        function: match place.function {
+    let locations = debug_info.map(|info| info.locations(frame)).unwrap_or_default();
+    let outermost = locations.len().saturating_sub(1);
+    let location = |(index, location): (usize, crate::debug_info::SourceLocation)| ProfiledFrame {
+        function: match location.function {
             Some(function) => without_type_arguments(&function),
             None if index == outermost => name.clone(),
             None => "inlined".to_owned(),
         },
-        source: Some(match place.line {
-            Some(line) => format!("{}:{line}", place.file),
-            None => place.file,
+        source: Some(match location.line {
+            Some(line) => format!("{}:{line}", location.file),
+            None => location.file,
         }),
         is_host: false,
     };
-    let mut frames: Vec<ProfiledFrame> = places.into_iter().enumerate().map(place).collect();
+    let mut frames: Vec<ProfiledFrame> = locations.into_iter().enumerate().map(location).collect();
     frames.reverse();
     if frames.is_empty() {
         frames.push(ProfiledFrame { function: name, source: None, is_host: false });

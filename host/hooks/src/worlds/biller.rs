@@ -126,7 +126,7 @@ impl World for Biller {
         Ok(decode_answer(generation, quote))
     }
 
-    fn takes_batches(guest: &BillerGuest) -> bool {
+    fn accepts_batches(guest: &BillerGuest) -> bool {
         guest.batch.is_some()
     }
 
@@ -162,7 +162,7 @@ impl World for Biller {
         Ok(decode_answer(generation, billing.price_loaded.call(store, (index,))?))
     }
 
-    fn own_question(PriceQuestion { message, leg, changes }: PriceQuestion<'_>) -> Self::Owned {
+    fn to_owned_question(PriceQuestion { message, leg, changes }: PriceQuestion<'_>) -> Self::Owned {
         (message.clone(), leg.cloned(), changes.cloned())
     }
 

@@ -90,7 +90,7 @@ impl World for DeliveryPolicy {
         Ok(decode_answer(generation, next))
     }
 
-    fn own_question((message, attempt): (&Message, &Attempt)) -> Self::Owned {
+    fn to_owned_question((message, attempt): (&Message, &Attempt)) -> Self::Owned {
         (message.clone(), attempt.clone())
     }
 

@@ -127,7 +127,7 @@ impl World for FrontEnd {
         }
     }
 
-    fn own_question(question: FrontEndQuestion<'_>) -> Self::Owned {
+    fn to_owned_question(question: FrontEndQuestion<'_>) -> Self::Owned {
         match question {
             FrontEndQuestion::Read(request) => (request.clone(), None),
             FrontEndQuestion::Reply(request, outcome) => (request.clone(), Some(outcome.clone())),

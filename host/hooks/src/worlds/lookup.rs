@@ -83,7 +83,7 @@ impl World for Lookup {
         Ok(decode_answer(instance.guest.call(&mut instance.store, (question,))?))
     }
 
-    fn own_question(number: &LookupNumber) -> LookupNumber {
+    fn to_owned_question(number: &LookupNumber) -> LookupNumber {
         number.clone()
     }
 

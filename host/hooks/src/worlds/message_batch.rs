@@ -4,7 +4,7 @@ use crate::bindings::guest::switchyard::hooks::types as wit;
 use model::{Address, Directory, Message, Text};
 
 /// Octets of the texts of a usual message: the origin's name, and two numbers.
-const USUAL_TEXTS: usize = 48;
+const TYPICAL_TEXT_OCTETS: usize = 48;
 
 /// A batch under construction. Lengths are below 4 GiB, because all addresses, names and service types together are.
 pub(crate) struct MessageBatch {
@@ -15,7 +15,10 @@ pub(crate) struct MessageBatch {
 impl MessageBatch {
     /// An empty batch with room for `count` messages.
     pub(crate) fn with_capacity(count: usize) -> Self {
-        Self { texts: String::with_capacity(count * USUAL_TEXTS), messages: Vec::with_capacity(count) }
+        Self {
+            texts: String::with_capacity(count * TYPICAL_TEXT_OCTETS),
+            messages: Vec::with_capacity(count),
+        }
     }
 
     /// Appends a message with this text.

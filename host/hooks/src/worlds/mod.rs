@@ -21,7 +21,7 @@ pub(crate) use front_end::{FrontEnd, FrontEndAnswer, FrontEndQuestion};
 pub use http_messages::PluginResponse;
 pub(crate) use lookup::Lookup;
 pub use lookup::NumberAnswer;
-pub(crate) use peer::{Peer, PeerAnswer, PeerQuestion, unsure};
+pub(crate) use peer::{Peer, PeerAnswer, PeerQuestion, uncertain_outcome};
 pub(crate) use receipt::{Receipt, ReceiptQuestion};
 pub(crate) use resolver::Resolver;
 pub use router::Decision;
@@ -77,7 +77,7 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
         None
     }
     /// Whether the live chain may get the question after this fault of a canary.
-    fn may_ask_again(fault: &Fault) -> bool {
+    fn may_repeat_question(fault: &Fault) -> bool {
         let _ = fault;
         true
     }
@@ -91,7 +91,7 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
         question: Self::Question<'_>,
     ) -> wasmtime::Result<Result<Self::Answer, Fault>>;
     /// Whether the guest takes batches.
-    fn takes_batches(guest: &Self::Guest) -> bool {
+    fn accepts_batches(guest: &Self::Guest) -> bool {
         let _ = guest;
         false
     }
@@ -115,7 +115,7 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
         let _ = index;
         Self::ask(generation, instance, question)
     }
-    fn own_question(question: Self::Question<'_>) -> Self::Owned;
+    fn to_owned_question(question: Self::Question<'_>) -> Self::Owned;
     fn borrow_question(owned: &Self::Owned) -> Self::Question<'_>;
     /// The canary bucket of the question: [`canary_bucket`] of its number, below 10,000.
     fn canary_bucket(question: Self::Question<'_>) -> u16;

@@ -97,7 +97,7 @@ impl World for Peer {
     }
 
     /// The live chain does not repeat a submission that a canary may have sent.
-    fn may_ask_again(fault: &Fault) -> bool {
+    fn may_repeat_question(fault: &Fault) -> bool {
         !fault.sent_request
     }
 
@@ -132,7 +132,7 @@ impl World for Peer {
         }
     }
 
-    fn own_question(question: PeerQuestion<'_>) -> OwnedPeerQuestion {
+    fn to_owned_question(question: PeerQuestion<'_>) -> OwnedPeerQuestion {
         match question {
             PeerQuestion::Submit(submission) => OwnedPeerQuestion::Submit(submission.clone()),
             PeerQuestion::Callback(request) => OwnedPeerQuestion::Callback(request.clone()),
@@ -248,7 +248,7 @@ fn decode_submitted(submitted: wit::Submitted, unanswered: bool) -> Result<Submi
             }
             Outcome::Accepted { ids: vec![PeerMessageId::new(id.as_bytes())] }
         }
-        wit::Outcome::Refused(_) if unanswered => unsure(),
+        wit::Outcome::Refused(_) if unanswered => uncertain_outcome(),
         wit::Outcome::Refused(refusal) => {
             let class = match refusal.class {
                 wit::RefusalClass::Temporary => ErrorClass::Temporary,
@@ -264,12 +264,12 @@ fn decode_submitted(submitted: wit::Submitted, unanswered: bool) -> Result<Submi
             }
             Outcome::Refused { class, code: refusal.code, taken: Vec::new() }
         }
-        wit::Outcome::Unsure => unsure(),
+        wit::Outcome::Unsure => uncertain_outcome(),
     };
     Ok(Submitted { outcome, pause, note: truncate_note(submitted.note) })
 }
 
-pub(crate) fn unsure() -> Outcome {
+pub(crate) fn uncertain_outcome() -> Outcome {
     Outcome::Unanswered { taken: Vec::new(), known: Vec::new() }
 }
 

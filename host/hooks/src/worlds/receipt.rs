@@ -108,7 +108,7 @@ impl World for Receipt {
         Ok(Ok(decode_answer(generation, decision)))
     }
 
-    fn own_question(question: ReceiptQuestion<'_>) -> Self::Owned {
+    fn to_owned_question(question: ReceiptQuestion<'_>) -> Self::Owned {
         (question.message.clone(), question.submission, question.event)
     }
 
@@ -148,7 +148,7 @@ impl World for Receipt {
     }
 
     fn failed_question(question: ReceiptQuestion<'_>) -> FailedQuestion {
-        FailedQuestion::Receipt(Box::new(Self::own_question(question)))
+        FailedQuestion::Receipt(Box::new(Self::to_owned_question(question)))
     }
 
     fn describe_question(

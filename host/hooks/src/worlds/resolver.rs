@@ -54,7 +54,7 @@ impl World for Resolver {
         Ok(decode_answer(&directory, &generation.by, resolved))
     }
 
-    fn own_question(msisdn: &str) -> String {
+    fn to_owned_question(msisdn: &str) -> String {
         msisdn.to_owned()
     }
 

@@ -179,7 +179,7 @@ impl World for Router {
         Ok(finish_answer(generation, &directory, (message, instance.store.data_mut()), decision))
     }
 
-    fn takes_batches(guest: &RouterGuest) -> bool {
+    fn accepts_batches(guest: &RouterGuest) -> bool {
         guest.batch().is_some()
     }
 
@@ -208,7 +208,7 @@ impl World for Router {
         Ok(finish_answer(generation, &directory, (message, store.data_mut()), decision))
     }
 
-    fn own_question(message: &Message) -> Message {
+    fn to_owned_question(message: &Message) -> Message {
         message.clone()
     }
 

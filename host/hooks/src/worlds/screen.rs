@@ -42,9 +42,9 @@ impl Display for ScreenDecision {
     }
 }
 
-pub(crate) struct AskScreen;
+pub(crate) struct ScreenMessage;
 
-impl Signature for AskScreen {
+impl Signature for ScreenMessage {
     const NAME: &'static str = "screen";
     type Arguments<'a> = (wit::Message<'a>,);
     type Answer = wit::Decision;
@@ -81,7 +81,7 @@ impl BatchScreening {
 
 /// `screening`, and `batch-screening` if the plugin has it.
 pub(crate) struct ScreenGuest {
-    screen: GuestFunction<AskScreen>,
+    screen: GuestFunction<ScreenMessage>,
     batch: Option<BatchScreening>,
 }
 
@@ -127,7 +127,7 @@ impl World for Screen {
         Ok(decode_answer(instance.store.data(), &directory, decision))
     }
 
-    fn takes_batches(guest: &ScreenGuest) -> bool {
+    fn accepts_batches(guest: &ScreenGuest) -> bool {
         guest.batch.is_some()
     }
 
@@ -159,7 +159,7 @@ impl World for Screen {
         Ok(decode_answer(store.data(), &directory, decision))
     }
 
-    fn own_question(message: &Message) -> Message {
+    fn to_owned_question(message: &Message) -> Message {
         message.clone()
     }
 

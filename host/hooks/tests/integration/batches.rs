@@ -26,7 +26,7 @@ const MOODS: [&str; 11] = [
 const CASES: u32 = 3;
 
 /// Never rolled back: a rollback happens on another thread.
-fn tolerant(binding: Binding) -> Binding {
+fn without_rollback(binding: Binding) -> Binding {
     let tolerance = Tolerance { faults: 0, window_ms: 1_000 };
     Binding { tolerance, memory: 8 << 20, ..with_long_deadline(binding) }
 }
@@ -49,14 +49,14 @@ impl Pair {
 
     fn activate(&self, hook: Hook, chain: impl Fn(&HooksFixture) -> Vec<Binding>) {
         for fixture in [&self.one, &self.many] {
-            let chain = chain(fixture).into_iter().map(tolerant).collect();
+            let chain = chain(fixture).into_iter().map(without_rollback).collect();
             fixture.hooks.activate(hook, NOW, chain, crate::support::FORCED).unwrap();
         }
     }
 
-    fn try_out(&self, mode: TrialMode, chain: impl Fn(&HooksFixture) -> Vec<Binding>) {
+    fn start_trials(&self, mode: TrialMode, chain: impl Fn(&HooksFixture) -> Vec<Binding>) {
         for fixture in [&self.one, &self.many] {
-            let chain = chain(fixture).into_iter().map(tolerant).collect();
+            let chain = chain(fixture).into_iter().map(without_rollback).collect();
             fixture.hooks.start_trial(Hook::Router, NOW, mode, chain, crate::support::FORCED).unwrap();
         }
     }
@@ -183,7 +183,7 @@ fn a_late_router_costs_its_message_only() {
     let pair = Pair::new();
     for mood in ["loop", "never"] {
         for fixture in [&pair.one, &pair.many] {
-            let binding = tolerant(fixture.moody(mood, "north"));
+            let binding = without_rollback(fixture.moody(mood, "north"));
             let binding = Binding { deadline: Duration::from_millis(100), ..binding };
             fixture.hooks.activate(Hook::Router, NOW, vec![binding], None).unwrap();
         }
@@ -243,7 +243,7 @@ fn candidates_see_the_same_messages() {
     let faulty = |fixture: &HooksFixture| {
         vec![fixture.binding("test_asker", "pass north 1"), fixture.moody("trap", "south")]
     };
-    pair.try_out(TrialMode::Canary { share: 5_000 }, faulty);
+    pair.start_trials(TrialMode::Canary { share: 5_000 }, faulty);
     with_batches(|messages| pair.route(&messages));
     let asked = |fixture: &HooksFixture| {
         let candidate = fixture.hooks.status(Hook::Router).candidate.unwrap();
@@ -251,7 +251,7 @@ fn candidates_see_the_same_messages() {
     };
     assert_eq!(asked(&pair.many), asked(&pair.one));
 
-    pair.try_out(TrialMode::Shadow, faulty);
+    pair.start_trials(TrialMode::Shadow, faulty);
     let total = std::cell::Cell::new(0);
     with_batches(|messages| {
         // A shadow adds its faults on another thread.

@@ -57,7 +57,7 @@ fn no_rollback(binding: Binding) -> Binding {
     Binding { tolerance: Tolerance { faults: 0, window_ms: 1 }, ..binding }
 }
 
-fn go(fixture: &HooksFixture, source: &str, destination: &str) -> Vec<model::PeerId> {
+fn routed_peers(fixture: &HooksFixture, source: &str, destination: &str) -> Vec<model::PeerId> {
     forwarded_peers(&fixture.hooks.route(&message(source, destination), NOW))
 }
 
@@ -77,7 +77,7 @@ fn a_shadow_is_compared_and_never_used() {
     // 0 to 9,999 begin with 861390000; the others do not.
     let asked: Vec<String> = (9_970..10_070).map(number).collect();
     for destination in &asked {
-        assert_eq!(go(&fixture, "good", destination), [fixture.peer("north")]);
+        assert_eq!(routed_peers(&fixture, "good", destination), [fixture.peer("north")]);
     }
     wait_until("all are compared", || comparison(&fixture).compared == 100);
     let comparison = comparison(&fixture);
@@ -107,7 +107,7 @@ fn a_failing_shadow_affects_no_message_and_is_reported() {
         let candidate = if mood == "loop" { candidate } else { with_long_deadline(candidate) };
         start_trial(&fixture, SHADOW, &[&candidate]);
         for source in ["bad", "good", "bad"] {
-            assert_eq!(go(&fixture, source, "8613012345678"), [fixture.peer("north")]);
+            assert_eq!(routed_peers(&fixture, source, "8613012345678"), [fixture.peer("north")]);
         }
         wait_until("all are compared", || comparison(&fixture).compared == 3);
         let comparison = comparison(&fixture);
@@ -128,14 +128,14 @@ fn a_slow_shadow_skips_questions_and_counts_them() {
     let stuck = no_rollback(Binding { deadline: Duration::from_secs(3_600), ..stuck });
     start_trial(&fixture, SHADOW, &[&stuck]);
     for _ in 0..5_000 {
-        assert_eq!(go(&fixture, "bad", "8613012345678"), [fixture.peer("north")]);
+        assert_eq!(routed_peers(&fixture, "bad", "8613012345678"), [fixture.peer("north")]);
     }
     let comparison = comparison(&fixture);
     // One question is in progress, and 4,096 wait.
     assert_eq!(comparison.compared, 0);
     assert!((5_000 - 4_097..=5_000 - 4_096).contains(&comparison.skipped), "{comparison:?}");
     fixture.hooks.end_trial(Hook::Router, NOW).unwrap();
-    assert_eq!(go(&fixture, "bad", "8613012345678"), [fixture.peer("north")]);
+    assert_eq!(routed_peers(&fixture, "bad", "8613012345678"), [fixture.peer("north")]);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_canary_gets_a_stable_share_of_numbers() {
     let south = fixture.peer("south");
     let chosen = |share| -> HashSet<u64> {
         start_trial(&fixture, TrialMode::Canary { share }, &[&other]);
-        (0..100_000).filter(|of| go(&fixture, "good", &number(*of)) == [south]).collect()
+        (0..100_000).filter(|of| routed_peers(&fixture, "good", &number(*of)) == [south]).collect()
     };
     let tenth = chosen(1_000);
     assert!(tenth.len().abs_diff(10_000) < 1_000, "{} of 100,000", tenth.len());
@@ -208,7 +208,7 @@ fn a_canary_gets_a_stable_share_of_numbers() {
     assert_eq!(state.asked + state.bypassed, 100_000);
     // A number in the canary's share stays in it: in the next trial, in a larger share, and after a restart.
     let fixture = fixture.restart();
-    let again = |of: &u64| go(&fixture, "good", &number(*of)) == [south];
+    let again = |of: &u64| routed_peers(&fixture, "good", &number(*of)) == [south];
     assert!(tenth.iter().take(1_000).all(again));
     assert!((0..1_000).filter(|of| !tenth.contains(of)).all(|of| !again(&of)));
     start_trial(&fixture, HALF, &[&other]);
@@ -235,8 +235,13 @@ fn a_canary_fault_falls_back_to_the_live_chain() {
         let canary = no_rollback(with_long_deadline(fixture.moody("trap", "south")));
         let canary = Binding { on_fault, ..canary };
         start_trial(&fixture, ALL, &[&canary]);
-        assert_eq!(go(&fixture, "good", "8613012345678"), [fixture.peer("south")]);
-        assert_eq!(go(&fixture, "bad", "8613012345678"), [fixture.peer("north")], "{:?}", canary.on_fault);
+        assert_eq!(routed_peers(&fixture, "good", "8613012345678"), [fixture.peer("south")]);
+        assert_eq!(
+            routed_peers(&fixture, "bad", "8613012345678"),
+            [fixture.peer("north")],
+            "{:?}",
+            canary.on_fault
+        );
         let state = candidate(&fixture);
         assert_eq!((state.asked, state.failed, state.bypassed), (2, 1, 0));
     }
@@ -250,10 +255,10 @@ fn a_failing_canary_is_dismissed_automatically() {
     let canary = low_tolerance(with_long_deadline(fixture.moody("trap", "south")));
     start_trial(&fixture, ALL, &[&canary]);
     for _ in 0..2 {
-        assert_eq!(go(&fixture, "bad", "8613012345678"), [fixture.peer("north")]);
+        assert_eq!(routed_peers(&fixture, "bad", "8613012345678"), [fixture.peer("north")]);
     }
     // At once, even if the rollback thread has not run yet: the candidate gets no more questions.
-    assert_eq!(go(&fixture, "good", "8613012345678"), [fixture.peer("north")]);
+    assert_eq!(routed_peers(&fixture, "good", "8613012345678"), [fixture.peer("north")]);
     wait_until("the candidate is removed", || kinds(&fixture)[0] == "candidate-faulty");
     assert_eq!(candidate_of(&fixture), None);
     let event = &state(&fixture).events[0];
@@ -276,7 +281,7 @@ fn unchanged_plugins_of_a_canary_are_shared_with_the_live_chain() {
     let south = Binding { policy: route_all_to("south"), ..passing.clone() };
     activate(&fixture, &[&passing, &north]);
     start_trial(&fixture, ALL, &[&passing, &south]);
-    assert_eq!(go(&fixture, "good", "8613012345678"), [fixture.peer("south")]);
+    assert_eq!(routed_peers(&fixture, "good", "8613012345678"), [fixture.peer("south")]);
     // The plugin that passes is shared; the canary's own plugin is counted separately.
     assert_eq!(calls(&fixture), [1, 0, 1]);
     assert_eq!(candidate(&fixture).counts.len(), 1);
@@ -284,8 +289,12 @@ fn unchanged_plugins_of_a_canary_are_shared_with_the_live_chain() {
     let guard = no_rollback(Binding { on_fault: OnFault::Pass, ..guard });
     activate(&fixture, &[&guard, &north]);
     start_trial(&fixture, ALL, &[&guard, &south]);
-    assert_eq!(go(&fixture, "good", "8613012345678"), [fixture.peer("north")], "the guard decides");
-    assert_eq!(go(&fixture, "bad", "8613012345678"), [fixture.peer("south")], "the guard is passed over");
+    assert_eq!(routed_peers(&fixture, "good", "8613012345678"), [fixture.peer("north")], "the guard decides");
+    assert_eq!(
+        routed_peers(&fixture, "bad", "8613012345678"),
+        [fixture.peer("south")],
+        "the guard is passed over"
+    );
     assert_eq!(calls(&fixture), [2, 0, 1]);
     assert_eq!(candidate(&fixture).failed, 0);
     let guard = Binding { on_fault: OnFault::Reject, ..guard };
@@ -335,7 +344,7 @@ fn a_failing_live_plugin_is_rolled_back_for_good() {
     // The next target contains the plugin that just failed; the one before that is left.
     fail(6);
     assert_eq!((live().chain, live().change), (vec![good.clone()], BindingChange::RolledBackAutomatically));
-    assert_eq!(go(&fixture, "bad", "8613012345678"), [fixture.peer("north")]);
+    assert_eq!(routed_peers(&fixture, "bad", "8613012345678"), [fixture.peer("north")]);
     let words = &state(&fixture).events[0];
     assert_eq!(words.kind, "rolled-back-by-itself");
     assert!(
@@ -368,13 +377,13 @@ fn without_an_earlier_chain_a_failing_plugin_keeps_serving() {
     // It keeps failing, and is not reported again.
     for _ in 0..100 {
         assert!(matches!(fixture.route("bad").verdict, Verdict::Hold(_)));
-        assert_eq!(go(&fixture, "good", "8613012345678"), [fixture.peer("south")]);
+        assert_eq!(routed_peers(&fixture, "good", "8613012345678"), [fixture.peer("south")]);
     }
     assert_eq!(kinds(&fixture), ["faulty", "activated"]);
     let event = &state(&fixture).events[0];
     assert!(event.what.contains("there is nothing to roll back to"), "{}", event.what);
     assert_eq!(fixture.hooks.history(Hook::Router).len(), 1);
-    assert!(matches!(fixture.hooks.rollback(Hook::Router, NOW), Err(HookError::NothingBefore)));
+    assert!(matches!(fixture.hooks.rollback(Hook::Router, NOW), Err(HookError::NoEarlierBinding)));
 }
 
 #[test]
@@ -436,22 +445,26 @@ fn promotion_and_dismissal_are_recorded_as_events() {
         (2, BindingChange::Promoted, &vec![south.clone()])
     );
     assert!(state(&fixture).candidate.is_none());
-    assert_eq!(go(&fixture, "good", "8613012345678"), [fixture.peer("south")]);
+    assert_eq!(routed_peers(&fixture, "good", "8613012345678"), [fixture.peer("south")]);
 
     start_trial(&fixture, ALL, &[&north]);
-    assert_eq!(go(&fixture, "good", "8613012345678"), [fixture.peer("north")]);
+    assert_eq!(routed_peers(&fixture, "good", "8613012345678"), [fixture.peer("north")]);
     hooks.promote(Hook::Router, NOW, Some(2)).unwrap();
     // The live chain uses the canary's instances: their counts continue.
     assert_eq!((calls(&fixture), candidate_of(&fixture)), (vec![1], None));
 
     start_trial(&fixture, ALL, &[&south]);
     hooks.end_trial(Hook::Router, NOW).unwrap();
-    assert_eq!(go(&fixture, "good", "8613012345678"), [fixture.peer("north")]);
+    assert_eq!(routed_peers(&fixture, "good", "8613012345678"), [fixture.peer("north")]);
     nothing(hooks.end_trial(Hook::Router, NOW));
 
     hooks.rollback(Hook::Router, NOW).unwrap();
     hooks.rollback(Hook::Router, NOW).unwrap();
-    assert_eq!(go(&fixture, "good", "8613012345678"), [fixture.peer("north")], "a rollback of a rollback");
+    assert_eq!(
+        routed_peers(&fixture, "good", "8613012345678"),
+        [fixture.peer("north")],
+        "a rollback of a rollback"
+    );
     hooks.unbind(Hook::Router, NOW).unwrap();
     let expected = [
         "activated",
@@ -488,10 +501,10 @@ fn a_trial_survives_a_restart() {
     start_trial(&fixture, ALL, &[&south]);
     let fixture = fixture.restart();
     assert_eq!(candidate(&fixture).record.mode, ALL);
-    assert_eq!(go(&fixture, "good", "8613012345678"), [fixture.peer("south")]);
+    assert_eq!(routed_peers(&fixture, "good", "8613012345678"), [fixture.peer("south")]);
     start_trial(&fixture, SHADOW, &[&south]);
     let fixture = fixture.restart();
-    assert_eq!(go(&fixture, "good", "8613012345678"), [fixture.peer("north")]);
+    assert_eq!(routed_peers(&fixture, "good", "8613012345678"), [fixture.peer("north")]);
     wait_until("it is compared", || comparison(&fixture).different == 1);
 }
 
@@ -505,7 +518,7 @@ fn a_candidate_that_fails_to_restart_is_dismissed() {
     let path = fixture.folder.path().join(format!("components/test_trap/{}.wasm", candidate.version));
     std::fs::write(&path, b"rubbish").unwrap();
     let fixture = fixture.restart();
-    assert_eq!(go(&fixture, "good", "8613012345678"), [fixture.peer("north")]);
+    assert_eq!(routed_peers(&fixture, "good", "8613012345678"), [fixture.peer("north")]);
     assert_eq!(candidate_of(&fixture), None);
     let event = &state(&fixture).events[0];
     assert_eq!(event.kind, "candidate-faulty");
@@ -557,7 +570,7 @@ fn a_failed_candidate_leaves_the_previous_one() {
         assert!(matches!(refuse(mode), HookError::Refused { .. }));
     }
     assert_eq!(candidate_of(&fixture), Some(vec![south]));
-    assert_eq!(go(&fixture, "good", "8613012345678"), [fixture.peer("south")]);
+    assert_eq!(routed_peers(&fixture, "good", "8613012345678"), [fixture.peer("south")]);
     assert_eq!(kinds(&fixture), ["candidate", "activated"]);
 }
 

@@ -9,7 +9,7 @@ use std::thread::ScopedJoinHandle;
 /// Changes by each of two admins.
 const CHANGES: u64 = 40;
 /// Minimum number of routed messages between two changes of one admin.
-const BETWEEN: u64 = 40;
+const MIN_MESSAGES_BETWEEN: u64 = 40;
 
 #[test]
 fn concurrent_changes_never_lose_a_message() {
@@ -30,7 +30,7 @@ fn concurrent_changes_never_lose_a_message() {
         let mut random = Random::new(seed);
         for change in 0..CHANGES {
             let before = routed.load(Relaxed);
-            while routed.load(Relaxed) < before + BETWEEN && !done.load(Relaxed) {
+            while routed.load(Relaxed) < before + MIN_MESSAGES_BETWEEN && !done.load(Relaxed) {
                 std::thread::yield_now();
             }
             let now = Timestamp(NOW.0 + change);
@@ -53,7 +53,7 @@ fn concurrent_changes_never_lose_a_message() {
                 _ => hooks.end_trial(Hook::Router, now),
             };
             match outcome {
-                Ok(()) | Err(HookError::NoCandidate | HookError::NothingBefore) => {}
+                Ok(()) | Err(HookError::NoCandidate | HookError::NoEarlierBinding) => {}
                 Err(error) => panic!("seed {seed}, change {change}: {error}"),
             }
         }

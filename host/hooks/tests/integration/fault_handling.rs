@@ -102,7 +102,7 @@ fn priced(fixture: &HooksFixture, destination: &str) -> RoutingDecision {
 }
 
 /// Every hook gives a good answer, and its plugin has this number of faults of each kind.
-fn all_is_well(fixture: &HooksFixture, faults: impl Fn(Hook) -> [u64; 5]) {
+fn assert_good_answers(fixture: &HooksFixture, faults: impl Fn(Hook) -> [u64; 5]) {
     let screening = fixture.hooks.screen(&mut message("good", GOOD), NOW).expect("no fault");
     assert_eq!(screening.expect("a screen is bound").verdict, ScreenVerdict::Pass);
     assert_eq!(forwarded_peers(&fixture.hooks.route(&message("good", GOOD), NOW)), [fixture.peer("north")]);
@@ -134,7 +134,7 @@ fn request(query: &str) -> FrontEndRequest {
     }
 }
 
-fn only(hook: Hook, kind: FaultKind, count: u64) -> impl Fn(Hook) -> [u64; 5] {
+fn only_faults(hook: Hook, kind: FaultKind, count: u64) -> impl Fn(Hook) -> [u64; 5] {
     move |other| FaultKind::ALL.map(|known| if other == hook && known == kind { count } else { 0 })
 }
 
@@ -157,7 +157,7 @@ fn a_router_fault_follows_on_fault() {
             let routed = fixture.hooks.route(&message("good", BAD), NOW);
             assert_eq!(routed.verdict, wanted, "{mood}: {:?}", routed.note);
             noted(routed.note.as_deref(), kind);
-            all_is_well(&fixture, only(Hook::Router, kind, 1));
+            assert_good_answers(&fixture, only_faults(Hook::Router, kind, 1));
         }
     }
 }
@@ -191,7 +191,7 @@ fn a_resolver_fault_means_try_later() {
         let resolution = fixture.hooks.resolve(BAD, NOW);
         assert_eq!(resolution.subscriber, Subscriber::TryLater { after: None }, "{mood}");
         noted(resolution.note.as_deref(), kind);
-        all_is_well(&fixture, only(Hook::Resolver, kind, 1));
+        assert_good_answers(&fixture, only_faults(Hook::Resolver, kind, 1));
     }
     // Answers that are not faults: "try later", and an unknown peer that the plugin returns.
     for mood in ["try-later", "unknown-peer"] {
@@ -200,7 +200,7 @@ fn a_resolver_fault_means_try_later() {
         assert_eq!(resolution.subscriber, Subscriber::TryLater { after: None }, "{mood}");
         let names_peer = resolution.note.is_some_and(|note| note.contains("served by peer \"no-such-peer\""));
         assert_eq!(names_peer, mood == "unknown-peer");
-        all_is_well(&fixture, |_| [0; 5]);
+        assert_good_answers(&fixture, |_| [0; 5]);
     }
 }
 
@@ -214,13 +214,13 @@ fn a_lookup_fault_is_a_failed_lookup() {
             let (lookup, lifetime) = fixture.hooks.look_up(&number(BAD), NOW).unwrap();
             assert_eq!((lookup.result, lifetime), (LookupResult::Failed, Duration::ZERO), "{mood}");
             noted(lookup.note.as_deref(), kind);
-            all_is_well(&fixture, only(Hook::Lookup, kind, 1));
+            assert_good_answers(&fixture, only_faults(Hook::Lookup, kind, 1));
         }
     }
     bind(&fixture, Hook::Lookup, "try-later", |binding| binding);
     let (lookup, _) = fixture.hooks.look_up(&number(BAD), NOW).unwrap();
     assert_eq!((lookup.result, lookup.note), (LookupResult::Failed, None));
-    all_is_well(&fixture, |_| [0; 5]);
+    assert_good_answers(&fixture, |_| [0; 5]);
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_delivery_policy_fault_uses_the_built_in_schedule() {
     for (mood, kind) in FAULTS.into_iter().chain([("absurd", FaultKind::Verdict)]) {
         bind(&fixture, Hook::DeliveryPolicy, mood, |binding| binding);
         assert_eq!(fixture.hooks.next(&message("good", BAD), &attempt(&fixture), NOW), None, "{mood}");
-        all_is_well(&fixture, only(Hook::DeliveryPolicy, kind, 1));
+        assert_good_answers(&fixture, only_faults(Hook::DeliveryPolicy, kind, 1));
     }
     for (mood, step) in
         [("unknown-peer", NextStep::NextLeg), ("try-later", NextStep::AwaitAlert(Duration::from_secs(1)))]
@@ -258,7 +258,7 @@ fn a_biller_fault_follows_on_fault() {
             if !free {
                 noted(routed.note.as_deref(), kind);
             }
-            all_is_well(&fixture, only(Hook::Biller, kind, 1));
+            assert_good_answers(&fixture, only_faults(Hook::Biller, kind, 1));
         }
     }
     bind(&fixture, Hook::Biller, "try-later", |binding| binding);
@@ -273,11 +273,11 @@ fn a_failed_settlement_is_retried() {
         bind(&fixture, Hook::Biller, mood, |binding| binding);
         let result = fixture.hooks.settle(&[settlement(1_000), settlement(666)], NOW);
         noted(Some(&result.unwrap_err()), kind);
-        all_is_well(&fixture, only(Hook::Biller, kind, 1));
+        assert_good_answers(&fixture, only_faults(Hook::Biller, kind, 1));
     }
     bind(&fixture, Hook::Biller, "try-later", |binding| binding);
     assert_eq!(fixture.hooks.settle(&[settlement(666)], NOW), Err("not now".to_owned()));
-    all_is_well(&fixture, |_| [0; 5]);
+    assert_good_answers(&fixture, |_| [0; 5]);
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn faults_are_the_same_with_an_instance_per_call() {
             assert_eq!(routed.verdict, HELD);
             noted(routed.note.as_deref(), kind);
         }
-        all_is_well(&fixture, only(Hook::Router, kind, 2));
+        assert_good_answers(&fixture, only_faults(Hook::Router, kind, 2));
     }
 }
 
@@ -317,5 +317,5 @@ fn memory_over_the_host_limit_is_a_memory_fault() {
     bind(&fixture, Hook::Router, "hog", |binding| Binding { memory: 1 << 30, ..binding });
     let routed = fixture.hooks.route(&message("good", BAD), NOW);
     noted(routed.note.as_deref(), FaultKind::Memory);
-    all_is_well(&fixture, only(Hook::Router, FaultKind::Memory, 1));
+    assert_good_answers(&fixture, only_faults(Hook::Router, FaultKind::Memory, 1));
 }

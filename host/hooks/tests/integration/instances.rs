@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Another system that answers once a number of requests have arrived.
-struct Together {
+struct BarrierFetch {
     all: usize,
     asked: AtomicUsize,
 }
 
-impl Fetch for Together {
+impl Fetch for BarrierFetch {
     fn fetch(
         &self,
         _: &str,
@@ -38,9 +38,9 @@ fn burst(fixture: &HooksFixture) {
 
 #[test]
 fn a_replaced_chain_keeps_one_warm_instance() {
-    let together = Arc::new(Together { all: 3, asked: AtomicUsize::new(0) });
+    let fetch = Arc::new(BarrierFetch { all: 3, asked: AtomicUsize::new(0) });
     // Three for the live chain, and three for the next one; the previous chain keeps one of them.
-    let fixture = HooksFixture::with_fetch_and_options(HooksOptions { instances: 7, ..options() }, together);
+    let fixture = HooksFixture::with_fetch_and_options(HooksOptions { instances: 7, ..options() }, fetch);
     let ask = |url: &str| with_long_deadline(fixture.binding("test_prober", &format!("fetch GET {url}")));
     let bindings: [Binding; 2] = [ask("http://one/"), ask("http://two/")];
     for turn in 0..4 {
@@ -56,8 +56,8 @@ fn a_replaced_chain_keeps_one_warm_instance() {
 
 #[test]
 fn a_new_chain_has_as_many_warm_instances_as_the_old_one() {
-    let together = Arc::new(Together { all: 3, asked: AtomicUsize::new(0) });
-    let fixture = HooksFixture::with_fetch_and_options(HooksOptions { instances: 12, ..options() }, together);
+    let fetch = Arc::new(BarrierFetch { all: 3, asked: AtomicUsize::new(0) });
+    let fixture = HooksFixture::with_fetch_and_options(HooksOptions { instances: 12, ..options() }, fetch);
     let ask = |url: &str| with_long_deadline(fixture.binding("test_prober", &format!("fetch GET {url}")));
     let [one, two] = [ask("http://one/"), ask("http://two/")];
     let spare = with_long_deadline(fixture.moody("trap", "north"));

@@ -260,9 +260,9 @@ fn a_rollback_can_itself_be_rolled_back() {
     let fixture = HooksFixture::new();
     let version = fixture.upload("prefix_router");
     let binding = |peer: &str| vec![bound("prefix_router", &version, &all_to(peer))];
-    assert!(matches!(fixture.hooks.rollback(Hook::Router, NOW), Err(HookError::NothingBefore)));
+    assert!(matches!(fixture.hooks.rollback(Hook::Router, NOW), Err(HookError::NoEarlierBinding)));
     let east = fixture.hooks.activate(Hook::Router, NOW, binding("east"), None).unwrap().chain;
-    assert!(matches!(fixture.hooks.rollback(Hook::Router, NOW), Err(HookError::NothingBefore)));
+    assert!(matches!(fixture.hooks.rollback(Hook::Router, NOW), Err(HookError::NoEarlierBinding)));
     fixture.hooks.activate(Hook::Router, NOW, binding("west"), None).unwrap();
 
     let back = fixture.hooks.rollback(Hook::Router, Timestamp(NOW.0 + 1)).unwrap();

@@ -55,7 +55,7 @@ fn accepted(id: &str) -> Outcome {
     Outcome::Accepted { ids: vec![PeerMessageId::new(id.as_bytes())] }
 }
 
-fn unsure() -> Outcome {
+fn uncertain_outcome() -> Outcome {
     Outcome::Unanswered { taken: Vec::new(), known: Vec::new() }
 }
 
@@ -84,7 +84,7 @@ fn each_peer_has_its_own_binding() {
 
     let refusal = |chain: Vec<Binding>| fixture.hooks.activate(Hook::Peer, NOW, chain, None).unwrap_err();
     let twice = vec![chain[0].clone(), binding(&fixture, "ok", &["north"])];
-    assert!(matches!(refusal(twice), HookError::PeerTwice(peer) if peer == "north"));
+    assert!(matches!(refusal(twice), HookError::DuplicatePeer(peer) if peer == "north"));
     assert!(matches!(refusal(vec![binding(&fixture, "ok", &[])]), HookError::WithoutPeers(_)));
     let unknown = vec![binding(&fixture, "ok", &["nobody"])];
     assert!(matches!(refusal(unknown), HookError::ServesUnknownPeer(peer) if peer == "nobody"));
@@ -99,7 +99,7 @@ fn each_peer_has_its_own_binding() {
 fn a_call_that_fails_after_a_request_is_uncertain() {
     let (fixture, fetch) = fixture();
     for (mood, words) in [("trap", "trap"), ("absurd", "an id of 256 octets"), ("hog", "memory")] {
-        for (when, outcome) in [("before", refused(0)), ("after", unsure())] {
+        for (when, outcome) in [("before", refused(0)), ("after", uncertain_outcome())] {
             let chain = vec![binding(&fixture, &format!("{mood} {when}"), &["north"])];
             fixture.hooks.activate(Hook::Peer, NOW, chain, None).unwrap();
             let submitted = fixture.hooks.submit(&submission("north", BAD), NOW);
@@ -119,9 +119,9 @@ fn a_refusal_without_an_answer_is_uncertain() {
     let (fixture, fetch) = fixture();
     fixture.hooks.activate(Hook::Peer, NOW, vec![binding(&fixture, "ok after", &["north"])], None).unwrap();
     for (failure, outcome) in [
-        (FetchFailure::TimedOut, unsure()),
-        (FetchFailure::TooLarge, unsure()),
-        (FetchFailure::Unreachable("reset".to_owned()), unsure()),
+        (FetchFailure::TimedOut, uncertain_outcome()),
+        (FetchFailure::TooLarge, uncertain_outcome()),
+        (FetchFailure::Unreachable("reset".to_owned()), uncertain_outcome()),
         (FetchFailure::NotConnected("refused".to_owned()), refused(500)),
         (FetchFailure::NotAllowed("no".to_owned()), refused(500)),
     ] {
@@ -141,7 +141,7 @@ fn the_live_chain_repeats_only_what_a_canary_did_not_send() {
         .hooks
         .start_trial(Hook::Peer, NOW, all, vec![binding(&fixture, "trap after", &["north"])], None)
         .unwrap();
-    assert_eq!(outcome("north"), unsure());
+    assert_eq!(outcome("north"), uncertain_outcome());
     assert_eq!(
         (fetch.requests.lock().len(), fixture.hooks.status(Hook::Peer).candidate.unwrap().failed),
         (1, 1)

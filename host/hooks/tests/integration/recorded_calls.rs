@@ -153,7 +153,7 @@ fn whether_a_request_was_sent_is_recorded_too() {
 }
 
 #[test]
-fn what_must_not_be_kept_is_not_recorded() {
+fn calls_with_secrets_or_long_answers_are_not_recorded() {
     let (fixture, fetch) = peer_fixture(true);
     for answer in [
         response(200, &[], r#"{"status":"queued","url":"https://us/?key=t0ken"}"#),

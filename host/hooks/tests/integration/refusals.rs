@@ -58,7 +58,7 @@ fn a_plugin_cannot_serve_another_hook() {
             }
             Hook::FrontEnd => {
                 let refusal = fixture.hooks.activate(own, NOW, chain, None).unwrap_err();
-                assert!(matches!(refusal, HookError::PluginTwice(_)), "{refusal}");
+                assert!(matches!(refusal, HookError::DuplicatePlugin(_)), "{refusal}");
             }
             _ => {
                 let refusal = fixture.hooks.activate(own, NOW, chain, None).unwrap_err();

@@ -82,7 +82,7 @@ fn another_component_under_an_existing_version_is_refused() {
         fixture.folder.path().join("components/prefix_router").join(format!("{}.json", binding.version));
     replace(&described);
     let refused = fixture.hooks.upload("prefix_router", &guest("prefix_router"), None).unwrap_err();
-    assert!(matches!(&refused, HookError::OtherOctets { .. }), "{refused}");
+    assert!(matches!(&refused, HookError::DigestConflict { .. }), "{refused}");
     // A binding serves only with the octets that were activated.
     replace(&fixture.folder.path().join("router.json"));
     let HooksFixture { hooks, folder, .. } = fixture;

@@ -218,7 +218,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn what_was_acknowledged_survives_every_crash() {
+fn acknowledged_records_survive_every_crash() {
     let seeds = match number("JOURNAL_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number("JOURNAL_SEEDS").unwrap_or(SEEDS),
@@ -250,7 +250,7 @@ fn a_crash_at_every_operation() {
             match open(&world.disk, &world.options, 0) {
                 Ok(mut journal) => {
                     world.check(&mut journal);
-                    world.steady_work(&mut journal);
+                    world.fill_and_recycle(&mut journal);
                     finished = !world.disk.is_stopped();
                 }
                 Err(error) => world.expect_fault(&error),
@@ -348,7 +348,7 @@ fn a_power_cut_keeps_any_subset_of_sectors() {
 
 impl World {
     /// Fills segments, applies their records, and reuses the files.
-    fn steady_work(&mut self, journal: &mut LocalJournal) {
+    fn fill_and_recycle(&mut self, journal: &mut LocalJournal) {
         let node = NodeId(1);
         self.in_flight = Some(Entry::Claim { node });
         let Ok(mut writer) = journal.claim(node) else { return };

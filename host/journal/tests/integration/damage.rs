@@ -96,7 +96,7 @@ fn every_changed_octet_has_its_verdict() {
                     // The last record may be a write that a crash interrupted.
                     Some(frame) if frame.seq == last.seq => {
                         let early = fixture.end(last.seq.0).unwrap_err();
-                        assert!(matches!(early, JournalError::EndsEarly { .. }), "{what}: {early}");
+                        assert!(matches!(early, JournalError::MissingRecords { .. }), "{what}: {early}");
                         fixture.check_works(Seq(last.seq.0 - 1), &what);
                     }
                     Some(frame) => assert_damaged(fixture.end(0), file, frame.start as u64, &what),
@@ -175,7 +175,7 @@ fn zeros_from_anywhere_on_are_damage_unless_they_begin_in_the_last_record() {
                 Some(frame) => {
                     assert_eq!(fixture.end(0).unwrap(), Seq(frame.seq.0 - 1), "{what}");
                     let early = fixture.end(last.seq.0).unwrap_err();
-                    assert!(matches!(early, JournalError::EndsEarly { .. }), "{what}: {early}");
+                    assert!(matches!(early, JournalError::MissingRecords { .. }), "{what}: {early}");
                 }
             }
         }
@@ -348,7 +348,7 @@ fn a_newer_format_is_refused_by_name() {
 }
 
 #[test]
-fn errors_tell_what_to_do() {
+fn errors_name_a_remedy() {
     let fixture = Fixture::new();
     fixture.disk.flip(&segment_name(2), 100, 1);
     assert_eq!(

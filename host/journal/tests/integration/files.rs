@@ -193,7 +193,7 @@ fn records_are_read_while_segments_are_used_again() {
 }
 
 #[test]
-fn others_may_not_read_the_texts_of_messages() {
+fn files_are_readable_by_their_owner_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data/journal");
     let journal = LocalJournal::open(&path, options(), Seq(0)).unwrap();

@@ -5,6 +5,6 @@ mod crash;
 mod damage;
 mod files;
 mod format;
-mod keeping;
+mod retention;
 mod support;
 mod writing;

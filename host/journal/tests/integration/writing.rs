@@ -120,7 +120,7 @@ fn a_failed_sync_is_not_repeated() {
 }
 
 #[test]
-fn what_the_next_process_finds_after_a_failed_sync_stays() {
+fn records_found_after_a_failed_sync_stay() {
     // The cache has the record, the disk has parts of it, and the system takes it for written.
     for seed in 0..200 {
         let disk = SimulatedDisk::new(seed);
@@ -167,7 +167,7 @@ fn a_full_disk_is_reported_before_anything_is_written() {
 }
 
 #[test]
-fn room_that_is_free_again_is_used_before_it_is_needed() {
+fn freed_disk_space_is_used_in_advance() {
     let disk = SimulatedDisk::new(1);
     let mut journal = open(&disk, &options(1000), 0).unwrap();
     let mut writer = journal.claim(NodeId(0)).unwrap();
@@ -194,7 +194,7 @@ fn an_empty_directory_is_not_taken_for_an_empty_journal() {
     // Tables that lack records which the journal does not have.
     assert!(matches!(open(&disk, &options(1000), 8), Err(JournalError::Damaged { seq: Seq(9), .. })));
     let early = open(&disk, &options(1000), 12).map(|_| ()).unwrap_err();
-    assert!(matches!(early, JournalError::EndsEarly { end: Seq(11), applied: Seq(12), .. }), "{early}");
+    assert!(matches!(early, JournalError::MissingRecords { end: Seq(11), applied: Seq(12), .. }), "{early}");
     assert_eq!(open(&disk, &options(1000), 11).unwrap().head().seq, Seq(11));
 }
 

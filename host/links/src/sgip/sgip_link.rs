@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_bind_is_served_here() {
+    fn other_first_requests_are_served_locally() {
         let sequence = Sequence::new(1, Timestamp(0), 1);
         assert_eq!(SgipLink::first_request(&Pdu::Unbind.to_bytes(sequence)), FirstRequest::Other);
         assert_eq!(SgipLink::first_request(&[0xFF; 100]), FirstRequest::Other);

@@ -14,7 +14,7 @@ use sgip::SgipFields;
 use smpp::segmentation::segment_info;
 use smpp::{Tlvs, tag};
 use sp_session::{
-    Content, Delivery, PartOf, SpFields, SpProtocol, SpStatusReport, Statuses, Submission, is_final,
+    Content, Delivery, SegmentNumber, SpFields, SpProtocol, SpStatusReport, Statuses, Submission, is_final,
     state_of, wall_clock, word_of,
 };
 use std::time::{Duration, Instant};
@@ -49,8 +49,8 @@ fn contents(
     let longest = if coding.0 == 0 { MAX_ASCII } else { MAX_OCTETS };
     let content = |(octets, number): (Bytes, u8)| {
         let part = match info {
-            Some(info) => Some(PartOf { total: info.total, number: info.number }),
-            None => (total > 1).then_some(PartOf { total, number }),
+            Some(info) => Some(SegmentNumber { total: info.total, number: info.number }),
+            None => (total > 1).then_some(SegmentNumber { total, number }),
         };
         if octets.len() > longest {
             return Err(status.length);
@@ -318,7 +318,7 @@ impl SubmitRules<'_> {
 }
 
 /// The segment information as SAR TLVs of SMPP, which the mappings of all protocols understand.
-fn sar_tlvs(reference: u16, part: PartOf) -> Bytes {
+fn sar_tlvs(reference: u16, part: SegmentNumber) -> Bytes {
     let mut tlvs = BytesMut::new();
     tlvs.put_u16(tag::SAR_MSG_REF_NUM);
     tlvs.put_u16(2);

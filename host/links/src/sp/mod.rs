@@ -18,7 +18,7 @@ mod sp_link;
 pub(crate) mod state;
 
 pub(crate) use gateway_link::dial_gateway;
-pub use options::{SignaturePlace, SpAccountOptions, SpGatewayOptions, SpListenerOptions, SpNodeOptions};
+pub use options::{SignaturePosition, SpAccountOptions, SpGatewayOptions, SpListenerOptions, SpNodeOptions};
 pub(crate) use probe::probe;
 pub(crate) use sp_link::SpLink;
 

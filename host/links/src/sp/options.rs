@@ -27,7 +27,7 @@ const ASCII: &[(&str, AsciiLimits, &str)] = &[
 
 /// Position of a text's signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Word)]
-pub enum SignaturePlace {
+pub enum SignaturePosition {
     /// At the beginning.
     Front,
     /// At the end.
@@ -82,7 +82,7 @@ pub struct SpNodeOptions {
     pub signature: String,
     /// The position of the signature.
     #[key(default = "front")]
-    pub signature_place: SignaturePlace,
+    pub signature_place: SignaturePosition,
 }
 
 /// Session options for a node.

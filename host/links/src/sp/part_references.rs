@@ -3,7 +3,7 @@
 use model::PeerId;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHasher};
-use sp_session::PartOf;
+use sp_session::SegmentNumber;
 use std::hash::{Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ impl PartReferences {
         account: PeerId,
         source: &[u8],
         users: &[&[u8]],
-        part: PartOf,
+        part: SegmentNumber,
         now: Instant,
     ) -> u16 {
         let mut hasher = FxHasher::default();
@@ -77,7 +77,7 @@ mod tests {
     fn check_64_parts_without_a_header_get_one_reference() {
         let (references, now) = (PartReferences::default(), Instant::now());
         let of = |number: u8, total: u8, user: &[u8], at: Instant| {
-            references.of(PeerId(1), b"10658", &[user], PartOf { total, number }, at)
+            references.of(PeerId(1), b"10658", &[user], SegmentNumber { total, number }, at)
         };
         let first = of(1, 2, b"138", now);
         let other = of(2, 2, b"139", now);

@@ -1,6 +1,6 @@
 //! Text signatures, 【name】: Chinese networks refuse texts without one.
 
-use super::options::{SignaturePlace, SpNodeOptions};
+use super::options::{SignaturePosition, SpNodeOptions};
 use crate::content_coding::words_of;
 use model::Text;
 
@@ -9,10 +9,10 @@ const OPEN: char = '【';
 const CLOSE: char = '】';
 
 /// Whether a text has a signature with any name.
-fn is_signed(words: &str, place: SignaturePlace) -> bool {
+fn is_signed(words: &str, place: SignaturePosition) -> bool {
     match place {
-        SignaturePlace::Front => words.starts_with(OPEN) && words.contains(CLOSE),
-        SignaturePlace::End => words.ends_with(CLOSE) && words.contains(OPEN),
+        SignaturePosition::Front => words.starts_with(OPEN) && words.contains(CLOSE),
+        SignaturePosition::End => words.ends_with(CLOSE) && words.contains(OPEN),
     }
 }
 
@@ -28,8 +28,8 @@ pub(super) fn signed(text: &Text, is_part: bool, node: &SpNodeOptions) -> Option
     }
     let name = &node.signature;
     let words = match node.signature_place {
-        SignaturePlace::Front => format!("{OPEN}{name}{CLOSE}{words}"),
-        SignaturePlace::End => format!("{words}{OPEN}{name}{CLOSE}"),
+        SignaturePosition::Front => format!("{OPEN}{name}{CLOSE}{words}"),
+        SignaturePosition::End => format!("{words}{OPEN}{name}{CLOSE}"),
     };
     Some(Text { octets: sgip::text::utf16(&words), data_coding: 8, ..text.clone() })
 }
@@ -60,7 +60,7 @@ mod tests {
         let part = Text { udhi: true, ..ascii.clone() };
         assert_eq!((signed(&octets, false, &node), signed(&part, false, &node)), (None, None));
         assert_eq!(signed(&ascii, true, &node), None, "a part without a header");
-        node.signature_place = SignaturePlace::End;
+        node.signature_place = SignaturePosition::End;
         assert_eq!(signed(&ascii, false, &node), Some(ucs2("hello【阿里】")));
         assert_eq!(signed(&ucs2("hello【阿里】"), false, &node), None);
         assert_eq!(signed(&ucs2("【阿里】hello"), false, &node), Some(ucs2("【阿里】hello【阿里】")));

@@ -105,7 +105,7 @@ async fn check_059_shutdown_times_out() {
 }
 
 #[tokio::test]
-async fn a_panic_costs_one_link_and_the_engine_is_told() {
+async fn a_panic_costs_one_link_and_is_reported_to_the_engine() {
     let (fixture, address) = open_fixture().await;
     let mut other = RawPeer::bound(address, Transmitter).await;
     let mut raw = RawPeer::bound(address, Transceiver).await;

@@ -235,7 +235,7 @@ fn abbreviate(
             return;
         };
         let ending = PatternSet::of(ending);
-        if let Err(description) = plan.short.add_apart(ending, &ShortForm::Abbreviation(before), line) {
+        if let Err(description) = plan.short.add_disjoint(ending, &ShortForm::Abbreviation(before), line) {
             context.problem_at(text, format!("the abbreviation of {:?} {description}", text.get_ref()));
         }
     }

@@ -74,7 +74,7 @@ impl FakeServer {
     }
 
     /// Whether a request arrived with a header `Authorization` that a function accepts.
-    pub(crate) fn has_seen(&self, fits: impl Fn(&FakeRequest) -> bool) -> bool {
+    pub(crate) fn has_request_with_authorization(&self, fits: impl Fn(&FakeRequest) -> bool) -> bool {
         self.requests.lock().unwrap().iter().any(fits)
     }
 }

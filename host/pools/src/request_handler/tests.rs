@@ -63,8 +63,8 @@ fn consecutive_operations_on_one_pool_are_one_event() {
     let shape: Vec<_> = events
         .iter()
         .map(|(pool, request, token)| match request {
-            PoolRequest::DoAll(operations) => (pool.as_str(), operations.len(), *token),
-            PoolRequest::Do(_) => (pool.as_str(), 1, *token),
+            PoolRequest::Operations(operations) => (pool.as_str(), operations.len(), *token),
+            PoolRequest::Operation(_) => (pool.as_str(), 1, *token),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -118,7 +118,10 @@ fn requests_wait_behind_a_multi_step_request() {
     handler.handle_answer(2, part(None));
     // Later requests are batched with the waiting ones.
     let next = pool_requests(&mut handler, &[]);
-    assert!(matches!(next.as_slice(), [(_, PoolRequest::DoAll(both), 3)] if both.len() == 2), "{next:?}");
+    assert!(
+        matches!(next.as_slice(), [(_, PoolRequest::Operations(both), 3)] if both.len() == 2),
+        "{next:?}"
+    );
 }
 
 #[test]
@@ -148,7 +151,8 @@ fn pool_create_writes_only_changed_settings() {
     handler.handle_answer(1, summary(known));
     let events = pool_requests(&mut handler, &[]);
     let wanted = PoolSettings { quarantine: Duration::from_secs(2), ..known };
-    let [(_, PoolRequest::Configure(settings), 2), (_, PoolRequest::Do(_), 3)] = events.as_slice() else {
+    let [(_, PoolRequest::Configure(settings), 2), (_, PoolRequest::Operation(_), 3)] = events.as_slice()
+    else {
         panic!("{events:?}")
     };
     assert_eq!(*settings, wanted);
@@ -186,7 +190,7 @@ fn long_list_is_read_in_pages() {
     assert!(matches!(events.as_slice(), [(_, PoolRequest::Idle { skip: 49_997, most: 2 }, 4)]), "{events:?}");
     handler.handle_answer(4, answer(49_997, 2));
     assert_eq!(take_output(&mut handler), "*2\r\n$5\r\n49998\r\n$5\r\n49999\r\n");
-    assert!(matches!(pool_requests(&mut handler, &[]).as_slice(), [(_, PoolRequest::Do(_), 5)]));
+    assert!(matches!(pool_requests(&mut handler, &[]).as_slice(), [(_, PoolRequest::Operation(_), 5)]));
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl Fixture {
         let inner = Mutex::new((Engine::new(Settings::default()), Vec::new()));
         let engine = Arc::new(TestEngine { inner, registry: registry.clone(), held: Mutex::new(false) });
         let options = RedisOptions {
-            scripts: AcceptedScripts::These(resp::ScriptSha1::parse(SUM.as_bytes()).into_iter().collect()),
+            scripts: AcceptedScripts::Listed(resp::ScriptSha1::parse(SUM.as_bytes()).into_iter().collect()),
             ..options
         };
         let server = Arc::new(RedisServer::new(options, engine.clone(), registry.clone()).unwrap());

@@ -65,7 +65,7 @@ impl PassOn for Neighbours {
                 Ok(())
             }
             Leader::Serves(server) => {
-                server.take_passed(Socket::Passed(Box::new(far)), &connection).map_err(io::Error::other)
+                server.accept_passed(Socket::Passed(Box::new(far)), &connection).map_err(io::Error::other)
             }
         };
         Box::pin(async move { taken.map(|()| Socket::Passed(Box::new(near))) })
@@ -94,7 +94,7 @@ fn answers<const N: usize>(client: &mut RedisTestClient) -> [String; N] {
 }
 
 #[test]
-fn what_follows_a_login_is_the_leaders_in_its_order() {
+fn requests_after_a_login_go_to_the_leader_in_order() {
     let there = Fixture::open(options());
     let (here, neighbours) = entrance(options(), Leader::Serves(there.server.clone()));
     let mut client = here.client();

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 /// The wait before a peer is dialed again. It doubles from one second to a limit, and is longer where frequent
-/// attempts would do harm (sheet §1.6, §2.3).
+/// attempts would do harm.
 #[derive(Debug)]
 pub struct BackOff {
     next: Duration,

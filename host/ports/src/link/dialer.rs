@@ -144,7 +144,7 @@ fn host_of(address: &str) -> Option<&str> {
 }
 
 /// A link counts as stable after this time. A peer that accepts a login and closes at once must not be dialed in quick
-/// succession (sheet §2.3).
+/// succession.
 const STABLE_AFTER: Duration = Duration::from_secs(5);
 
 impl<P: LinkProtocol, F: Fn(Instant) -> P + Send + Sync + 'static> Dialer<F> {

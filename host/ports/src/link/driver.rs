@@ -196,7 +196,7 @@ impl<P: LinkProtocol> Driver<P> {
         match wakeup.read {
             Some(Ok(0)) => end = Some(ending("the peer closed the connection", true)),
             Some(Ok(_)) => {
-                self.link.record.record_heard(now);
+                self.link.record.record_received(now);
                 if self.alive_deadline.take().is_some()
                     && let Some(permit) = &self.link.permit
                 {

@@ -253,7 +253,7 @@ impl LinkRecord {
         self.round_trip.store(if old == 0 { new } else { old - old / 8 + new / 8 }, Relaxed);
     }
 
-    pub(crate) fn record_heard(&self, now: Instant) {
+    pub(crate) fn record_received(&self, now: Instant) {
         let micros = now.saturating_duration_since(self.created_at).as_micros();
         self.heard.store(u64::try_from(micros).unwrap_or(u64::MAX), Relaxed);
     }

@@ -167,7 +167,7 @@ impl<O: Clone + PartialEq> PreparedListener<O> {
             server.deps.clone().spawn(async move {
                 let displaced = permit.clone();
                 tokio::select! {
-                    () = server.serve_here(socket, passed.remote, passed.tls, permit, BytesMut::new()) => {}
+                    () = server.serve_locally(socket, passed.remote, passed.tls, permit, BytesMut::new()) => {}
                     () = displaced.displaced() => {}
                 }
             });
@@ -216,7 +216,7 @@ impl<O: PartialEq> Listener<O> {
     ///
     /// # Errors
     /// At a limit of this listener, which counts it for the client's address.
-    pub fn take_passed(
+    pub fn accept_passed(
         &self,
         socket: Socket,
         connection: PassedConnection,
@@ -271,7 +271,7 @@ impl<P: LinkProtocol, F: Fn(IncomingPeer) -> P + Send + Sync> Server<F> {
             let Some(here) = passing.await else { return };
             socket = here;
         }
-        self.serve_here(socket, remote, self.tls.is_some(), permit, input).await;
+        self.serve_locally(socket, remote, self.tls.is_some(), permit, input).await;
     }
 
     /// Passes a connection on if it is the login of an account of another partition. Otherwise returns it, with what was read of
@@ -360,7 +360,7 @@ impl<P: LinkProtocol, F: Fn(IncomingPeer) -> P + Send + Sync> Server<F> {
     }
 
     /// Serves a connection, of which `input` was read already.
-    async fn serve_here(
+    async fn serve_locally(
         &self,
         socket: Socket,
         remote: SocketAddr,

@@ -76,7 +76,7 @@ pub(crate) struct TrackedSocket {
 
 /// Octets read at a time. The size starts small, since most connections are idle, and grows with the traffic.
 const FIRST_CHUNK: usize = 2 << 10;
-const LARGEST_CHUNK: usize = 64 << 10;
+const MAX_CHUNK: usize = 64 << 10;
 /// After this time without progress the reader counts as slow.
 const STALL_AFTER: Duration = Duration::from_millis(100);
 
@@ -109,7 +109,7 @@ impl TrackedSocket {
         if let Poll::Ready(Ok(count)) = &read
             && *count == room
         {
-            self.chunk = (self.chunk * 2).min(LARGEST_CHUNK);
+            self.chunk = (self.chunk * 2).min(MAX_CHUNK);
         }
         read
     }

@@ -12,7 +12,7 @@ use workspace::packages;
 
 /// Result of a build.
 #[derive(Debug)]
-pub(crate) struct Built {
+pub(crate) struct ImageBuild {
     /// Contains the tree `root` (owned by root), the image of the slot and the disks.
     pub(crate) folder: PathBuf,
     /// Signing keys of this image.
@@ -32,7 +32,7 @@ fn script(name: &str) -> PathBuf {
     workspace::root().join("appliance-image/image").join(name)
 }
 
-pub(crate) fn build(options: &Options) -> Result<Built> {
+pub(crate) fn build(options: &Options) -> Result<ImageBuild> {
     packages::install_missing(prerequisites::PREREQUISITES)?;
     if options.test {
         packages::install(|package| package == "chromium")?;
@@ -62,7 +62,7 @@ pub(crate) fn build(options: &Options) -> Result<Built> {
     })?;
     let bundle = folder.join("switchyard.raucb");
     step("the update", |_| keys.sign(&folder.join("system.img"), &options.version, &bundle))?;
-    let built = Built { folder, bundle, keys };
+    let built = ImageBuild { folder, bundle, keys };
     let bill = Materials::gather()?.write(&built.raw(), "operating-system", &built.packages()?)?;
     if options.test {
         package::validate(&bill)?;
@@ -126,7 +126,7 @@ impl Keys {
     }
 }
 
-impl Built {
+impl ImageBuild {
     pub(crate) fn qcow2(&self) -> PathBuf {
         self.folder.join("switchyard.qcow2")
     }

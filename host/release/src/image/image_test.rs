@@ -6,7 +6,7 @@ mod first_boot;
 mod guide_chapter;
 mod updates;
 
-use super::build::Built;
+use super::build::ImageBuild;
 use super::virtual_machine::{ReadyBanner, RunningVm, VirtualMachine};
 use super::{Options, TestPart};
 use anyhow::{Context as _, Result, ensure};
@@ -46,7 +46,7 @@ struct Updates<'a> {
     dead: std::path::PathBuf,
 }
 
-pub(crate) fn run(built: &Built, options: &Options) -> Result<()> {
+pub(crate) fn run(built: &ImageBuild, options: &Options) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("trial-").tempdir_in(&built.folder)?;
     match run_test(built, options, folder.path()) {
         Ok(()) => Ok(()),
@@ -65,7 +65,7 @@ fn token(running: &mut RunningVm, before: &str) -> Result<String> {
     })
 }
 
-fn run_test(built: &Built, options: &Options, folder: &Path) -> Result<()> {
+fn run_test(built: &ImageBuild, options: &Options, folder: &Path) -> Result<()> {
     let version = &options.version;
     let newer = format!("{version}-newer");
     let updates = Updates {
@@ -85,7 +85,7 @@ fn run_test(built: &Built, options: &Options, folder: &Path) -> Result<()> {
     let first = running.ready_as(version, "A")?;
     let token = token(&mut running, "")?;
     let mut test = ImageTest { tally, sink, token, begun };
-    test.say(&format!(
+    test.log_step(&format!(
         "first start: ready {:.1?} after power-on, {} after the kernel",
         first.since_power, first.uptime
     ));
@@ -158,7 +158,7 @@ fn run_test(built: &Built, options: &Options, folder: &Path) -> Result<()> {
 }
 
 impl ImageTest {
-    fn say(&self, what: &str) {
+    fn log_step(&self, what: &str) {
         println!("image: [{:4} s] {what}", self.begun.elapsed().as_secs());
     }
 
@@ -202,7 +202,7 @@ impl ImageTest {
         let (accepted, arrived) = (self.tally.accepted_count(), self.tally.arrived_count());
         let mut running = running.power_off()?.start()?;
         let banner = running.ready()?;
-        self.say(&format!(
+        self.log_step(&format!(
             "{what}: {accepted} were answered, {arrived} had arrived; ready again in slot {} after {:.1?}",
             banner.slot, banner.since_power
         ));
@@ -216,7 +216,7 @@ impl ImageTest {
             pause.pause(Duration::from_millis(100));
         }
         let sums = self.tally.summary();
-        self.say(&format!(
+        self.log_step(&format!(
             "sent {}, answered positively {}, refused {}, never answered {}; arrived {}, twice {}, missing {}",
             sums.sent, sums.accepted, sums.refused, sums.unanswered, sums.arrived, sums.duplicates, sums.missing
         ));

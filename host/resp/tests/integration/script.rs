@@ -21,7 +21,7 @@ fn refused(why: PoolRefusal) -> RespReply {
 fn script_events_return_the_legacy_replies() {
     let number = number("123456");
     let failed = || refused(PoolRefusal::NotInPool);
-    let busy = || refused(PoolRefusal::AllBusy { left: Some(Duration::from_millis(5)) });
+    let busy = || refused(PoolRefusal::AllBusy { remaining: Some(Duration::from_millis(5)) });
     let named = || PoolOperation::Call(AcquireRequest { number: Some(number), ..AcquireRequest::default() });
     let any = || PoolOperation::Call(AcquireRequest::default());
     let hangup = || PoolOperation::Hangup { number, ticket: None };

@@ -139,7 +139,7 @@ fn pool_call_without_a_number_gives_the_reason() {
     let mut client = Client::mapped();
     client.session.receive(&command(&["POOL.CALL", "p"]));
     let (ticket, _) = client.request();
-    let none = PoolRefusal::AllBusy { left: Some(Duration::from_millis(1200)) };
+    let none = PoolRefusal::AllBusy { remaining: Some(Duration::from_millis(1200)) };
     client.session.answer(ticket, &RespReply::Outcome(PoolOutcome::Refused(none)));
     assert_eq!(
         client.read(),

@@ -8,9 +8,9 @@ pub enum PduFrame {
     /// The PDU is incomplete.
     Incomplete,
     /// A complete PDU: its header and its body.
-    Whole(Header, Bytes),
+    Complete(Header, Bytes),
     /// A length that no PDU may have. The beginning of the next PDU cannot be known, so the stream is lost.
-    Impossible(Header),
+    InvalidLength(Header),
 }
 
 impl PduFrame {
@@ -20,12 +20,12 @@ impl PduFrame {
         let Some(header) = Header::decode(input) else { return Self::Incomplete };
         let length = header.length as usize;
         if length < HEADER_LENGTH || header.length > limit {
-            return Self::Impossible(header);
+            return Self::InvalidLength(header);
         }
         if input.len() < length {
             return Self::Incomplete;
         }
         let mut pdu = input.split_to(length).freeze();
-        Self::Whole(header, pdu.split_off(HEADER_LENGTH))
+        Self::Complete(header, pdu.split_off(HEADER_LENGTH))
     }
 }

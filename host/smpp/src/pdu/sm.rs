@@ -127,10 +127,10 @@ impl Sm {
             CommandStatus::RINVDSTADR,
             "destination_addr has more than 20 octets",
         )?;
-        self.fits_but_for_destination()
+        self.fits_without_destination()
     }
 
-    pub(super) fn fits_but_for_destination(&self) -> Result<(), BodyError> {
+    pub(super) fn fits_without_destination(&self) -> Result<(), BodyError> {
         fits(&self.service_type, 6, CommandStatus::RINVSERTYP, "service_type has more than 5 octets")?;
         fits(&self.source.value, 21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")?;
         fits_time(

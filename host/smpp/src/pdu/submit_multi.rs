@@ -76,7 +76,7 @@ impl SubmitMulti {
                 }
             }
         }
-        self.sm.fits_but_for_destination()
+        self.sm.fits_without_destination()
     }
 
     pub(crate) fn encode(&self, out: &mut BytesMut) {

@@ -55,7 +55,7 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProtocolAnomaly {
     /// The anomaly.
-    pub what: &'static str,
+    pub description: &'static str,
     /// The command of the PDU.
     pub command: CommandId,
     /// The sequence number of the PDU.

@@ -38,7 +38,7 @@ impl Session {
         while self.wants_input() {
             let limit = self.limit();
             match PduFrame::cut(&mut self.input, limit) {
-                PduFrame::Whole(header, body) => {
+                PduFrame::Complete(header, body) => {
                     self.enquire_link.on_pdu(now);
                     self.timers.stop(Timer::Partial);
                     self.handle(now, header, body);
@@ -49,7 +49,7 @@ impl Session {
                     }
                     return;
                 }
-                PduFrame::Impossible(header) => {
+                PduFrame::InvalidLength(header) => {
                     self.report_anomaly("invalid PDU length", header);
                     if !header.command.is_response() {
                         self.nack(CommandStatus::RINVCMDLEN, header.sequence);
@@ -84,9 +84,9 @@ impl Session {
         self.answer_unbind_when_idle();
     }
 
-    fn report_anomaly(&mut self, what: &'static str, header: Header) {
+    fn report_anomaly(&mut self, description: &'static str, header: Header) {
         self.events.push_back(Event::Anomaly(ProtocolAnomaly {
-            what,
+            description,
             command: header.command,
             sequence: header.sequence,
         }));

@@ -279,7 +279,7 @@ mod tests {
     fn numbers_written(session: &mut Session) -> Vec<u32> {
         let mut output = std::mem::take(session.output());
         std::iter::from_fn(|| match PduFrame::cut(&mut output, u32::MAX) {
-            PduFrame::Whole(header, _) => Some(header.sequence),
+            PduFrame::Complete(header, _) => Some(header.sequence),
             _ => None,
         })
         .collect()

@@ -44,7 +44,7 @@ impl<P: SpProtocol> Session<P> {
                 break;
             }
             let pdu = self.input.split_to(length);
-            self.heard_at = now;
+            self.last_received_at = now;
             self.test = None;
             self.partial_by = None;
             self.on_pdu(now, header, pdu.get(HEADER_LENGTH..).unwrap_or_default());

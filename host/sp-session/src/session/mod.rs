@@ -37,7 +37,7 @@ pub struct Session<P: SpProtocol> {
     answers: Answers,
     sequence: u32,
     /// Time of the peer's last PDU.
-    heard_at: Instant,
+    last_received_at: Instant,
     /// The unanswered link test.
     test: Option<LinkTest>,
     login_by: Option<Instant>,
@@ -108,7 +108,7 @@ impl<P: SpProtocol> Session<P> {
             window: Window::default(),
             answers: Answers::default(),
             sequence: 0,
-            heard_at: now,
+            last_received_at: now,
             test: None,
             login_by,
             partial_by: None,
@@ -173,7 +173,7 @@ impl<P: SpProtocol> Session<P> {
             self.state = State::LoggedIn;
             self.version = version;
             self.login_by = None;
-            self.heard_at = now;
+            self.last_received_at = now;
             self.write(answer, sequence);
             self.process(now);
         }
@@ -273,16 +273,16 @@ impl<P: SpProtocol> Session<P> {
         if self.is_closed() {
             return None;
         }
-        [self.login_by, self.partial_by, self.logout_by, self.test_by(), self.window.deadline()]
+        [self.login_by, self.partial_by, self.logout_by, self.link_test_due(), self.window.deadline()]
             .into_iter()
             .flatten()
             .min()
     }
 
-    fn test_by(&self) -> Option<Instant> {
+    fn link_test_due(&self) -> Option<Instant> {
         match &self.test {
             Some(test) => test.due,
-            None if self.is_logged_in() => after(self.heard_at, self.options.idle),
+            None if self.is_logged_in() => after(self.last_received_at, self.options.idle),
             None => None,
         }
     }
@@ -306,7 +306,7 @@ impl<P: SpProtocol> Session<P> {
             }
             return self.end(SpCloseReason::LoggedOut);
         }
-        if is_due(self.test_by()) {
+        if is_due(self.link_test_due()) {
             let (wait, tries) = (self.options.response_timeout, self.options.tries);
             match &mut self.test {
                 None => self.test_link(now),

@@ -18,7 +18,7 @@ enum Outcome {
     /// The contents are unchanged.
     Same,
     /// The file does not open, or a row is refused.
-    Told,
+    Refused,
     /// Other contents were read.
     Differs(String),
 }
@@ -31,9 +31,9 @@ fn read(path: &Path, reference: &Reference) -> Outcome {
     }));
     match outcome {
         Ok(None) => Outcome::Same,
-        Ok(Some(text)) if is_of_the_store(&text) => Outcome::Told,
+        Ok(Some(text)) if is_of_the_store(&text) => Outcome::Refused,
         Ok(Some(text)) => Outcome::Differs(text),
-        Err(_) => Outcome::Told,
+        Err(_) => Outcome::Refused,
     }
 }
 
@@ -44,7 +44,7 @@ fn is_of_the_store(text: &str) -> bool {
 }
 
 /// Whether a difference says that no row of a list or map was found.
-fn finds_nothing(difference: &str) -> bool {
+fn found_nothing(difference: &str) -> bool {
     ["found [], ", "found {}, "].iter().any(|nothing| difference.contains(nothing))
 }
 
@@ -72,7 +72,7 @@ fn no_changed_octet_is_served_as_data() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let mut random = Random::new(20);
-    let (mut same, mut told, mut hidden) = (0, 0, 0);
+    let (mut same, mut refused, mut hidden) = (0, 0, 0);
     let mut wrong = Vec::new();
     for _ in 0..CHANGES {
         let at = random.between(0, intact.len() as u64 - 1) as usize;
@@ -89,10 +89,10 @@ fn no_changed_octet_is_served_as_data() {
         }
         match read(&path, &reference) {
             Outcome::Same => same += 1,
-            Outcome::Told => told += 1,
+            Outcome::Refused => refused += 1,
             // A damaged key of an inner page hides one row or all rows from a search. Only the verification of all pages
             // finds it.
-            Outcome::Differs(text) if (text.ends_with("None") || finds_nothing(&text)) && !is_verified => {
+            Outcome::Differs(text) if (text.ends_with("None") || found_nothing(&text)) && !is_verified => {
                 hidden += 1;
             }
             Outcome::Differs(text) => wrong.push(format!("octet {at}, verified {is_verified}: {text}")),
@@ -100,8 +100,8 @@ fn no_changed_octet_is_served_as_data() {
     }
     std::panic::set_hook(hook);
     println!(
-        "{same} octets meant nothing, {told} were told, {hidden} were told by the check of all pages only"
+        "{same} octets meant nothing, {refused} were refused, {hidden} were refused by the check of all pages only"
     );
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(told > CHANGES / 4, "only {told} changes reached the tables");
+    assert!(refused > CHANGES / 4, "only {refused} changes reached the tables");
 }

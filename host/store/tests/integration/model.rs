@@ -43,7 +43,7 @@ proptest! {
     }
 
     #[test]
-    fn so_is_a_store_that_encrypts(actions in vec(action(), 1..14)) {
+    fn an_encrypting_store_is_a_set_of_ordered_maps(actions in vec(action(), 1..14)) {
         let folder = tempfile::tempdir().unwrap();
         let keys = text_keys(folder.path());
         let encrypting = || StoreOptions { cipher: Some(keys.clone()), ..options() };

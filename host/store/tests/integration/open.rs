@@ -16,7 +16,7 @@ fn a_file_that_is_no_database_is_refused_and_unchanged() {
 }
 
 #[test]
-fn making_the_file_leaves_nothing_beside_it() {
+fn creating_the_file_leaves_no_other_files() {
     let folder = tempfile::tempdir().unwrap();
     drop(Store::open(&folder.path().join("switchyard.redb"), options()).unwrap());
     let mut names: Vec<_> =

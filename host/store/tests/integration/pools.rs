@@ -220,8 +220,8 @@ fn request() -> impl Generator<Value = PoolRequest> {
         PoolRequest::Configure(PoolSettings { strategy, quarantine: Duration::from_secs(quarantine) })
     });
     prop_oneof![
-        30 => operation().prop_map(PoolRequest::Do),
-        5 => proptest::collection::vec(operation(), 0..30).prop_map(PoolRequest::DoAll),
+        30 => operation().prop_map(PoolRequest::Operation),
+        5 => proptest::collection::vec(operation(), 0..30).prop_map(PoolRequest::Operations),
         1 => settings,
         1 => any::<bool>().prop_map(|with_numbers| PoolRequest::Remove { with_numbers }),
     ]
@@ -297,10 +297,11 @@ fn journals_are_folded_and_removed_pools_leave_nothing() {
     let number = |i: u64| format!("49{i}").parse::<PoolNumber>().unwrap();
     for round in 0..20 {
         for i in 0..40 {
-            world.push("a", PoolRequest::Do(PoolOperation::Add { number: number(i), weight: None }));
-            world.push("a", PoolRequest::Do(PoolOperation::Reg { number: number(i) }));
-            world.push("a", PoolRequest::Do(PoolOperation::Call(AcquireRequest::default())));
-            world.push("a", PoolRequest::Do(PoolOperation::Hangup { number: number(i), ticket: None }));
+            world.push("a", PoolRequest::Operation(PoolOperation::Add { number: number(i), weight: None }));
+            world.push("a", PoolRequest::Operation(PoolOperation::Reg { number: number(i) }));
+            world.push("a", PoolRequest::Operation(PoolOperation::Call(AcquireRequest::default())));
+            world
+                .push("a", PoolRequest::Operation(PoolOperation::Hangup { number: number(i), ticket: None }));
             if i % 7 == round % 7 {
                 world.commit();
             }
@@ -314,7 +315,7 @@ fn journals_are_folded_and_removed_pools_leave_nothing() {
     assert_eq!(world.ask("a", PoolRequest::Remove { with_numbers: true }), PoolAnswer::Removed);
     assert_eq!(world.summary("a"), None);
     // A crash during the removal, and a new pool with the same name.
-    world.push("a", PoolRequest::Do(PoolOperation::Add { number: number(0), weight: None }));
+    world.push("a", PoolRequest::Operation(PoolOperation::Add { number: number(0), weight: None }));
     world.commit();
     world.crash();
     let again = world.summary("a").unwrap();
@@ -331,14 +332,15 @@ fn journals_are_folded_and_removed_pools_leave_nothing() {
 #[test]
 fn the_number_limit_is_enforced() {
     let mut world = World::new(PoolLimits { numbers: 3, ..PoolLimits::default() });
-    let add =
-        |number: &str| PoolRequest::Do(PoolOperation::Add { number: number.parse().unwrap(), weight: None });
+    let add = |number: &str| {
+        PoolRequest::Operation(PoolOperation::Add { number: number.parse().unwrap(), weight: None })
+    };
     for number in ["1", "2", "3", "3"] {
         assert!(matches!(world.ask("a", add(number)), PoolAnswer::Outcome(model::PoolOutcome::Done(_))));
     }
     let full = PoolAnswer::Outcome(model::PoolOutcome::Refused(model::PoolRefusal::Full));
     assert_eq!(world.ask("b", add("4")), full);
     let del = PoolOperation::Del { number: "1".parse().unwrap() };
-    world.ask("a", PoolRequest::Do(del));
+    world.ask("a", PoolRequest::Operation(del));
     assert_ne!(world.ask("b", add("4")), full);
 }

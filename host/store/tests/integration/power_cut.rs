@@ -25,7 +25,7 @@ enum Change {
 
 /// The fault at the end of the countdown of writes and syncs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Mishap {
+enum FaultKind {
     /// Power failure: this operation and all later ones fail.
     Cut,
     /// This one write or sync fails.
@@ -33,14 +33,14 @@ enum Mishap {
 }
 
 #[derive(Debug)]
-struct Platter {
+struct DiskState {
     /// The durable content.
     durable: Vec<u8>,
     /// The content that the operating system shows, including unsynced writes.
     view: Vec<u8>,
     pending: Vec<Change>,
     powered: bool,
-    mishap: Option<(Mishap, u64)>,
+    fault_kind: Option<(FaultKind, u64)>,
     random: Random,
 }
 
@@ -51,16 +51,16 @@ fn put(disk: &mut Vec<u8>, offset: usize, data: &[u8]) {
     disk[offset..offset + data.len()].copy_from_slice(data);
 }
 
-impl Platter {
+impl DiskState {
     /// Whether the next write or sync may succeed.
     fn step(&mut self) -> Result<()> {
         if !self.powered {
             return Err(Error::other("the power is off"));
         }
-        match &mut self.mishap {
-            Some((mishap, 0)) => {
-                self.powered = *mishap == Mishap::Failure;
-                self.mishap = None;
+        match &mut self.fault_kind {
+            Some((fault_kind, 0)) => {
+                self.powered = *fault_kind == FaultKind::Failure;
+                self.fault_kind = None;
                 Err(Error::other("the disk failed, as asked"))
             }
             Some((_, countdown)) => {
@@ -81,7 +81,7 @@ impl Platter {
     }
 
     /// Each unsynced change is kept, lost or torn.
-    fn scatter(&mut self) {
+    fn lose_unsynced(&mut self) {
         for change in std::mem::take(&mut self.pending) {
             let fate = self.random.below(3);
             match change {
@@ -108,82 +108,81 @@ impl Platter {
 
 /// A simulated disk. Its clones are the same disk.
 #[derive(Debug, Clone)]
-struct Disk(Arc<Mutex<Platter>>);
+struct Disk(Arc<Mutex<DiskState>>);
 
 impl Disk {
     fn new(seed: u64) -> Self {
-        Self(Arc::new(Mutex::new(Platter {
+        Self(Arc::new(Mutex::new(DiskState {
             durable: Vec::new(),
             view: Vec::new(),
             pending: Vec::new(),
             powered: true,
-            mishap: None,
+            fault_kind: None,
             random: Random::new(seed),
         })))
     }
 
-    fn platter(&self) -> MutexGuard<'_, Platter> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.0.lock().unwrap()
     }
 
     fn cut(&self) {
-        self.platter().powered = false;
+        self.state().powered = false;
     }
 
     /// Restarts the machine: durable content stays, other content may be lost.
     fn power_on(&self) {
-        let mut platter = self.platter();
-        platter.scatter();
-        platter.view = platter.durable.clone();
-        platter.powered = true;
-        platter.mishap = None;
+        let mut state = self.state();
+        state.lose_unsynced();
+        state.view = state.durable.clone();
+        state.powered = true;
+        state.fault_kind = None;
     }
 }
 
 impl StorageBackend for Disk {
     fn len(&self) -> Result<u64> {
-        Ok(self.platter().view.len() as u64)
+        Ok(self.state().view.len() as u64)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let platter = self.platter();
+        let state = self.state();
         let offset = offset as usize;
-        let part = platter.view.get(offset..offset + out.len()).ok_or(ErrorKind::UnexpectedEof)?;
+        let part = state.view.get(offset..offset + out.len()).ok_or(ErrorKind::UnexpectedEof)?;
         out.copy_from_slice(part);
         Ok(())
     }
 
     fn set_len(&self, length: u64) -> Result<()> {
-        let mut platter = self.platter();
-        platter.step()?;
-        platter.view.resize(length as usize, 0);
-        platter.pending.push(Change::Length(length));
+        let mut state = self.state();
+        state.step()?;
+        state.view.resize(length as usize, 0);
+        state.pending.push(Change::Length(length));
         Ok(())
     }
 
     fn sync_data(&self) -> Result<()> {
-        let mut platter = self.platter();
-        let done = platter.step();
+        let mut state = self.state();
+        let done = state.step();
         match &done {
-            Ok(()) => platter.settle(),
+            Ok(()) => state.settle(),
             // After a failed sync the system forgets what it could not write, and the next sync does not report it.
-            Err(_) if platter.powered => platter.scatter(),
+            Err(_) if state.powered => state.lose_unsynced(),
             Err(_) => {}
         }
         done
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
-        let mut platter = self.platter();
-        if !platter.powered {
+        let mut state = self.state();
+        if !state.powered {
             return Err(Error::other("the power is off"));
         }
-        let done = platter.step();
+        let done = state.step();
         // A failed write may have been done in part.
-        let data =
-            if done.is_ok() { data } else { &data[..platter.random.below(data.len() as u64) as usize] };
-        put(&mut platter.view, offset as usize, data);
-        platter.pending.push(Change::Write(offset, data.to_vec()));
+        let data = if done.is_ok() { data } else { &data[..state.random.below(data.len() as u64) as usize] };
+        put(&mut state.view, offset as usize, data);
+        state.pending.push(Change::Write(offset, data.to_vec()));
         done
     }
 }
@@ -191,15 +190,15 @@ impl StorageBackend for Disk {
 /// The number of seeds per run.
 const SEEDS: u64 = 40;
 
-fn run(mishap: Mishap) {
+fn run(fault_kind: FaultKind) {
     match std::env::var("SEED") {
-        Ok(seed) => live(seed.parse().expect("SEED is a number"), mishap),
-        Err(_) => (0..SEEDS).for_each(|seed| live(seed, mishap)),
+        Ok(seed) => live(seed.parse().expect("SEED is a number"), fault_kind),
+        Err(_) => (0..SEEDS).for_each(|seed| live(seed, fault_kind)),
     }
 }
 
 /// Runs the daemon several times on one disk; a fault ends each run.
-fn live(seed: u64, mishap: Mishap) {
+fn live(seed: u64, fault_kind: FaultKind) {
     let mut octets = [0; 32];
     octets[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &octets);
@@ -217,10 +216,10 @@ fn live(seed: u64, mishap: Mishap) {
         let in_journal = random.below(2) == 0;
         let plan = || {
             if in_journal {
-                let fault = if mishap == Mishap::Cut { DiskFault::Stop } else { DiskFault::Fail };
+                let fault = if fault_kind == FaultKind::Cut { DiskFault::Stop } else { DiskFault::Fail };
                 journal_disk.plan(countdown, fault);
             } else {
-                disk.platter().mishap = Some((mishap, countdown));
+                disk.state().fault_kind = Some((fault_kind, countdown));
             }
         };
         if early {
@@ -263,14 +262,14 @@ fn live(seed: u64, mishap: Mishap) {
                     break;
                 }
             }
-            if mishap == Mishap::Cut {
+            if fault_kind == FaultKind::Cut {
                 disk.cut();
             }
             drop(store);
         }
         disk.power_on();
         journal_disk.forget_plan();
-        if mishap == Mishap::Cut || random.below(2) == 0 {
+        if fault_kind == FaultKind::Cut || random.below(2) == 0 {
             journal_disk.cut_power();
         } else {
             journal_disk.restart();
@@ -299,10 +298,10 @@ fn live(seed: u64, mishap: Mishap) {
 
 #[test]
 fn no_power_cut_loses_durable_rows() {
-    run(Mishap::Cut);
+    run(FaultKind::Cut);
 }
 
 #[test]
 fn no_failed_write_loses_durable_rows() {
-    run(Mishap::Failure);
+    run(FaultKind::Failure);
 }

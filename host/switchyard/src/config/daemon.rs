@@ -127,7 +127,7 @@ const STRATEGIES: &[(&str, Strategy, &str)] = &[
 ];
 
 /// Maximum quarantine of a number: one year.
-const LONGEST_QUARANTINE: Duration = Duration::from_secs(366 * 86_400);
+const MAX_QUARANTINE: Duration = Duration::from_secs(366 * 86_400);
 
 /// `[[pool]]`: a number pool.
 #[derive(Debug, Clone, Keys)]
@@ -151,7 +151,7 @@ fn pool_name(name: &str) -> Result<(), String> {
 }
 
 fn check_quarantine(quarantine: &Duration) -> Result<(), String> {
-    if *quarantine > LONGEST_QUARANTINE { Err("is longer than a year".to_owned()) } else { Ok(()) }
+    if *quarantine > MAX_QUARANTINE { Err("is longer than a year".to_owned()) } else { Ok(()) }
 }
 
 /// A configured pool.

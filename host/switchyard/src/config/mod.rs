@@ -357,7 +357,7 @@ impl Config {
         self.privacy.check_encryption(&root.section("privacy"), accounts, self.cluster.is_some());
         self.check_partitions(root);
         // Last, because the sections of the document contain the accounts of all partitions.
-        self.set_elsewhere();
+        self.move_remote_accounts();
     }
 
     /// The peers, gateways and so on in the document: kind, section and name.

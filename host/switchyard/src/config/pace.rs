@@ -13,7 +13,7 @@ const MAX_WINDOWS: usize = 4;
 /// Maximum length of a name, in octets.
 const MAX_NAME: usize = 64;
 /// Maximum time in which a bucket fills.
-const LONGEST_PERIOD: Duration = Duration::from_secs(31 * 86_400);
+const MAX_PERIOD: Duration = Duration::from_secs(31 * 86_400);
 
 /// `[[pace-bucket]]`: a limit that accounts and peers share. Each submit attempt takes a token from each pace bucket of
 /// its message. A message waits in its queue while one of its buckets has no token.
@@ -50,7 +50,7 @@ impl PaceBucketKeys {
                 section.error("zone", "belongs to a bucket of days; leave out `per` or `zone`");
                 return;
             }
-            Some(per) if per.is_zero() || per > LONGEST_PERIOD => {
+            Some(per) if per.is_zero() || per > MAX_PERIOD => {
                 section.error("per", "must be between 1ms and 31d");
                 return;
             }

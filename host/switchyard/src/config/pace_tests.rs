@@ -35,7 +35,7 @@ fn buckets_and_windows_are_declared_once_and_named_by_accounts_and_peers() {
 }
 
 #[test]
-fn wrong_buckets_and_windows_are_told() {
+fn wrong_buckets_and_windows_are_reported() {
     assert_eq!(
         problems("[[pace-bucket]]\nname = \"B\"\namount = 0\nzone = \"Europe/Bonn\"\n"),
         [

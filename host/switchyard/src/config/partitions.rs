@@ -267,7 +267,7 @@ impl Config {
     }
 
     /// Moves the accounts of other partitions to `elsewhere`, and finds the logins and pools there.
-    pub(super) fn set_elsewhere(&mut self) {
+    pub(super) fn move_remote_accounts(&mut self) {
         let partition = self.partition();
         self.set_homes(partition);
         let (here, elsewhere): (Vec<_>, Vec<_>) =
@@ -298,11 +298,11 @@ impl Config {
         }
         let pools = self.pool.iter().filter(|pool| pool.partition != partition);
         self.elsewhere.pools = pools.map(|pool| (pool.name.clone(), pool.partition)).collect();
-        self.elsewhere.redis = self.redis_accounts_elsewhere();
+        self.elsewhere.redis = self.remote_redis_accounts();
     }
 
     /// The partition of each Redis account whose configured pools are all in the same other partition.
-    fn redis_accounts_elsewhere(&self) -> HashMap<Vec<u8>, u8> {
+    fn remote_redis_accounts(&self) -> HashMap<Vec<u8>, u8> {
         let accounts = self.redis.iter().flat_map(|redis| &redis.options.accounts);
         let partition_of = |account: &RedisAccountOptions| {
             let visible = self.pool.iter().filter(|pool| account.can_see(&pool.name));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_accounts_share_is_in_one_partition() {
+    fn accounts_that_share_limits_are_in_one_partition() {
         let tenant = |keys: &str| format!("[[tenant]]\nname = \"north\"\n{keys}");
         let of_tenant = "tenant = \"north\"\n";
         for (key, shown) in [

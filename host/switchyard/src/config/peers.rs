@@ -216,7 +216,7 @@ impl QueueKeys {
 }
 
 type UncertainWord = (&'static str, UncertainPolicy, &'static str);
-const SEND_AGAIN: UncertainWord =
+const RESUBMIT: UncertainWord =
     ("send-again", UncertainPolicy::SendAgain, "The message is sent again; the subscriber may get it twice.");
 const AWAIT_DLR: UncertainWord = ("await-dlr", UncertainPolicy::AwaitDlr, "The message waits for a DLR.");
 const QUERY: UncertainWord = ("query", UncertainPolicy::Query, "The peer is asked with query_sm.");
@@ -230,7 +230,7 @@ pub(crate) struct Peer {
     #[key(flatten)]
     pub(crate) keys: QueueKeys,
     /// The treatment of a message without a response.
-    #[key(words = &[AWAIT_DLR, SEND_AGAIN, QUERY], default = "await-dlr", label = "Uncertain messages")]
+    #[key(words = &[AWAIT_DLR, RESUBMIT, QUERY], default = "await-dlr", label = "Uncertain messages")]
     uncertain: UncertainPolicy,
     /// The peer group. The peers of a group share their DLRs.
     #[key(label = "Group")]
@@ -274,7 +274,7 @@ pub(crate) struct PluginPeer {
     #[key(flatten)]
     pub(crate) keys: QueueKeys,
     /// The treatment of a message without an answer of the peer.
-    #[key(words = &[AWAIT_DLR, SEND_AGAIN], default = "await-dlr", label = "Uncertain messages")]
+    #[key(words = &[AWAIT_DLR, RESUBMIT], default = "await-dlr", label = "Uncertain messages")]
     uncertain: UncertainPolicy,
     #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
     pub(crate) queue: PeerSettings,
@@ -296,7 +296,7 @@ pub(crate) struct Gateway {
     pub(crate) keys: QueueKeys,
     /// The treatment of a message without a response. Over SGIP, a repeated Submit has the same sequence number, by
     /// which the gateway recognises it. Over CMPP and SMGP, a repetition is another message.
-    #[key(words = &[SEND_AGAIN, AWAIT_DLR], default = "send-again", default_as = "send-again with SGIP, otherwise await-dlr",
+    #[key(words = &[RESUBMIT, AWAIT_DLR], default = "send-again", default_as = "send-again with SGIP, otherwise await-dlr",
         label = "Uncertain messages")]
     uncertain: UncertainPolicy,
     #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
@@ -321,7 +321,7 @@ pub(crate) struct Network {
     #[key(flatten)]
     pub(crate) keys: QueueKeys,
     /// The treatment of a message without a response. A handset recognises a repeated message.
-    #[key(words = &[SEND_AGAIN, AWAIT_DLR], default = "send-again", live = "takes effect at once; its links stay up")]
+    #[key(words = &[RESUBMIT, AWAIT_DLR], default = "send-again", live = "takes effect at once; its links stay up")]
     uncertain: UncertainPolicy,
     /// The name of the number plan.
     #[key(default_as = "the document's default plan")]

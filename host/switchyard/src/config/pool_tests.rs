@@ -43,7 +43,7 @@ name = "other"
     let announced = listener.options.announce.as_ref().map(|node| (node.host.as_str(), node.port));
     assert_eq!(announced, Some(("fd00::5", 6380)));
     assert_eq!((listener.options.connections, listener.options.connections_per_address), (7, 3));
-    assert!(matches!(&listener.options.scripts, ::pools::AcceptedScripts::These(sums) if sums.len() == 1));
+    assert!(matches!(&listener.options.scripts, ::pools::AcceptedScripts::Listed(sums) if sums.len() == 1));
     assert!(listener.options.plain_replies);
     assert_eq!(listener.options.login_timeout, Duration::from_secs(5));
     let account = &listener.options.accounts[0];

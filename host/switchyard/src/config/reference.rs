@@ -74,7 +74,7 @@ impl<'a> Table<'a> {
         keys
     }
 
-    fn has_the_keys_of(&self, other: &Self) -> bool {
+    fn has_same_keys(&self, other: &Self) -> bool {
         let docs = |table: &Self| table.keys.iter().map(|key| (key.name, key.doc)).collect::<Vec<_>>();
         docs(self) == docs(other)
     }
@@ -92,7 +92,7 @@ fn sections() -> Vec<Table<'static>> {
 fn write_table(table: Table<'static>, text: &mut String, written: &mut Vec<Table<'static>>) {
     let hashes = if table.path.contains('.') { "###" } else { "##" };
     let _ = writeln!(text, "\n{hashes} `{}`\n\n{}", table.title(), table.doc);
-    if let Some(same) = written.iter().find(|known| known.has_the_keys_of(&table)) {
+    if let Some(same) = written.iter().find(|known| known.has_same_keys(&table)) {
         let _ = writeln!(text, "\nIt has the keys of `{}`.", same.title());
         return;
     }

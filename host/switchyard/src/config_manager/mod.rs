@@ -117,7 +117,7 @@ fn change_views(mut changes: Vec<ConfigChange>) -> (Vec<ConfigChangeView>, Vec<S
 }
 
 /// Notifies the event sinks of the version in force.
-fn tell(live: &RuntimeComponents, summary: &ConfigVersionSummary) {
+fn notify_sinks(live: &RuntimeComponents, summary: &ConfigVersionSummary) {
     if let Some(notice) = live.wanted_notices.configuration(summary) {
         live.core.push(vec![Event::Notice(notice)]);
     }
@@ -148,7 +148,7 @@ impl ConfigManager {
             from_file.record(&self.versions)?;
         }
         // After a crash, the notice of this version may be missing.
-        tell(&live, &self.state.lock().summary);
+        notify_sinks(&live, &self.state.lock().summary);
         let _ = self.live.set(live);
         Ok(())
     }
@@ -235,7 +235,7 @@ impl ConfigManager {
             .bring_into_force(&state, &newest.document, &mut config)
             .map_err(|problem| problem.0.detail)?;
         tracing::info!(version = newest.summary.version, "configuration of the cluster applied");
-        tell(live, &newest.summary);
+        notify_sinks(live, &newest.summary);
         (state.summary, state.document, state.running) = (newest.summary, newest.document, target);
         Ok(())
     }
@@ -301,7 +301,7 @@ impl ConfigManager {
             reverts_at,
             "configuration changed"
         );
-        tell(live, &summary);
+        notify_sinks(live, &summary);
         (state.summary, state.document, state.running) = (summary, document, target);
         Ok(ConfigurationChangeResult { version, changes, restart, reverts_at })
     }

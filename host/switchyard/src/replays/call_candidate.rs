@@ -28,7 +28,7 @@ pub(super) enum CallChain {
 pub(super) struct CallCandidate {
     pub(super) chain: CallChain,
     pub(super) directory: Arc<ArcSwap<Directory>>,
-    pub(super) nobody: Arc<PluginVersion>,
+    pub(super) unknown_version: Arc<PluginVersion>,
 }
 
 impl Candidate for CallCandidate {
@@ -53,7 +53,8 @@ impl Candidate for CallCandidate {
         if records.is_empty() && of_trace.is_empty() {
             return Some(Vec::new());
         }
-        let (message, is_origin_unknown) = routed_message(archived, &self.directory.load(), &self.nobody);
+        let (message, is_origin_unknown) =
+            routed_message(archived, &self.directory.load(), &self.unknown_version);
         let message = Arc::new(message);
         let mut calls = match &self.chain {
             CallChain::Receipts(policies) if records.is_empty() => {

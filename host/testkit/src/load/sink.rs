@@ -94,7 +94,7 @@ const ALREADY_BOUND: u32 = 0x05;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SinkSecond {
     /// submit_sm within the limit.
-    pub taken: u32,
+    pub accepted: u32,
     /// submit_sm answered with ESME_RTHROTTLED.
     pub throttled: u32,
 }
@@ -112,8 +112,8 @@ impl Shared {
             seconds.resize(second + 1, SinkSecond::default());
         }
         let counted = &mut seconds[second];
-        let too_fast = counted.taken >= most;
-        *(if too_fast { &mut counted.throttled } else { &mut counted.taken }) += 1;
+        let too_fast = counted.accepted >= most;
+        *(if too_fast { &mut counted.throttled } else { &mut counted.accepted }) += 1;
         too_fast
     }
 }

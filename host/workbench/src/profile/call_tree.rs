@@ -13,7 +13,7 @@ pub(super) struct CallTree {
     /// The functions that it called. The order of the names makes drawings comparable.
     pub(super) callees: BTreeMap<FunctionName, CallTree>,
     /// The samples by source line.
-    places: BTreeMap<String, u64>,
+    source_lines: BTreeMap<String, u64>,
 }
 
 /// A function in a profile.
@@ -45,7 +45,7 @@ impl CallTree {
                 node = node.callees.entry(FunctionName::of(frame)).or_default();
                 node.total += stack.samples;
                 if let Some(source) = &frame.source {
-                    *node.places.entry(source.clone()).or_default() += stack.samples;
+                    *node.source_lines.entry(source.clone()).or_default() += stack.samples;
                 }
             }
             node.own += stack.samples;
@@ -55,7 +55,7 @@ impl CallTree {
 
     /// The source line with the most samples.
     pub(super) fn place(&self) -> Option<&str> {
-        self.places.iter().max_by_key(|(_, samples)| **samples).map(|(place, _)| place.as_str())
+        self.source_lines.iter().max_by_key(|(_, samples)| **samples).map(|(place, _)| place.as_str())
     }
 
     /// The depth of the tree in functions, without the root.

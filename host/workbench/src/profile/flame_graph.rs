@@ -15,7 +15,7 @@ const HEAD: f64 = 44.0;
 /// Width of a character, about.
 const CHARACTER: f64 = 6.7;
 /// A narrower frame cannot be seen.
-const NARROWEST: f64 = 0.2;
+const MIN_FRAME_WIDTH: f64 = 0.2;
 
 /// Draws the tree under a title.
 pub(super) fn draw(tree: &CallTree, title: &str) -> String {
@@ -54,7 +54,7 @@ impl Drawing {
         let all = self.all as f64;
         let share = |samples: u64| samples as f64 / all;
         let width = share(node.total) * (WIDTH - 2.0 * MARGIN);
-        if width < NARROWEST {
+        if width < MIN_FRAME_WIDTH {
             return;
         }
         let y = self.floor - (level as f64 + 1.0) * ROW;

@@ -27,7 +27,7 @@ struct FunctionSamples {
     own: u64,
     total: u64,
     /// The samples in the function itself, by source line.
-    places: BTreeMap<String, u64>,
+    source_lines: BTreeMap<String, u64>,
 }
 
 /// The table of the functions with the most samples. A recursive function counts once for a sample.
@@ -42,7 +42,7 @@ pub(super) fn write(profile: &Profile) -> String {
         let function = functions.entry(FunctionName::of(last)).or_default();
         function.own += stack.samples;
         if let Some(source) = &last.source {
-            *function.places.entry(source.clone()).or_default() += stack.samples;
+            *function.source_lines.entry(source.clone()).or_default() += stack.samples;
         }
     }
     let mut functions: Vec<_> = functions.into_iter().collect();
@@ -52,7 +52,7 @@ pub(super) fn write(profile: &Profile) -> String {
         .iter()
         .take(ROWS)
         .map(|(name, samples)| {
-            let place = samples.places.iter().max_by_key(|(_, samples)| **samples);
+            let place = samples.source_lines.iter().max_by_key(|(_, samples)| **samples);
             let place = place.map_or_else(|| "-".to_owned(), |(place, _)| value_text(&end_of(place)));
             vec![share(samples.own), share(samples.total), value_text(&shorten(&name.text(), NAME)), place]
         })

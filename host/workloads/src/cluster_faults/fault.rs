@@ -102,7 +102,7 @@ impl Fault {
     }
 
     /// Causes the fault, and ends it.
-    pub(super) fn happen(self, lab: &mut Lab, random: &mut Random) -> Result<()> {
+    pub(super) fn inject(self, lab: &mut Lab, random: &mut Random) -> Result<()> {
         let pause = StopFlag::default();
         let mut last = |from, to| pause.pause(Duration::from_millis(random.between(from, to)));
         let leader = lab.leader().context("none leads before the fault")?;

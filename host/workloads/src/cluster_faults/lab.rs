@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use testkit::etcd::{EtcdPlace, EtcdServers};
+use testkit::etcd::{EtcdMemberAddress, EtcdServers};
 use testkit::load::StopFlag;
 use testkit::namespace::ip;
 use testkit::program::Program;
@@ -19,7 +19,7 @@ use testkit::test_daemon::{TestDaemon, TestDaemonConfig};
 /// Environment variable of the process that runs inside the namespaces.
 const INSIDE: &str = "SWITCHYARD_CLUSTER_LAB";
 /// Address of this process in the machines' network.
-pub(super) const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 1));
+pub(super) const HOST_ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 1));
 /// The machines. The first two run an appliance; all three run a member of etcd.
 pub(super) const MACHINES: [&str; 3] = ["a", "b", "w"];
 /// Ports, the same on each machine.
@@ -104,8 +104,8 @@ impl Lab {
         for words in ["link set lo up", "link add bridge type bridge", "link set bridge up"] {
             ip(None, words)?;
         }
-        ip(None, &format!("address add {HERE}/24 dev bridge"))?;
-        let mut places = Vec::new();
+        ip(None, &format!("address add {HOST_ADDRESS}/24 dev bridge"))?;
+        let mut addresses = Vec::new();
         for (number, machine) in MACHINES.into_iter().enumerate() {
             ip(None, &format!("netns add {machine}"))?;
             ip(None, &format!("link add to-{machine} type veth peer name eth0 netns {machine}"))?;
@@ -113,9 +113,9 @@ impl Lab {
             ip(Some(machine), "link set lo up")?;
             ip(Some(machine), &format!("address add {}/24 dev eth0", address(number)))?;
             ip(Some(machine), "link set eth0 up")?;
-            places.push(EtcdPlace { namespace: machine.to_owned(), address: address(number) });
+            addresses.push(EtcdMemberAddress { namespace: machine.to_owned(), address: address(number) });
         }
-        let servers = EtcdServers::start_at(&folder.join("etcd"), &places)?;
+        let servers = EtcdServers::start_at(&folder.join("etcd"), &addresses)?;
         let library = workspace::packages::faketime_library().context("libfaketime is not installed")?;
         let mut appliances = Vec::new();
         for (number, mut config) in configs.into_iter().enumerate() {
@@ -147,12 +147,12 @@ impl Lab {
 
     /// The address to which ESMEs connect: the load balancer.
     pub(super) fn smpp() -> SocketAddr {
-        SocketAddr::new(HERE, SMPP)
+        SocketAddr::new(HOST_ADDRESS, SMPP)
     }
 
     /// The address to which pool clients connect: the load balancer.
     pub(super) fn redis() -> SocketAddr {
-        SocketAddr::new(HERE, REDIS)
+        SocketAddr::new(HOST_ADDRESS, REDIS)
     }
 
     /// Index of the appliance that leads, as far as an appliance reports it.
@@ -207,7 +207,7 @@ impl Lab {
     }
 
     /// Supervises until one appliance leads, and the other follows and has all records.
-    pub(super) fn wait_until_whole(&mut self) -> Result<()> {
+    pub(super) fn wait_until_healthy(&mut self) -> Result<()> {
         let (begun, pause) = (Instant::now(), StopFlag::default());
         loop {
             self.supervise()?;
@@ -357,7 +357,7 @@ fn balancer(folder: &Path) -> Result<Program> {
         .to_owned();
     for (name, port) in [("smpp", SMPP), ("redis", REDIS)] {
         text.push_str(&format!(
-            "frontend {name}\n    bind {HERE}:{port}\n    default_backend {name}\nbackend {name}\n    option httpchk GET /v1/ready\n    \
+            "frontend {name}\n    bind {HOST_ADDRESS}:{port}\n    default_backend {name}\nbackend {name}\n    option httpchk GET /v1/ready\n    \
              default-server inter 300ms fall 2 rise 1 on-marked-down shutdown-sessions\n"
         ));
         for (number, machine) in MACHINES.iter().enumerate().take(2) {
@@ -367,7 +367,7 @@ fn balancer(folder: &Path) -> Result<Program> {
     let folder = folder.join("haproxy");
     std::fs::create_dir_all(&folder)?;
     std::fs::write(folder.join("haproxy.cfg"), text)?;
-    let listens = [SocketAddr::new(HERE, SMPP), SocketAddr::new(HERE, REDIS)];
+    let listens = [SocketAddr::new(HOST_ADDRESS, SMPP), SocketAddr::new(HOST_ADDRESS, REDIS)];
     let mut command = Command::new("/usr/sbin/haproxy");
     Program::start("haproxy", &folder, command.args(["-db", "-f", "haproxy.cfg"]), &listens)
 }

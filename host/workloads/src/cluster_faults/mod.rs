@@ -9,7 +9,7 @@ use super::tool_run::{POLICY, ToolRun};
 use anyhow::{Context as _, Result, bail, ensure};
 use api::QueueView;
 use fault::Fault;
-use lab::{HERE, Lab, MACHINES};
+use lab::{HOST_ADDRESS, Lab, MACHINES};
 use model::{Random, Timestamp};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ fn try_faults(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let configs = MACHINES.iter().take(2).map(|machine| tool_run.config(machine));
     let configs = configs.collect::<Result<Vec<_>>>()?;
     // Its address can be bound only when the network exists.
-    let sink_address = SocketAddr::new(HERE, 2776);
+    let sink_address = SocketAddr::new(HOST_ADDRESS, 2776);
     let mut lab = Lab::start(tool_run.folder.path(), configs, |config| {
         // A message with an uncertain submission waits for its DLR, so that no message arrives twice.
         let peer = "links = 2\nwindow = 500\ndlrs = true\nuncertain = \"await-dlr\"";
@@ -86,7 +86,7 @@ fn try_faults(tool_run: &ToolRun, options: &Options) -> Result<()> {
     })?;
     let sink =
         Sink::start_at(sink_address, SinkOptions { receipts: true, ..SinkOptions::default() }, &tally)?;
-    lab.wait_until_whole()?;
+    lab.wait_until_healthy()?;
     charge(leading(&lab)?, tool_run)?;
 
     let lessee_stop = Arc::new(StopFlag::default());
@@ -103,9 +103,9 @@ fn try_faults(tool_run: &ToolRun, options: &Options) -> Result<()> {
         wait_for_traffic(&mut lab, &tally, &pause)?;
         let fault = *random.one(&possible).context("no faults")?;
         let watch = SilenceWatch::start(&tally)?;
-        let outcome = fault.happen(&mut lab, &mut random);
+        let outcome = fault.inject(&mut lab, &mut random);
         outcome.with_context(|| format!("round {round}: {}", fault.describe()))?;
-        let whole = lab.wait_until_whole().and_then(|()| wait_for_traffic(&mut lab, &tally, &pause));
+        let whole = lab.wait_until_healthy().and_then(|()| wait_for_traffic(&mut lab, &tally, &pause));
         whole.with_context(|| format!("round {round}: after {}", fault.describe()))?;
         let silence = watch.end()?;
         println!(

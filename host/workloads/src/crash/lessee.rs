@@ -14,7 +14,7 @@ use testkit::test_daemon::PASSWORD;
 /// Numbers in the pool.
 const NUMBERS: usize = 2_000;
 /// The number of leases that the client approximately holds.
-const USUAL: usize = 500;
+const TYPICAL_LEASES: usize = 500;
 /// The pool's key.
 const POOL: &str = "{crash}";
 /// The SHA-1 by which the appliance recognises the pool script.
@@ -104,8 +104,8 @@ impl Lessee {
 
     /// Makes one request. Returns whether the connection still works.
     fn step(&mut self, client: &mut RedisClient) -> Result<bool> {
-        let lease =
-            self.held.is_empty() || self.random.between(0, 2 * USUAL as u64) >= self.held.len() as u64;
+        let lease = self.held.is_empty()
+            || self.random.between(0, 2 * TYPICAL_LEASES as u64) >= self.held.len() as u64;
         if lease {
             let Ok(answer) = client.ask(&["EVALSHA", SCRIPT, "1", POOL, "call"]) else {
                 self.unanswered += 1;

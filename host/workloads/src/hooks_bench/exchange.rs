@@ -34,7 +34,7 @@ pub(super) fn measure(
         format!("the example in JS: {:.2} MB, an interpreter's code", javascript.len() as f64 / 1e6),
     );
     let folder = tool_run.folder.path();
-    calls(programs, folder, &padded, &rust, OCTETS, "router", POLICY_OF_ALL, options.activations)?;
+    calls(programs, folder, &padded, &rust, OCTETS, "router", ROUTE_ALL_POLICY, options.activations)?;
     let policy = guests.example_policy()?;
     // The component compiles slowly, and each activation compiles a new version: so there are fewer activations.
     calls(programs, folder, &real, &javascript, 0, "router", &policy, options.activations.div_ceil(4))?;
@@ -42,7 +42,7 @@ pub(super) fn measure(
 }
 
 /// A policy that routes all messages to `north`.
-const POLICY_OF_ALL: &str = "[default]\nlegs = [{ peer = \"north\" }]\nnote = \"everything north\"\n";
+const ROUTE_ALL_POLICY: &str = "[default]\nlegs = [{ peer = \"north\" }]\nnote = \"everything north\"\n";
 
 /// Router calls in a separate process: the longest call, with and without activations.
 #[allow(clippy::too_many_arguments, reason = "parameters of one measurement")]

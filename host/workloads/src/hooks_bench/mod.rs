@@ -63,7 +63,7 @@ impl Options {
 }
 
 pub(crate) fn run(options: &Options, binary: Option<&Path>) -> Result<()> {
-    let programs = BenchPrograms::beside(&daemon(binary)?)?;
+    let programs = BenchPrograms::next_to(&daemon(binary)?)?;
     let others = options.wants("calls") || options.wants("exchange");
     let guests = Guests::build(&programs.daemon, others, options.all)?;
     ToolRun::with("bench-hooks-", Some(&programs.daemon), |tool_run| {

@@ -13,7 +13,7 @@ pub(super) struct BenchPrograms {
 
 impl BenchPrograms {
     /// Uses this daemon, and `examples/measure_hooks` in the folder where cargo puts both.
-    pub(super) fn beside(daemon: &Path) -> Result<Self> {
+    pub(super) fn next_to(daemon: &Path) -> Result<Self> {
         let daemon = daemon.canonicalize().with_context(|| format!("{}", daemon.display()))?;
         let program = daemon.with_file_name("examples").join("measure_hooks");
         ensure!(

@@ -1,7 +1,7 @@
 //! Cost of a call by the size of the pool.
 
 use super::target::{ClientLoad, Target, TargetKind};
-use super::{Options, Spread};
+use super::{Distribution, Options};
 use crate::tool_run::ToolRun;
 use anyhow::Result;
 
@@ -32,12 +32,12 @@ pub(super) fn measure(options: &Options, tool_run: &ToolRun) -> Result<()> {
     }
     let mut first = None;
     for (size, _, memory, row) in &pools {
-        let rates = Spread::of(row.iter().map(|one| one.report.rate));
-        let cost = Spread::of(row.iter().map(|one| one.cost)).middle;
+        let rates = Distribution::of(row.iter().map(|one| one.report.rate));
+        let cost = Distribution::of(row.iter().map(|one| one.cost)).median;
         let against = cost / *first.get_or_insert(cost);
         println!(
             "  {size:>10}{:>28.0}{:>10.0}{:>10.0}{cost:>15.2} ({against:.2} times){memory:>18.0}",
-            rates.least, rates.middle, rates.greatest
+            rates.min, rates.median, rates.max
         );
     }
     Ok(())

@@ -71,18 +71,18 @@ impl Options {
 }
 
 /// Minimum, median and maximum of several measurements.
-struct Spread {
-    least: f64,
-    middle: f64,
-    greatest: f64,
+struct Distribution {
+    min: f64,
+    median: f64,
+    max: f64,
 }
 
-impl Spread {
+impl Distribution {
     fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<_> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-        Self { least: at(0), middle: at(values.len() / 2), greatest: at(values.len().wrapping_sub(1)) }
+        Self { min: at(0), median: at(values.len() / 2), max: at(values.len().wrapping_sub(1)) }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Pairs of call and hangup per second, alternating between the servers.
 
 use super::target::{CallRates, ClientLoad, Pool, Target, TargetKind};
-use super::{Options, Spread};
+use super::{Distribution, Options};
 use crate::tool_run::ToolRun;
 use anyhow::{Context, Result};
 use std::path::Path;
 
 /// Required rate of the appliance with [`CONNECTIONS`] and batches, as a multiple of Redis.
-const AIMS: [(TargetKind, f64); 2] = [(TargetKind::RedisAlways, 2.0), (TargetKind::Redis, 1.0)];
+const REQUIRED_RATES: [(TargetKind, f64); 2] = [(TargetKind::RedisAlways, 2.0), (TargetKind::Redis, 1.0)];
 const CONNECTIONS: usize = 50;
 
 const HEAD: &str = "connections  batch                            pairs a second            answers, µs                       processor, µs a pair\n                                           least    median  greatest      p50      p99    p99.9  longest    server   callers";
@@ -53,13 +53,13 @@ fn cell(options: &Options, targets: &[(Target, Pool)], load: ClientLoad) -> Resu
             by_thread(row);
         }
     }
-    let middle = |kind: TargetKind| {
+    let median = |kind: TargetKind| {
         let (_, row) = rows.iter().find(|(other, _)| *other == kind)?;
-        Some(Spread::of(row.iter().map(|one| one.report.rate)).middle)
+        Some(Distribution::of(row.iter().map(|one| one.report.rate)).median)
     };
-    if let Some(ours) = middle(TargetKind::Ours) {
-        for (kind, aim) in AIMS {
-            let Some(theirs) = middle(kind) else { continue };
+    if let Some(ours) = median(TargetKind::Ours) {
+        for (kind, aim) in REQUIRED_RATES {
+            let Some(theirs) = median(kind) else { continue };
             let ratio = ours / theirs;
             let verdict = match (load.connections == CONNECTIONS && load.batch > 1, ratio >= aim) {
                 (false, _) => String::new(),
@@ -73,13 +73,13 @@ fn cell(options: &Options, targets: &[(Target, Pool)], load: ClientLoad) -> Resu
 }
 
 fn line(load: ClientLoad, kind: TargetKind, row: &[CallRates]) -> String {
-    let rates = Spread::of(row.iter().map(|one| one.report.rate));
+    let rates = Distribution::of(row.iter().map(|one| one.report.rate));
     let mut times = testkit::load::Histogram::default();
     row.iter().for_each(|one| times.add(&one.report.times));
     let micros = |share| times.quantile(share).as_micros();
-    let cost = Spread::of(row.iter().map(|one| one.cost)).middle;
+    let cost = Distribution::of(row.iter().map(|one| one.cost)).median;
     let callers =
-        Spread::of(row.iter().map(|one| {
+        Distribution::of(row.iter().map(|one| {
             one.report.processor.as_secs_f64() * 1e6 * 2.0 / one.report.times.count().max(1) as f64
         }));
     format!(
@@ -87,21 +87,22 @@ fn line(load: ClientLoad, kind: TargetKind, row: &[CallRates]) -> String {
         load.connections,
         load.batch,
         kind.name(),
-        rates.least,
-        rates.middle,
-        rates.greatest,
+        rates.min,
+        rates.median,
+        rates.max,
         micros(0.5),
         micros(0.99),
         micros(0.999),
         times.max().as_micros(),
-        callers.middle
+        callers.median
     )
 }
 
 fn by_thread(row: &[CallRates]) {
     let names: std::collections::BTreeSet<_> = row.iter().flat_map(|one| one.threads.keys()).collect();
     for name in names {
-        let cost = Spread::of(row.iter().map(|one| one.threads.get(name).copied().unwrap_or(0.0))).middle;
+        let cost =
+            Distribution::of(row.iter().map(|one| one.threads.get(name).copied().unwrap_or(0.0))).median;
         if cost >= 0.01 {
             println!("{:>23}{name:<16}{cost:>8.2} µs of a processor a pair", "");
         }

@@ -11,7 +11,7 @@
 
 mod build;
 mod executable;
-mod left_out;
+mod filtered_out;
 mod nightly;
 mod phases;
 mod policies;
@@ -105,12 +105,12 @@ fn run_tier(options: &Options, phases: &mut Phases) -> Result<()> {
         phases.time("examples in the documentation", policies::examples)?;
     }
     match tier {
-        Tier::Check => left_out::without_behaviour()?,
-        Tier::Behaviour => left_out::without_foreign(&tests),
+        Tier::Check => filtered_out::without_behaviour()?,
+        Tier::Behaviour => filtered_out::without_foreign(&tests),
         Tier::All | Tier::Nightly => run_verbs(phases)?,
     }
     match tier {
-        Tier::All => left_out::without_nightly(),
+        Tier::All => filtered_out::without_nightly(),
         Tier::Nightly => nightly::run(phases, None)?,
         Tier::Check | Tier::Behaviour => {}
     }

@@ -85,7 +85,7 @@ mod tests {
     use super::contains_example;
 
     #[test]
-    fn examples_are_told_from_other_blocks() {
+    fn examples_are_distinguished_from_other_blocks() {
         assert!(contains_example("/// ```\n/// f();\n/// ```\nfn f() {}\n"));
         assert!(contains_example("//! ```text\n//! a\n//! ```\n//! ```rust\n//! b\n//! ```\n"));
         assert!(!contains_example("/// ```text\n/// a\n/// ```\n// ```\nlet x = \"```\";\n"));

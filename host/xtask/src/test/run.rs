@@ -24,7 +24,7 @@ const MAX_SILENCE: Duration = Duration::from_secs(900);
 const SLOW: f64 = 10.0;
 
 /// Number of tests in the table of slow ones.
-const SLOWEST: usize = 10;
+const SLOW_TESTS_SHOWN: usize = 10;
 
 static PASSED: Mutex<Vec<(&str, OsString)>> = Mutex::new(Vec::new());
 
@@ -60,7 +60,7 @@ pub(super) struct Results {
     /// Failed tests, and executables that broke off.
     failed: Vec<String>,
     /// Number of tests that were left out.
-    left_out: u64,
+    filtered_out: u64,
 }
 
 impl Results {
@@ -70,8 +70,8 @@ impl Results {
     }
 
     /// Number of tests that were not selected.
-    pub(super) fn left_out(&self) -> u64 {
-        self.left_out
+    pub(super) fn filtered_out(&self) -> u64 {
+        self.filtered_out
     }
 
     /// Prints the slowest tests, ignored ones, and failures.
@@ -79,7 +79,7 @@ impl Results {
         let mut slowest = self.passed.clone();
         slowest.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
         println!("\nthe slowest tests, in seconds:");
-        for test in slowest.iter().take(SLOWEST) {
+        for test in slowest.iter().take(SLOW_TESTS_SHOWN) {
             println!("{:>8.1}  {}", test.seconds, test.name);
         }
         for name in &self.ignored {
@@ -105,7 +105,7 @@ impl Results {
         self.passed.extend(other.passed);
         self.ignored.extend(other.ignored);
         self.failed.extend(other.failed);
-        self.left_out += other.left_out;
+        self.filtered_out += other.filtered_out;
     }
 }
 
@@ -253,7 +253,7 @@ impl Reading {
             }
             (Some("suite"), Some("ok" | "failed")) => {
                 self.has_ended = true;
-                self.results.left_out = event["filtered_out"].as_u64().unwrap_or(0);
+                self.results.filtered_out = event["filtered_out"].as_u64().unwrap_or(0);
             }
             _ => {}
         }
@@ -301,7 +301,7 @@ mod tests {
         ]);
         assert!(reading.has_ended && reading.running.is_empty());
         let results = reading.results(Duration::from_secs(1), Path::new("log"));
-        assert_eq!((results.passed(), results.left_out()), (1, 7));
+        assert_eq!((results.passed(), results.filtered_out()), (1, 7));
         assert_eq!(
             (results.failed.as_slice(), results.ignored.as_slice()),
             (&["gsm c".to_owned()][..], &["gsm d".to_owned()][..])

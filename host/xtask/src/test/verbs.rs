@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn every_run_has_its_own_log_beside_the_others() {
+    fn every_run_has_its_own_log() {
         let names: std::collections::BTreeSet<_> = RUNS.iter().map(|words| name(words)).collect();
         assert_eq!(names.len(), RUNS.len());
         for name in names {

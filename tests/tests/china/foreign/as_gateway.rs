@@ -94,7 +94,7 @@ fn submissions_get_ids_reports_and_repetitions_the_same_answer() -> Result<()> {
         // One Submit to three subscribers; the same octets twice more.
         let users = [USER, "13800138001", "8613800138002"];
         let submit = json!({ "destinations": users, "text": "您好", "report": 1 });
-        china.sp.tell(&json!({ "submit": submit, "tag": "three", "times": 3 }))?;
+        china.sp.send_action(&json!({ "submit": submit, "tag": "three", "times": 3 }))?;
         let answers: Vec<Value> = (0..3).map(|_| china.sp.expect("answered")).collect::<Result<_>>()?;
         assert!(
             answers.iter().all(|answer| answer["status"] == 0 && answer["id"] == answers[0]["id"]),
@@ -117,24 +117,28 @@ fn submissions_get_ids_reports_and_repetitions_the_same_answer() -> Result<()> {
         }
         assert_eq!(upstream.messages(), 3);
         // No report is requested, so none is sent. With the value 2, it would be a billing record for nobody.
-        china.sp.tell(&json!({ "submit": { "destinations": [USER], "text": "quiet", "report": 0 } }))?;
-        assert_eq!(china.sp.expect("answered")?["status"], 0);
-        if dialect != Dialect::Smgp {
-            china.sp.tell(&json!({ "submit": { "destinations": [USER], "text": "bill", "report": 2 } }))?;
-            assert_eq!(china.sp.expect("answered")?["status"], 9);
-        }
-        china.sp.tell(&json!({ "submit": { "destinations": ["12x"], "text": "bad" } }))?;
-        let wrong = if dialect == Dialect::Smgp { 47 } else { 13 };
-        assert_eq!(china.sp.expect("answered")?["status"], wrong);
         china
             .sp
-            .tell(&json!({ "submit": { "destinations": [USER], "text": "bad", "valid_time": "soon" } }))?;
+            .send_action(&json!({ "submit": { "destinations": [USER], "text": "quiet", "report": 0 } }))?;
+        assert_eq!(china.sp.expect("answered")?["status"], 0);
+        if dialect != Dialect::Smgp {
+            china
+                .sp
+                .send_action(&json!({ "submit": { "destinations": [USER], "text": "bill", "report": 2 } }))?;
+            assert_eq!(china.sp.expect("answered")?["status"], 9);
+        }
+        china.sp.send_action(&json!({ "submit": { "destinations": ["12x"], "text": "bad" } }))?;
+        let wrong = if dialect == Dialect::Smgp { 47 } else { 13 };
+        assert_eq!(china.sp.expect("answered")?["status"], wrong);
+        china.sp.send_action(
+            &json!({ "submit": { "destinations": [USER], "text": "bad", "valid_time": "soon" } }),
+        )?;
         let wrong = if dialect == Dialect::Smgp { 44 } else { 1 };
         assert_eq!(china.sp.expect("answered")?["status"], wrong);
         until("the fourth message", || Ok(upstream.messages() == 4))?;
-        china.sp.tell(&json!({ "exit": true }))?;
+        china.sp.send_action(&json!({ "exit": true }))?;
         china.sp.expect("exit")?;
-        china.sp.tell(&json!({ "count": true }))?;
+        china.sp.send_action(&json!({ "count": true }))?;
         let counts = china.sp.expect("counts")?;
         assert_eq!((&counts["reports"], &counts["duplicate_reports"]), (&json!(3), &json!(0)), "{counts}");
     }
@@ -149,10 +153,12 @@ fn an_account_has_its_rate_its_window_and_its_sources() -> Result<()> {
         let (upstream, appliance) = Upstream::start(&mut china)?;
         assert_eq!(china.log_in(&json!({ "window": 100 }))?["status"], 0);
         let submit = json!({ "destinations": [USER], "text": "no", "source": "10086" });
-        china.sp.tell(&json!({ "submit": submit }))?;
+        china.sp.send_action(&json!({ "submit": submit }))?;
         let source = if dialect == Dialect::Smgp { 46 } else { 10 };
         assert_eq!(china.sp.expect("answered")?["status"], source);
-        china.sp.tell(&json!({ "burst": { "count": 200, "first": 13_800_000_000_u64, "text": "x" } }))?;
+        china
+            .sp
+            .send_action(&json!({ "burst": { "count": 200, "first": 13_800_000_000_u64, "text": "x" } }))?;
         let burst = china.sp.expect("burst")?;
         let throttled = dialect.throttled().to_string();
         let (accepted, refused) =
@@ -173,18 +179,18 @@ fn reports_wait_for_the_sp_and_are_repeated_until_it_takes_them() -> Result<()> 
         let (upstream, appliance) = Upstream::start(&mut china)?;
         assert_eq!(china.log_in(&json!({ "deliver_result": dialect.throttled() }))?["status"], 0);
         let submit = json!({ "destinations": [USER], "text": "one", "report": 1 });
-        china.sp.tell(&json!({ "submit": submit }))?;
+        china.sp.send_action(&json!({ "submit": submit }))?;
         let answer = china.sp.expect("answered")?;
         let first = china.sp.expect("reported")?;
         assert_eq!(first["submission"], answer["id"]);
         // A temporary refusal: the Deliver is repeated, with the same id.
-        china.sp.tell(&json!({ "set": { "deliver_result": 0, "deliver_silent": 1 } }))?;
+        china.sp.send_action(&json!({ "set": { "deliver_result": 0, "deliver_silent": 1 } }))?;
         let again = china.sp.expect("reported")?;
         assert_eq!((&again["id"], &again["submission"]), (&first["id"], &answer["id"]));
         // Silence: it comes again.
         assert_eq!(china.sp.expect("reported")?["submission"], answer["id"]);
         // While the SP is disconnected, its reports wait.
-        china.sp.tell(&json!({ "exit": true }))?;
+        china.sp.send_action(&json!({ "exit": true }))?;
         china.sp.expect("exit")?;
         appliance.wait_until(TIMEOUT, "/v1/links", |links| {
             links.as_array().is_some_and(|links| links.iter().all(|link| link["peer"] != "sp"))
@@ -202,13 +208,13 @@ fn check_35_a_login_of_smgp_may_be_for_one_direction() -> Result<()> {
     let receiver = china.log_in(&json!({ "mode": 1 }))?;
     assert_eq!(receiver["status"], 0);
     let submit = json!({ "destinations": [USER], "text": "one", "report": 1 });
-    china.sp.tell(&json!({ "submit": submit }))?;
+    china.sp.send_action(&json!({ "submit": submit }))?;
     assert_eq!(china.sp.expect("answered")?["status"], 11);
     // A connection that only submits gets no reports: they are sent on the other one.
     let mut other = Dialect::Smgp.peer("sp", &json!({ "source": "10655" }))?;
-    other.tell(&json!({ "connect": { "port": china.port, "mode": 0 } }))?;
+    other.send_action(&json!({ "connect": { "port": china.port, "mode": 0 } }))?;
     assert_eq!(other.expect("logged_in")?["status"], 0);
-    other.tell(&json!({ "submit": submit }))?;
+    other.send_action(&json!({ "submit": submit }))?;
     let answer = other.expect("answered")?;
     assert_eq!(answer["status"], 0);
     assert_eq!(china.sp.expect("reported")?["submission"], answer["id"]);

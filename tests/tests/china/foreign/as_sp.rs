@@ -24,7 +24,7 @@ fn a_text_goes_out_and_its_report_and_a_reply_come_back() -> Result<()> {
         assert_eq!(china.dlr(&id)?["state"], "delivered");
         assert_eq!(china.gateway.expect("answered")?["status"], 0);
 
-        china.gateway.tell(&json!({ "deliver": {
+        china.gateway.send_action(&json!({ "deliver": {
             "source": USER, "destination": "10655", "text": "谢谢", "format": 15, "link_id": "LINK0001" },
             "times": 3 }))?;
         let reply = china.pushed(|push| push["type"] == "reply")?;
@@ -38,7 +38,7 @@ fn a_text_goes_out_and_its_report_and_a_reply_come_back() -> Result<()> {
         }
         china
             .gateway
-            .tell(&json!({ "deliver": { "source": USER, "destination": "10655", "text": "end" } }))?;
+            .send_action(&json!({ "deliver": { "source": USER, "destination": "10655", "text": "end" } }))?;
         assert_eq!(china.pushed(|push| push["type"] == "reply")?["text"], "end");
         let (status, _) = appliance.stop()?;
         assert!(status.success());
@@ -97,7 +97,7 @@ fn check_48_a_status_of_a_vendors_own_has_three_attempts() -> Result<()> {
         let id = china.submit(USER, "hello")?;
         let dlr = china.dlr(&id)?;
         assert_eq!((&dlr["state"], &dlr["error"]), (&json!("failed"), &json!(status)), "{dlr}");
-        china.gateway.tell(&json!({ "count": true }))?;
+        china.gateway.send_action(&json!({ "count": true }))?;
         assert_eq!(china.gateway.expect("counts")?["refused"], 3);
     }
     Ok(())
@@ -109,7 +109,7 @@ fn a_report_on_nothing_is_answered() -> Result<()> {
         let mut china = ChinaSpFixture::new(dialect, &json!({}), "")?;
         let appliance = china.start()?;
         let id = if dialect == Dialect::Smgp { "01006107080907000017" } else { "be5098018a890001" };
-        china.gateway.tell(&json!({ "report": { "id": id, "number": USER, "stat": "DELIVRD" } }))?;
+        china.gateway.send_action(&json!({ "report": { "id": id, "number": USER, "stat": "DELIVRD" } }))?;
         assert_eq!(china.gateway.expect("answered")?["status"], 0);
         let orphans = appliance.get("/v1/dlrs/orphans")?;
         assert_eq!((&orphans["total"], &orphans["dlrs"][0]["state"]), (&json!(1), &json!("delivered")));
@@ -142,7 +142,9 @@ fn an_unanswered_request_is_repeated_with_its_sequence() -> Result<()> {
         let first = china.gateway.expect("submitted")?;
         let again = china.gateway.expect("submitted")?;
         assert_eq!((&again["sequence"], &again["duplicate"]), (&first["sequence"], &json!(true)));
-        china.gateway.tell(&json!({ "report": { "id": again["id"], "number": USER, "stat": "DELIVRD" } }))?;
+        china
+            .gateway
+            .send_action(&json!({ "report": { "id": again["id"], "number": USER, "stat": "DELIVRD" } }))?;
         assert_eq!(china.dlr(&id)?["state"], "delivered");
     }
     Ok(())
@@ -159,9 +161,11 @@ fn after_a_cut_a_message_waits_for_its_report_and_is_not_repeated() -> Result<()
         appliance.wait_until(TIMEOUT, &path, |trace| trace["state"] == "uncertain")?;
         assert_eq!(china.gateway.expect("login")?["status"], 0);
         // The report refers to an id that was never answered; its numbers identify the message.
-        china.gateway.tell(&json!({ "report": { "id": taken["id"], "number": USER, "stat": "DELIVRD" } }))?;
+        china
+            .gateway
+            .send_action(&json!({ "report": { "id": taken["id"], "number": USER, "stat": "DELIVRD" } }))?;
         assert_eq!(china.dlr(&id)?["state"], "delivered");
-        china.gateway.tell(&json!({ "count": true }))?;
+        china.gateway.send_action(&json!({ "count": true }))?;
         assert_eq!(china.gateway.expect("counts")?["new"], 1);
     }
     Ok(())
@@ -178,7 +182,7 @@ fn flow_control_loses_nothing() -> Result<()> {
         for id in ids {
             assert_eq!(china.dlr(&id)?["state"], "delivered");
         }
-        china.gateway.tell(&json!({ "count": true }))?;
+        china.gateway.send_action(&json!({ "count": true }))?;
         let counts = china.gateway.expect("counts")?;
         assert_eq!(counts["accepted"], 40, "{counts}");
         assert!(counts["most_unanswered"].as_u64().context("a count")? <= 16, "{counts}");
@@ -203,7 +207,7 @@ fn each_word_of_a_report_has_its_state() -> Result<()> {
             let taken = china.gateway.expect("submitted")?;
             // "Accepted" is not final: the later report counts.
             for stat in ["ACCEPTD", word] {
-                china.gateway.tell(
+                china.gateway.send_action(
                     &json!({ "report": { "id": taken["id"], "number": USER, "stat": stat, "err": "000" } }),
                 )?;
             }
@@ -219,7 +223,7 @@ fn each_word_of_a_report_has_its_state() -> Result<()> {
 }
 
 #[test]
-fn a_refused_login_and_a_gateway_without_proof_are_told() -> Result<()> {
+fn a_refused_login_and_a_gateway_without_proof_are_reported() -> Result<()> {
     for dialect in Dialect::ALL {
         let china = ChinaSpFixture::new(dialect, &json!({ "password": "other" }), "")?;
         let appliance = china.config.start()?;

@@ -27,7 +27,7 @@ fn check_68_every_protocol_reaches_every_other() -> Result<()> {
             assert_eq!(china.log_in(&json!({}))?["status"], 0);
             let submit = json!({ "destinations": [USER], "text": "您好", "format": 15, "report": 1,
                 "link_id": "LINK0001", "service": "TEST", "fee_code": "000010" });
-            china.sp.tell(&json!({ "submit": submit }))?;
+            china.sp.send_action(&json!({ "submit": submit }))?;
             let answer = china.sp.expect("answered")?;
             assert_eq!(answer["status"], 0);
             let taken = gateway.expect("submitted")?;
@@ -47,7 +47,7 @@ fn check_68_every_protocol_reaches_every_other() -> Result<()> {
 
             let deliver =
                 json!({ "source": USER, "destination": "10655", "text": "谢谢", "link_id": "LINK0002" });
-            gateway.tell(&json!({ "deliver": deliver }))?;
+            gateway.send_action(&json!({ "deliver": deliver }))?;
             let reply = china.sp.expect("delivered")?;
             assert_eq!((&reply["text"], &reply["source"]), (&json!("谢谢"), &json!(USER)));
             assert_eq!(reply["destination"], "10655");
@@ -71,10 +71,10 @@ fn a_message_goes_to_an_sgip_gateway_and_its_report_comes_back() -> Result<()> {
         china.config.gateway("unicom", address, "").native("unicom");
         let _appliance = china.config.start()?;
         let port = china.config.sgip().port();
-        gateway.tell(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
+        gateway.send_action(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
         assert_eq!(china.log_in(&json!({}))?["status"], 0);
         let submit = json!({ "destinations": [USER], "text": "您好", "report": 1 });
-        china.sp.tell(&json!({ "submit": submit }))?;
+        china.sp.send_action(&json!({ "submit": submit }))?;
         let answer = china.sp.expect("answered")?;
         let taken = gateway.expect_matching("taken", |event| event["command"] == "submit")?;
         assert_eq!(taken["text"], "您好");
@@ -96,7 +96,7 @@ fn check_64_parts_stay_parts_whether_they_have_a_header_or_not() -> Result<()> {
         for number in [1, 2] {
             let submit = json!({ "destinations": [USER], "text": format!("part {number}"), "report": 1,
                 "pk_total": 2, "pk_number": number });
-            china.sp.tell(&json!({ "submit": submit }))?;
+            china.sp.send_action(&json!({ "submit": submit }))?;
             assert_eq!(china.sp.expect("answered")?["status"], 0);
         }
         let parts: Vec<Value> = (0..2).map(|_| gateway.expect("submitted")).collect::<Result<_>>()?;
@@ -112,7 +112,7 @@ fn check_64_parts_stay_parts_whether_they_have_a_header_or_not() -> Result<()> {
         }
         // A long text that the SP has split.
         let words = "很长的测试".repeat(30);
-        china.sp.tell(&json!({ "submit": { "destinations": [USER], "text": words, "report": 1 } }))?;
+        china.sp.send_action(&json!({ "submit": { "destinations": [USER], "text": words, "report": 1 } }))?;
         let parts: Vec<Value> = (0..3).map(|_| gateway.expect("submitted")).collect::<Result<_>>()?;
         let joined: String = parts.iter().filter_map(|part| part["text"].as_str()).collect();
         assert_eq!(joined, words);
@@ -140,13 +140,14 @@ enum Kill {
 fn check_70_killed_at_every_step_nothing_is_lost() -> Result<()> {
     for (from, to) in [(Dialect::Cmpp3, Dialect::Smgp), (Dialect::Smgp, Dialect::Cmpp2)] {
         for kill in [Kill::Accepted, Kill::Submitted, Kill::Answered, Kill::Reported] {
-            one_kill(from, to, kill).with_context(|| format!("{from:?} to {to:?}, killed at {kill:?}"))?;
+            run_kill_case(from, to, kill)
+                .with_context(|| format!("{from:?} to {to:?}, killed at {kill:?}"))?;
         }
     }
     Ok(())
 }
 
-fn one_kill(from: Dialect, to: Dialect, kill: Kill) -> Result<()> {
+fn run_kill_case(from: Dialect, to: Dialect, kill: Kill) -> Result<()> {
     let options = match kill {
         Kill::Accepted => json!({ "login_status": 200 }),
         Kill::Submitted => json!({ "hold": true }),
@@ -156,11 +157,11 @@ fn one_kill(from: Dialect, to: Dialect, kill: Kill) -> Result<()> {
     let appliance = china.config.start()?;
     let silent = if matches!(kill, Kill::Reported) { 1 } else { 0 };
     assert_eq!(china.log_in(&json!({ "deliver_silent": silent }))?["status"], 0);
-    china.sp.tell(&json!({ "submit": { "destinations": [USER], "text": "once", "report": 1 } }))?;
+    china.sp.send_action(&json!({ "submit": { "destinations": [USER], "text": "once", "report": 1 } }))?;
     let answer = china.sp.expect("answered")?;
     assert_eq!(answer["status"], 0);
     let report = |gateway: &mut Peer, taken: &Value| {
-        gateway.tell(&json!({ "report": { "id": taken["id"], "number": USER, "stat": "DELIVRD" } }))
+        gateway.send_action(&json!({ "report": { "id": taken["id"], "number": USER, "stat": "DELIVRD" } }))
     };
     let mut taken = None;
     if !matches!(kill, Kill::Accepted) {
@@ -176,7 +177,7 @@ fn one_kill(from: Dialect, to: Dialect, kill: Kill) -> Result<()> {
         china.sp.expect("reported")?;
     }
     appliance.kill()?;
-    gateway.tell(&json!({ "set": { "login_status": null, "hold": false } }))?;
+    gateway.send_action(&json!({ "set": { "login_status": null, "hold": false } }))?;
     china.sp.expect("closed")?;
     let _appliance = china.config.start()?;
     assert_eq!(china.log_in(&json!({}))?["status"], 0);
@@ -189,7 +190,7 @@ fn one_kill(from: Dialect, to: Dialect, kill: Kill) -> Result<()> {
     }
     let reported = china.sp.expect("reported")?;
     assert_eq!((&reported["submission"], &reported["stat"]), (&answer["id"], &json!("DELIVRD")));
-    gateway.tell(&json!({ "count": true }))?;
+    gateway.send_action(&json!({ "count": true }))?;
     // An uncertain message waits for its report and is not repeated.
     assert_eq!(gateway.expect("counts")?["new"], 1);
     Ok(())

@@ -74,12 +74,12 @@ fn pypi_pycmpp_submits_short_and_long_texts() -> Result<()> {
     let mut sp = Peer::python("cmpp_sp.py", &options)?;
     assert_eq!(sp.expect("connected")?["status"], 0);
     sp.expect("tested")?;
-    sp.tell(&json!({ "submit": "您好", "to": [USER] }))?;
+    sp.send_action(&json!({ "submit": "您好", "to": [USER] }))?;
     assert_eq!(sp.expect("answered")?["status"], 0);
     let taken = gateway.expect("submitted")?;
     assert_eq!((&taken["text"], &taken["source"]), (&json!("您好"), &json!("10655")));
     let words = "很长的测试".repeat(30);
-    sp.tell(&json!({ "submit": words, "to": [USER] }))?;
+    sp.send_action(&json!({ "submit": words, "to": [USER] }))?;
     let mut joined = String::new();
     while joined.chars().count() < words.chars().count() {
         assert_eq!(sp.expect("answered")?["status"], 0);
@@ -102,16 +102,16 @@ fn wireshark_reads_what_we_write_in_both_roles() -> Result<()> {
     let appliance = china.config.start()?;
     let towards_us = Capture::start_for(CaptureProtocol::Cmpp, ([127, 0, 0, 1], china.port).into())?;
     assert_eq!(china.log_in(&json!({ "port": towards_us.address().port() }))?["status"], 0);
-    china.sp.tell(&json!({ "link_test": true }))?;
+    china.sp.send_action(&json!({ "link_test": true }))?;
     china.sp.expect("link_tested")?;
     for text in ["您好".to_owned(), "很长的测试".repeat(30)] {
-        china.sp.tell(&json!({ "submit": { "destinations": [USER], "text": text, "report": 1 } }))?;
+        china.sp.send_action(&json!({ "submit": { "destinations": [USER], "text": text, "report": 1 } }))?;
         assert_eq!(china.sp.expect("answered")?["status"], 0);
     }
     for _ in 0..4 {
         china.sp.expect("reported")?;
     }
-    gateway.tell(&json!({ "deliver": { "source": USER, "destination": "10655", "text": "谢谢" } }))?;
+    gateway.send_action(&json!({ "deliver": { "source": USER, "destination": "10655", "text": "谢谢" } }))?;
     china.sp.expect("delivered")?;
     appliance.stop()?;
     for capture in [towards_gateway, towards_us] {

@@ -6,7 +6,7 @@ use behaviour_tests::load::gsm::{
     HlrOptions, MscOptions, MtBehaviour, SimulatedHlr, SimulatedMsc, Subscribers,
 };
 use behaviour_tests::osmocom::{
-    Hlr, Msc, Paging, Phone, PhoneAnswer, Radio, RpAnswer, Submit, decode_report, decode_text,
+    Handset, HandsetAnswer, Hlr, Msc, Paging, Radio, RpAnswer, Submit, decode_report, decode_text,
 };
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
 use behaviour_tests::{Capture, CaptureProtocol, Fixture, Peer, TIMEOUT, bind, steps, until};
@@ -81,10 +81,10 @@ impl OsmocomFixture {
     }
 
     /// A phone that is on.
-    fn phone(&self, subscriber: (&str, &str)) -> Result<Phone> {
-        let phone = self.radio.phone(subscriber.0);
-        phone.attach().with_context(|| format!("{}\n{}", self.msc.log(), self.hlr.log()))?;
-        Ok(phone)
+    fn handset(&self, subscriber: (&str, &str)) -> Result<Handset> {
+        let handset = self.radio.handset(subscriber.0);
+        handset.attach().with_context(|| format!("{}\n{}", self.msc.log(), self.hlr.log()))?;
+        Ok(handset)
     }
 
     /// The account `shop`, bound.
@@ -97,7 +97,7 @@ impl OsmocomFixture {
     }
 
     /// Waits until a message is in this state; returns its trace.
-    fn in_state(&self, id: &str, state: &str) -> Result<Value> {
+    fn wait_for_state(&self, id: &str, state: &str) -> Result<Value> {
         self.appliance()?.wait_until(TIMEOUT, &format!("/v1/messages/{id}"), |trace| trace["state"] == state)
     }
 
@@ -128,7 +128,7 @@ impl OsmocomFixture {
 
 /// Submits a text of one segment; returns its id.
 fn submit(shop: &mut Peer, to: (&str, &str), text: &str) -> Result<String> {
-    shop.tell(&json!({ "text": text, "from": SHOP, "to": to.1, "receipt": true, "tag": text }))?;
+    shop.send_action(&json!({ "text": text, "from": SHOP, "to": to.1, "receipt": true, "tag": text }))?;
     let answer = shop.expect_matching("answer", |answer| answer["tag"] == text)?;
     assert_eq!(answer["status"], 0, "{answer}");
     Ok(answer["id"].as_str().context("no id")?.to_owned())
@@ -141,14 +141,14 @@ fn delivered(shop: &mut Peer, id: &str) -> Result<()> {
     Ok(())
 }
 
-fn texts(phone: &Phone, count: usize) -> Result<Vec<String>> {
-    (0..count).map(|_| decode_text(&phone.next_mt()?.tpdu)).collect()
+fn texts(handset: &Handset, count: usize) -> Result<Vec<String>> {
+    (0..count).map(|_| decode_text(&handset.next_mt()?.tpdu)).collect()
 }
 
 #[test]
 fn a_text_goes_to_a_phone_and_one_comes_back_with_a_simulated_radio_side() -> Result<()> {
     let network = OsmocomFixture::start("")?;
-    let (anna, mut shop) = (network.phone(ANNA)?, network.shop()?);
+    let (anna, mut shop) = (network.handset(ANNA)?, network.shop()?);
     let id = submit(&mut shop, ANNA, "good morning")?;
     let came = anna.next_mt()?;
     assert_eq!((decode_text(&came.tpdu)?.as_str(), came.centre.as_str()), ("good morning", CENTRE));
@@ -180,7 +180,7 @@ fn a_text_goes_to_a_phone_and_one_comes_back_with_a_simulated_radio_side() -> Re
 
 /// Waits until a message waits for hours, so that no timer of ours can trigger the next attempt.
 fn wait_for_long_deferral(network: &OsmocomFixture, id: &str) -> Result<()> {
-    let trace = network.in_state(id, "deferred")?;
+    let trace = network.wait_for_state(id, "deferred")?;
     let why = trace["waiting_for"].as_str().context("no reason")?;
     let numbers = why.split(|letter: char| !letter.is_ascii_digit());
     let due = numbers.filter_map(|digits| digits.parse::<u64>().ok()).max().context("no time")?;
@@ -192,14 +192,14 @@ fn wait_for_long_deferral(network: &OsmocomFixture, id: &str) -> Result<()> {
 #[test]
 fn a_full_phone_gets_its_message_when_memory_is_available_with_a_simulated_radio_side() -> Result<()> {
     let network = OsmocomFixture::start("")?;
-    let (anna, mut shop) = (network.phone(ANNA)?, network.shop()?);
-    anna.set_answer(PhoneAnswer::Refused(22));
+    let (anna, mut shop) = (network.handset(ANNA)?, network.shop()?);
+    anna.set_answer(HandsetAnswer::Refused(22));
     let id = submit(&mut shop, ANNA, "first")?;
     let refused = anna.next_mt()?;
     wait_for_long_deferral(&network, &id)?;
     // The subscriber's other messages use no attempts.
     let others = ["second", "third"].map(|text| submit(&mut shop, ANNA, text));
-    anna.set_answer(PhoneAnswer::Taken);
+    anna.set_answer(HandsetAnswer::Accepted);
     assert_eq!(anna.memory_available()?, RpAnswer::Ok);
     let again = anna.next_mt()?;
     // Except for the first octet, which indicates that more messages wait (TP-MMS).
@@ -221,7 +221,7 @@ fn a_phone_gets_its_messages_when_it_is_switched_on_with_a_simulated_radio_side(
     let network = OsmocomFixture::start("")?;
     let mut shop = network.shop()?;
     // Bert's phone was never on: no MSC knows him. Anna's was.
-    let anna = network.phone(ANNA)?;
+    let anna = network.handset(ANNA)?;
     anna.detach()?;
     let mut ids = Vec::new();
     for (subscriber, text) in [(ANNA, "to anna"), (BERT, "to bert")] {
@@ -230,7 +230,7 @@ fn a_phone_gets_its_messages_when_it_is_switched_on_with_a_simulated_radio_side(
         ids.push(id);
     }
     for (subscriber, text) in [(BERT, "to bert"), (ANNA, "to anna")] {
-        assert_eq!(texts(&network.phone(subscriber)?, 1)?, [text]);
+        assert_eq!(texts(&network.handset(subscriber)?, 1)?, [text]);
     }
     for id in &ids {
         delivered(&mut shop, id)?;
@@ -242,13 +242,13 @@ fn a_phone_gets_its_messages_when_it_is_switched_on_with_a_simulated_radio_side(
 #[test]
 fn after_failed_paging_the_next_location_update_triggers_a_retry_with_a_simulated_radio_side() -> Result<()> {
     let network = OsmocomFixture::start("response-timeout = \"12s\"")?;
-    let (anna, mut shop) = (network.phone(ANNA)?, network.shop()?);
-    anna.set_paging(Paging::NotHeard);
+    let (anna, mut shop) = (network.handset(ANNA)?, network.shop()?);
+    anna.set_paging(Paging::OutOfCoverage);
     let id = submit(&mut shop, ANNA, "are you there?")?;
     anna.next_paging()?;
     wait_for_long_deferral(&network, &id)?;
     assert_eq!(anna.waiting(), 0);
-    anna.set_paging(Paging::Heard);
+    anna.set_paging(Paging::Answered);
     anna.attach()?;
     assert_eq!(texts(&anna, 1)?, ["are you there?"]);
     delivered(&mut shop, &id)?;
@@ -259,14 +259,14 @@ fn after_failed_paging_the_next_location_update_triggers_a_retry_with_a_simulate
 #[test]
 fn segments_of_a_long_text_arrive_in_order_with_a_simulated_radio_side() -> Result<()> {
     let network = OsmocomFixture::start("")?;
-    let anna = network.phone(ANNA)?;
+    let anna = network.handset(ANNA)?;
     let port = network.appliance()?.smpp().port();
     let mut shop =
         Peer::node("esme.js", &json!({ "port": port, "system_id": "shop", "password": PASSWORD }))?;
     assert_eq!(shop.expect("bound")?["status"], 0);
     let text: String = (0..100).map(|number| format!("word{number} ")).collect();
     // Submitted as one message: the appliance splits it.
-    shop.tell(&json!({ "submit": {
+    shop.send_action(&json!({ "submit": {
         "source_addr": SHOP, "source_addr_ton": 1, "source_addr_npi": 1, "destination_addr": ANNA.1,
         "dest_addr_ton": 1, "dest_addr_npi": 1, "registered_delivery": 1,
         "message_payload": { "hex": hex(text.as_bytes()) } } }))?;
@@ -295,7 +295,7 @@ fn segments_of_a_long_text_arrive_in_order_with_a_simulated_radio_side() -> Resu
         for (name, value) in fields {
             submit[*name] = json!(value);
         }
-        shop.tell(&json!({ "submit": submit }))?;
+        shop.send_action(&json!({ "submit": submit }))?;
         let answer = shop.expect("answer")?;
         assert_eq!(answer["status"], 0, "{answer}");
         Ok(anna.next_mt()?.tpdu)
@@ -322,10 +322,10 @@ fn header_of(tpdu: &[u8]) -> Vec<u8> {
 #[test]
 fn messages_of_one_sender_keep_their_order_with_a_simulated_radio_side() -> Result<()> {
     let network = OsmocomFixture::start("")?;
-    let (anna, mut shop) = (network.phone(ANNA)?, network.shop()?);
+    let (anna, mut shop) = (network.handset(ANNA)?, network.shop()?);
     let wanted: Vec<_> = (0..20).map(|number| format!("message {number}")).collect();
     for text in &wanted {
-        shop.tell(&json!({ "text": text, "from": SHOP, "to": ANNA.1, "tag": text }))?;
+        shop.send_action(&json!({ "text": text, "from": SHOP, "to": ANNA.1, "tag": text }))?;
     }
     assert_eq!(texts(&anna, 20)?, wanted);
     network.check_captures()
@@ -334,7 +334,7 @@ fn messages_of_one_sender_keep_their_order_with_a_simulated_radio_side() -> Resu
 #[test]
 fn a_phone_gets_a_status_report_with_a_simulated_radio_side() -> Result<()> {
     let network = OsmocomFixture::start("")?;
-    let (anna, bert) = (network.phone(ANNA)?, network.phone(BERT)?);
+    let (anna, bert) = (network.handset(ANNA)?, network.handset(BERT)?);
     let submit = Submit { report: true, ..Submit::new(77, BERT.1, "are you awake?") };
     assert_eq!(anna.submit(CENTRE, &submit.octets())?, RpAnswer::Ok);
     assert_eq!(texts(&bert, 1)?, ["are you awake?"]);
@@ -345,7 +345,7 @@ fn a_phone_gets_a_status_report_with_a_simulated_radio_side() -> Result<()> {
 #[test]
 fn a_phone_enquires_and_deletes_its_message_with_a_simulated_radio_side() -> Result<()> {
     let network = OsmocomFixture::start("")?;
-    let anna = network.phone(ANNA)?;
+    let anna = network.handset(ANNA)?;
     assert_eq!(anna.submit(CENTRE, &Submit::new(40, BERT.1, "taken back").octets())?, RpAnswer::Ok);
     // A message in flight cannot be cancelled.
     network.appliance()?.wait_until(TIMEOUT, "/v1/queues", |queues| {
@@ -357,7 +357,7 @@ fn a_phone_enquires_and_deletes_its_message_with_a_simulated_radio_side() -> Res
     assert_eq!(anna.submit(CENTRE, &command(42, 2, 40, BERT.1))?, RpAnswer::Ok);
     assert_eq!(anna.submit(CENTRE, &command(43, 2, 99, BERT.1))?, RpAnswer::Refused(21), "no such name");
     assert_eq!(anna.submit(CENTRE, &Submit::new(44, BERT.1, "left alone").octets())?, RpAnswer::Ok);
-    assert_eq!(texts(&network.phone(BERT)?, 1)?, ["left alone"]);
+    assert_eq!(texts(&network.handset(BERT)?, 1)?, ["left alone"]);
     network.check_captures()
 }
 
@@ -373,7 +373,7 @@ fn command(reference: u8, kind: u8, about: u8, to: &str) -> Vec<u8> {
 #[test]
 fn a_phones_repetition_is_sent_once_with_a_simulated_radio_side() -> Result<()> {
     let network = OsmocomFixture::start("")?;
-    let (anna, mut shop) = (network.phone(ANNA)?, network.shop()?);
+    let (anna, mut shop) = (network.handset(ANNA)?, network.shop()?);
     let once = Submit::new(5, SHOP, "once").octets();
     for _ in 0..2 {
         assert_eq!(anna.submit(CENTRE, &once)?, RpAnswer::Ok);
@@ -388,9 +388,9 @@ fn a_phones_repetition_is_sent_once_with_a_simulated_radio_side() -> Result<()> 
 #[test]
 fn messages_waiting_for_phones_survive_a_kill_with_a_simulated_radio_side() -> Result<()> {
     let mut network = OsmocomFixture::start("")?;
-    let (anna, mut shop) = (network.phone(ANNA)?, network.shop()?);
+    let (anna, mut shop) = (network.handset(ANNA)?, network.shop()?);
     // One message is at the phone, unanswered; three wait for it; one waits for a phone that is off.
-    anna.set_answer(PhoneAnswer::Nothing);
+    anna.set_answer(HandsetAnswer::Nothing);
     let first = submit(&mut shop, ANNA, "first")?;
     let before = anna.next_mt()?;
     let mut ids = vec![first];
@@ -400,7 +400,7 @@ fn messages_waiting_for_phones_survive_a_kill_with_a_simulated_radio_side() -> R
     let to_bert = submit(&mut shop, BERT, "to bert")?;
     wait_for_long_deferral(&network, &to_bert)?;
     ids.push(to_bert);
-    anna.set_answer(PhoneAnswer::Taken);
+    anna.set_answer(HandsetAnswer::Accepted);
     network.kill_appliance()?;
     let mut shop = network.shop()?;
     let again = anna.next_mt()?;
@@ -410,7 +410,7 @@ fn messages_waiting_for_phones_survive_a_kill_with_a_simulated_radio_side() -> R
         "an uncertain message is repeated unchanged, service centre time included"
     );
     assert_eq!(texts(&anna, 3)?, ["second", "third", "fourth"]);
-    let bert = network.phone(BERT)?;
+    let bert = network.handset(BERT)?;
     assert_eq!(texts(&bert, 1)?, ["to bert"]);
     for id in &ids {
         delivered(&mut shop, id)?;
@@ -422,16 +422,16 @@ fn messages_waiting_for_phones_survive_a_kill_with_a_simulated_radio_side() -> R
 #[test]
 fn the_hlr_restarts_with_a_simulated_radio_side() -> Result<()> {
     let mut network = OsmocomFixture::start("")?;
-    let (anna, mut shop) = (network.phone(ANNA)?, network.shop()?);
+    let (anna, mut shop) = (network.handset(ANNA)?, network.shop()?);
     network.hlr.kill()?;
     let to_anna = submit(&mut shop, ANNA, "to anna")?;
     let to_bert = submit(&mut shop, BERT, "to bert")?;
-    network.in_state(&to_bert, "resolving")?;
+    network.wait_for_state(&to_bert, "resolving")?;
     network.hlr.start_again()?;
     network.wait_until_connected()?;
     assert_eq!(texts(&anna, 1)?, ["to anna"]);
     delivered(&mut shop, &to_anna)?;
-    assert_eq!(texts(&network.phone(BERT)?, 1)?, ["to bert"]);
+    assert_eq!(texts(&network.handset(BERT)?, 1)?, ["to bert"]);
     delivered(&mut shop, &to_bert)?;
     network.check_captures()
 }
@@ -439,24 +439,24 @@ fn the_hlr_restarts_with_a_simulated_radio_side() -> Result<()> {
 #[test]
 fn a_subscriber_moves_between_mscs_with_a_simulated_radio_side() -> Result<()> {
     let mut network = OsmocomFixture::start("")?;
-    let (anna, mut shop) = (network.phone(ANNA)?, network.shop()?);
+    let (anna, mut shop) = (network.handset(ANNA)?, network.shop()?);
     submit(&mut shop, ANNA, "here")?;
     assert_eq!(texts(&anna, 1)?, ["here"]);
     let other = Msc::start(network.fixture.folder(), "MSC-2", network.towards_us.address())?;
     network.hlr.wait_until_connected("MSC-2")?;
     let there = Radio::connect(other.sgs())?;
-    let moved = there.phone(ANNA.0);
+    let moved = there.handset(ANNA.0);
     moved.attach()?;
     submit(&mut shop, ANNA, "there")?;
     assert_eq!(texts(&moved, 1)?, ["there"]);
     // After a kill the appliance does not know her location until she sends something.
-    moved.set_answer(PhoneAnswer::Refused(22));
+    moved.set_answer(HandsetAnswer::Refused(22));
     let later = submit(&mut shop, ANNA, "later")?;
     moved.next_mt()?;
     wait_for_long_deferral(&network, &later)?;
     network.kill_appliance()?;
     network.hlr.wait_until_connected("MSC-2")?;
-    moved.set_answer(PhoneAnswer::Taken);
+    moved.set_answer(HandsetAnswer::Accepted);
     assert_eq!(moved.memory_available()?, RpAnswer::Ok);
     assert_eq!(texts(&moved, 1)?, ["later"]);
     assert_eq!(anna.waiting(), 0);
@@ -470,7 +470,7 @@ fn after_a_kill_a_subscriber_is_found_at_the_right_msc_with_a_simulated_radio_si
     let other = Msc::start(network.fixture.folder(), "MSC-2", network.towards_us.address())?;
     network.hlr.wait_until_connected("MSC-2")?;
     let there = Radio::connect(other.sgs())?;
-    let anna = there.phone(ANNA.0);
+    let anna = there.handset(ANNA.0);
     anna.attach()?;
     network.kill_appliance()?;
     network.hlr.wait_until_connected("MSC-2")?;
@@ -494,16 +494,16 @@ fn after_a_kill_each_msc_gets_its_messages_with_a_simulated_radio_side() -> Resu
     let other = Msc::start(network.fixture.folder(), "MSC-2", network.towards_us.address())?;
     network.hlr.wait_until_connected("MSC-2")?;
     let there = Radio::connect(other.sgs())?;
-    let (anna, bert) = (there.phone(ANNA.0), there.phone(BERT.0));
+    let (anna, bert) = (there.handset(ANNA.0), there.handset(BERT.0));
     let mut shop = network.shop()?;
     for phone in [&anna, &bert] {
         phone.attach()?;
     }
-    anna.set_answer(PhoneAnswer::Nothing);
+    anna.set_answer(HandsetAnswer::Nothing);
     let first = submit(&mut shop, ANNA, "first")?;
     anna.next_mt()?;
     let second = submit(&mut shop, ANNA, "second")?;
-    anna.set_answer(PhoneAnswer::Taken);
+    anna.set_answer(HandsetAnswer::Accepted);
     // Only the first MSC is connected when the appliance is back.
     other.pause()?;
     network.kill_appliance()?;
@@ -526,8 +526,8 @@ fn after_a_kill_each_msc_gets_its_messages_with_a_simulated_radio_side() -> Resu
 #[test]
 fn an_msc_restarts_with_a_simulated_radio_side() -> Result<()> {
     let mut network = OsmocomFixture::start("")?;
-    let (anna, mut shop) = (network.phone(ANNA)?, network.shop()?);
-    anna.set_answer(PhoneAnswer::Nothing);
+    let (anna, mut shop) = (network.handset(ANNA)?, network.shop()?);
+    anna.set_answer(HandsetAnswer::Nothing);
     let mut ids = vec![submit(&mut shop, ANNA, "first")?];
     let before = anna.next_mt()?;
     ids.push(submit(&mut shop, ANNA, "second")?);
@@ -539,7 +539,7 @@ fn an_msc_restarts_with_a_simulated_radio_side() -> Result<()> {
     network.msc.start_again()?;
     network.wait_until_connected()?;
     network.radio = Radio::connect(network.msc.sgs())?;
-    let anna = network.phone(ANNA)?;
+    let anna = network.handset(ANNA)?;
     let again = anna.next_mt()?;
     assert_eq!(again.tpdu[1..], before.tpdu[1..], "an uncertain message is repeated unchanged");
     assert_eq!(texts(&anna, 2)?, ["second", "third"]);
@@ -557,7 +557,7 @@ fn an_msc_without_sms_over_gsup_is_reported_with_a_simulated_radio_side() -> Res
         Msc::start_with(network.fixture.folder(), "MSC-2", network.towards_us.address(), "no sms-over-gsup")?;
     network.hlr.wait_until_connected("MSC-2")?;
     let there = Radio::connect(other.sgs())?;
-    let (anna, mut shop) = (there.phone(ANNA.0), network.shop()?);
+    let (anna, mut shop) = (there.handset(ANNA.0), network.shop()?);
     anna.attach()?;
     let id = submit(&mut shop, ANNA, "good morning")?;
     wait_for_long_deferral(&network, &id)?;
@@ -574,7 +574,7 @@ fn unknown_numbers_fail_and_reassigned_numbers_do_not_with_a_simulated_radio_sid
     let receipt =
         shop.expect_matching("deliver", |deliver| deliver["receipted_message_id"] == nobody.as_str())?;
     assert_eq!(receipt["message_state"], 5, "{receipt}");
-    let anna = network.phone(ANNA)?;
+    let anna = network.handset(ANNA)?;
     submit(&mut shop, ANNA, "the old one")?;
     assert_eq!(texts(&anna, 1)?, ["the old one"]);
     // A new SIM with the same number, while our cached answer is still valid.
@@ -582,11 +582,11 @@ fn unknown_numbers_fail_and_reassigned_numbers_do_not_with_a_simulated_radio_sid
     anna.detach()?;
     network.hlr.remove(ANNA.0)?;
     network.hlr.subscriber(new.0, new.1)?;
-    let phone = network.phone(new)?;
+    let phone = network.handset(new)?;
     submit(&mut shop, ANNA, "the new one")?;
     assert_eq!(texts(&phone, 1)?, ["the new one"]);
     // And another one, while messages wait for the full phone of the old one.
-    phone.set_answer(PhoneAnswer::Refused(22));
+    phone.set_answer(HandsetAnswer::Refused(22));
     let first = submit(&mut shop, ANNA, "first")?;
     phone.next_mt()?;
     wait_for_long_deferral(&network, &first)?;
@@ -594,7 +594,7 @@ fn unknown_numbers_fail_and_reassigned_numbers_do_not_with_a_simulated_radio_sid
     network.hlr.remove(new.0)?;
     let newer = ("001010000000004", ANNA.1);
     network.hlr.subscriber(newer.0, newer.1)?;
-    let phone = network.phone(newer)?;
+    let phone = network.handset(newer)?;
     assert_eq!(texts(&phone, 2)?, ["first", "second"]);
     for id in &ids {
         delivered(&mut shop, id)?;
@@ -603,7 +603,7 @@ fn unknown_numbers_fail_and_reassigned_numbers_do_not_with_a_simulated_radio_sid
     // the appliance has seen them.)
     let clara = ("001010000000005", "16195550199");
     network.hlr.subscriber(clara.0, clara.1)?;
-    let (clara_phone, bert) = (network.phone(clara)?, network.phone(BERT)?);
+    let (clara_phone, bert) = (network.handset(clara)?, network.handset(BERT)?);
     assert_eq!(bert.submit(CENTRE, &Submit::new(1, SHOP, "hello").octets())?, RpAnswer::Ok);
     submit(&mut shop, clara, "welcome")?;
     assert_eq!(texts(&clara_phone, 1)?, ["welcome"]);
@@ -641,7 +641,7 @@ fn as_a_client_of_a_routing_hlr_with_a_stand_in_hlr_1_8_and_a_simulated_radio_si
     let msc = Msc::start(fixture.folder(), "MSC-1", hlr.gsup())?;
     until("the MSC's connection", || Ok(hlr.is_connected("MSC-1")))?;
     let radio = Radio::connect(msc.sgs())?;
-    let anna = radio.phone(&Subscribers::imsi_digits(1));
+    let anna = radio.handset(&Subscribers::imsi_digits(1));
     anna.attach()?;
     assert_eq!(anna.submit(CENTRE, &Submit::new(1, SHOP, "hello").octets())?, RpAnswer::Ok);
     assert_eq!(shop.expect("deliver")?["text"], "hello");
@@ -656,9 +656,10 @@ fn as_a_client_of_a_routing_hlr_with_a_stand_in_hlr_1_8_and_a_simulated_radio_si
     msc.behave(MtBehaviour::Full(Duration::from_millis(500)), Duration::ZERO);
     let id = submit(&mut shop, ("", &bert), "when there is room")?;
     delivered(&mut shop, &id)?;
-    let texts: Vec<_> = msc.report().arrivals.iter().map(|arrival| (arrival.text(), arrival.taken)).collect();
+    let texts: Vec<_> =
+        msc.report().arrivals.iter().map(|arrival| (arrival.text(), arrival.accepted)).collect();
     let wanted = [("good morning", true), ("when there is room", false), ("when there is room", true)];
-    assert_eq!(texts, wanted.map(|(text, taken)| (Some(text.to_owned()), taken)));
+    assert_eq!(texts, wanted.map(|(text, accepted)| (Some(text.to_owned()), accepted)));
     towards_hlr.decode(fixture.folder(), "gsm_sms", &["gsup.msg_type"])?;
     Ok(())
 }
@@ -669,7 +670,7 @@ fn dialled_numbers_are_normalised_with_a_simulated_radio_side() -> Result<()> {
     let plans = workspace::root().join("policies/numbering.toml");
     let network =
         OsmocomFixture::start(&format!("number-plan = \"nanp\"\n[numbering]\ndocument = {plans:?}"))?;
-    let (anna, bert) = (network.phone(ANNA)?, network.phone(BERT)?);
+    let (anna, bert) = (network.handset(ANNA)?, network.handset(BERT)?);
     // 0x81: type unknown, 0xa1: national, 0x91: international
     let dialled = [
         (0x91, BERT.1),

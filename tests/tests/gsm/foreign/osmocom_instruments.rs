@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::osmocom::{
-    GsupRelay, Hlr, Message, Msc, Paging, Phone, PhoneAnswer, Radio, RpAnswer, Submit, decode_text,
+    GsupRelay, Handset, HandsetAnswer, Hlr, Message, Msc, Paging, Radio, RpAnswer, Submit, decode_text,
 };
 use behaviour_tests::{Capture, CaptureProtocol};
 use std::io::{Read, Write};
@@ -37,7 +37,7 @@ struct Network {
     capture: Capture,
     relay: GsupRelay,
     msc: Msc,
-    phone: Phone,
+    handset: Handset,
     /// Ends with it.
     _radio: Radio,
     folder: tempfile::TempDir,
@@ -54,15 +54,15 @@ impl Network {
         let msc = Msc::start(folder.path(), "MSC-1", capture.address())?;
         hlr.wait_until_connected("MSC-1")?;
         let radio = Radio::connect(msc.sgs())?;
-        let phone = radio.phone(IMSI);
-        phone.attach().with_context(|| msc.log())?;
-        Ok(Self { hlr, capture, relay, msc, phone, _radio: radio, folder })
+        let handset = radio.handset(IMSI);
+        handset.attach().with_context(|| msc.log())?;
+        Ok(Self { hlr, capture, relay, msc, handset, _radio: radio, folder })
     }
 
     /// Sends a message to the phone; returns the MSC's answer.
     fn deliver(&self, reference: u8) -> Result<Message> {
         self.relay.inject(&mt(reference))?;
-        self.phone.next_mt()?;
+        self.handset.next_mt()?;
         self.relay.next(MT_RESULT)
     }
 
@@ -74,7 +74,7 @@ impl Network {
 
     /// Location updates that reached the HLR.
     fn updates(&self) -> usize {
-        self.relay.passed().iter().filter(|message| message.kind == UPDATE_LOCATION).count()
+        self.relay.forwarded().iter().filter(|message| message.kind == UPDATE_LOCATION).count()
     }
 }
 
@@ -103,20 +103,20 @@ fn a_phone_attaches_receives_and_sends() -> Result<()> {
     assert!(network.hlr.show(IMSI)?.contains("VLR number: MSC-1"));
     assert!(network.hlr.connections()?.contains("'MSC-1'"));
     network.relay.inject(&mt(0xff))?;
-    let came = network.phone.next_mt()?;
+    let came = network.handset.next_mt()?;
     assert_eq!((came.centre.as_str(), decode_text(&came.tpdu)?.as_str()), (CENTRE, "hello"));
     network.relay.next(MT_RESULT)?;
     let submit = Submit::new(7, "4915112345678", "from the phone").octets();
-    let reference = network.phone.send(CENTRE, &submit)?;
+    let reference = network.handset.send(CENTRE, &submit)?;
     let request = network.relay.next(MO)?;
     assert_eq!((request.get(REFERENCE), request.get(TPDU)), (Some(&[reference][..]), Some(&*submit)));
     network.relay.inject(&answer(MO_RESULT, reference))?;
-    assert_eq!(network.phone.answer(reference)?, RpAnswer::Ok);
+    assert_eq!(network.handset.answer(reference)?, RpAnswer::Ok);
     for cause in [1, 21, 27, 38, 41, 42, 50, 69, 95] {
-        let reference = network.phone.send(CENTRE, &submit)?;
+        let reference = network.handset.send(CENTRE, &submit)?;
         network.relay.next(MO)?;
         network.relay.inject(&answer(MO_ERROR, reference).with(RP_CAUSE, &[cause]))?;
-        assert_eq!(network.phone.answer(reference)?, RpAnswer::Refused(cause));
+        assert_eq!(network.handset.answer(reference)?, RpAnswer::Refused(cause));
     }
     let fields = ["gsup.msg_type", "gsm_sms.tp-mti", "gsm_sms.sms_text"];
     let seen = network.capture.decode(network.folder.path(), "gsm_sms", &fields)?;
@@ -129,15 +129,15 @@ fn a_phone_attaches_receives_and_sends() -> Result<()> {
 #[test]
 fn a_full_phone_reports_available_memory() -> Result<()> {
     let network = Network::start()?;
-    network.phone.set_answer(PhoneAnswer::Refused(22));
+    network.handset.set_answer(HandsetAnswer::Refused(22));
     network.relay.inject(&mt(0x10))?;
     let error = network.relay.next(MT_ERROR)?;
     assert_eq!((error.get(RP_CAUSE), error.get(CAUSE)), (Some(&[22][..]), None));
-    let reference = network.phone.request_memory_available()?;
+    let reference = network.handset.request_memory_available()?;
     let ready = network.relay.next(READY)?;
     assert_eq!((ready.get(REFERENCE), ready.get(ALERT_REASON)), (Some(&[reference][..]), Some(&[2][..])));
     network.relay.inject(&answer(READY_RESULT, reference))?;
-    assert_eq!(network.phone.answer(reference)?, RpAnswer::Ok);
+    assert_eq!(network.handset.answer(reference)?, RpAnswer::Ok);
     Ok(())
 }
 
@@ -147,27 +147,27 @@ fn references_of_answers_are_ambiguous() -> Result<()> {
     let network = Network::start()?;
     for reference in [0x10, 0x11] {
         assert_eq!(network.deliver(reference)?.get(REFERENCE), Some(&[0][..]), "a channel each");
-        network.phone.next_release()?;
+        network.handset.next_release()?;
     }
     network.relay.inject(&mt(0x12).with(MORE, &[1]))?;
-    network.phone.next_mt()?;
+    network.handset.next_mt()?;
     assert_eq!(network.relay.next(MT_RESULT)?.get(REFERENCE), Some(&[0][..]), "more is announced");
-    let paged = network.phone.paged();
+    let paged = network.handset.paged();
     assert_eq!(network.deliver(0x13)?.get(REFERENCE), Some(&[0][..]), "on the channel that was kept");
-    assert_eq!(network.phone.paged(), paged, "nobody is paged for it");
+    assert_eq!(network.handset.paged(), paged, "nobody is paged for it");
     Ok(())
 }
 
 /// Two messages at a time, which the protocol does not forbid: the MSC accepts both.
 #[test]
-fn a_second_message_is_taken_while_the_first_is_with_the_phone() -> Result<()> {
+fn a_second_message_is_accepted_while_the_first_is_unanswered() -> Result<()> {
     let network = Network::start()?;
-    network.phone.set_answer(PhoneAnswer::Nothing);
+    network.handset.set_answer(HandsetAnswer::Nothing);
     network.relay.inject(&mt(0x10))?;
-    assert_eq!(network.phone.next_mt()?.reference, 0);
-    network.phone.set_answer(PhoneAnswer::Taken);
+    assert_eq!(network.handset.next_mt()?.reference, 0);
+    network.handset.set_answer(HandsetAnswer::Accepted);
     network.relay.inject(&mt(0x11))?;
-    assert_eq!(network.phone.next_mt()?.reference, 1);
+    assert_eq!(network.handset.next_mt()?.reference, 1);
     assert_eq!(network.relay.next(MT_RESULT)?.get(REFERENCE), Some(&[1][..]));
     Ok(())
 }
@@ -176,12 +176,12 @@ fn a_second_message_is_taken_while_the_first_is_with_the_phone() -> Result<()> {
 #[test]
 fn failed_paging_is_not_reported() -> Result<()> {
     let network = Network::start()?;
-    network.phone.set_paging(Paging::NotHeard);
+    network.handset.set_paging(Paging::OutOfCoverage);
     network.relay.inject(&mt(0x10))?;
     network.msc.wait_for_paging_failures(1)?;
-    network.phone.set_paging(Paging::Heard);
+    network.handset.set_paging(Paging::Answered);
     network.deliver(0x11)?;
-    assert_eq!((network.phone.waiting(), network.relay.taken()), (0, Vec::new()));
+    assert_eq!((network.handset.waiting(), network.relay.intercepted()), (0, Vec::new()));
     Ok(())
 }
 
@@ -190,7 +190,7 @@ fn failed_paging_is_not_reported() -> Result<()> {
 #[test]
 fn a_switched_off_phone_looks_like_an_unknown_subscriber() -> Result<()> {
     let network = Network::start()?;
-    network.phone.detach()?;
+    network.handset.detach()?;
     network.relay.inject(&mt(0x10))?;
     let error = network.relay.next(MT_ERROR)?;
     assert_eq!((error.get(CAUSE), error.get(RP_CAUSE)), (Some(&[2][..]), None));
@@ -204,25 +204,25 @@ fn a_switched_off_phone_looks_like_an_unknown_subscriber() -> Result<()> {
 #[test]
 fn only_messages_during_a_lost_link_are_lost() -> Result<()> {
     let network = Network::start()?;
-    network.phone.set_answer(PhoneAnswer::Nothing);
+    network.handset.set_answer(HandsetAnswer::Nothing);
     network.relay.inject(&mt(0x10))?;
-    network.phone.next_mt()?;
+    network.handset.next_mt()?;
     network.relay.cut()?;
     network.linked(2)?;
-    network.phone.finish(PhoneAnswer::Taken)?;
+    network.handset.finish(HandsetAnswer::Accepted)?;
     network
         .relay
         .next(MT_RESULT)
         .context("it arrived before the link was lost, and was answered afterwards")?;
 
     network.relay.inject(&mt(0x11))?;
-    network.phone.next_mt()?;
+    network.handset.next_mt()?;
     network.relay.cut()?;
-    network.phone.finish(PhoneAnswer::Taken)?;
+    network.handset.finish(HandsetAnswer::Accepted)?;
     network.linked(3)?;
-    network.phone.set_answer(PhoneAnswer::Taken);
+    network.handset.set_answer(HandsetAnswer::Accepted);
     network.deliver(0x12)?;
-    assert_eq!(network.relay.taken(), [], "the answer to the second message");
+    assert_eq!(network.relay.intercepted(), [], "the answer to the second message");
     assert_eq!(network.updates(), 1);
     Ok(())
 }

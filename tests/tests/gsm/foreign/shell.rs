@@ -1,6 +1,6 @@
 //! Subscribers on the command line, with third-party ESMEs and SMSCs, and through a real sshd.
 
-use crate::shell::{A, B, C, ShellFixture, is_root, me, output_text, texts, user};
+use crate::shell::{A, B, C, ShellFixture, current_uid, is_root, output_text, texts, user};
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::test_daemon::{PASSWORD, free_port};
 use behaviour_tests::{Peer, TIMEOUT, until};
@@ -17,16 +17,16 @@ use std::sync::mpsc::{Receiver, channel};
 fn a_message_survives_a_kill_before_delivery_and_is_sent_once() -> Result<()> {
     let shell = ShellFixture::new()?;
     let port = free_port()?;
-    let mut config = shell.config(&[user(me(), &[A], "")])?;
+    let mut config = shell.config(&[user(current_uid(), &[A], "")])?;
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     config.peer("upstream", address, "uncertain = \"send-again\"");
     let appliance = config.start()?;
-    let id = shell.send(me(), &["--key", "one", "+491701234567", "durable?"])?;
+    let id = shell.send(current_uid(), &["--key", "one", "+491701234567", "durable?"])?;
     let appliance = appliance.kill()?.start()?;
     // The idempotency key is remembered too: a repetition is the same message, and another text with this key is refused.
-    assert_eq!(shell.send(me(), &["--key", "one", "+491701234567", "durable?"])?, id);
-    shell.refused(me(), &["send", "--key", "one", "+491701234567", "other"], 65, "used before")?;
-    let waiting = shell.page(me(), &["log"])?;
+    assert_eq!(shell.send(current_uid(), &["--key", "one", "+491701234567", "durable?"])?, id);
+    shell.refused(current_uid(), &["send", "--key", "one", "+491701234567", "other"], 65, "used before")?;
+    let waiting = shell.page(current_uid(), &["log"])?;
     assert_eq!(
         (&waiting["messages"][0]["id"], &waiting["messages"][0]["state"]),
         (&json!(id), &json!("queued"))
@@ -36,14 +36,14 @@ fn a_message_survives_a_kill_before_delivery_and_is_sent_once() -> Result<()> {
     assert_eq!((&submit["text"], &submit["source"]), (&json!("durable?"), &json!("16195550101")));
     assert_eq!((&submit["destination"], &submit["source_ton"]), (&json!("491701234567"), &json!(1)));
     until("its receipt is in the log", || {
-        Ok(shell.page(me(), &["log"])?["messages"][0]["state"] == "delivered")
+        Ok(shell.page(current_uid(), &["log"])?["messages"][0]["state"] == "delivered")
     })?;
-    let log = shell.page(me(), &["log"])?;
+    let log = shell.page(current_uid(), &["log"])?;
     assert_eq!(texts(&log), [Some("durable?")]);
     // The shell's own DLR request leaves nothing behind.
     appliance.wait_until(TIMEOUT, "/v1/status", |status| status["waiting"] == 0)?;
     // The router's refusal has its own exit status.
-    let mut refused = shell.sms(me(), &["send", "+491701234567"]);
+    let mut refused = shell.sms(current_uid(), &["send", "+491701234567"]);
     let mut sending = refused.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     sending.stdin.take().context("stdin")?.write_all("from standard input\n".as_bytes())?;
     let output = sending.wait_with_output()?;
@@ -55,7 +55,7 @@ fn a_message_survives_a_kill_before_delivery_and_is_sent_once() -> Result<()> {
 #[test]
 fn inboxes_precede_routes_and_numbers_without_a_reader_are_refused() -> Result<()> {
     let shell = ShellFixture::new()?;
-    let users = [user(me(), &[A], "deliver = true"), user(me(), &[B], "")];
+    let users = [user(current_uid(), &[A], "deliver = true"), user(current_uid(), &[B], "")];
     let mut config = shell.config(&users)?;
     // A route may lead to the shell, too.
     config.account("acme", "").native("shell");
@@ -67,13 +67,15 @@ fn inboxes_precede_routes_and_numbers_without_a_reader_are_refused() -> Result<(
     assert_eq!(esme.expect("bound")?["status"], 0);
     for (to, state) in [(A, "DELIVRD"), (B, "DELIVRD"), (C, "UNDELIV")] {
         let digits = to.trim_start_matches('+');
-        esme.tell(&json!({ "text": format!("for {to}"), "from": "10655", "to": digits, "receipt": true }))?;
+        esme.send_action(
+            &json!({ "text": format!("for {to}"), "from": "10655", "to": digits, "receipt": true }),
+        )?;
         let receipt = esme.expect("deliver")?;
         let text = receipt["text"].as_str().unwrap_or_default();
         ensure!(text.contains(&format!("stat:{state}")), "{to}: {text}");
     }
     for (own, note) in [(A, "has an inbox in the shell"), (B, "")] {
-        let inbox = shell.page(me(), &["--as", own, "inbox"])?;
+        let inbox = shell.page(current_uid(), &["--as", own, "inbox"])?;
         assert_eq!(texts(&inbox), [Some(&*format!("for {own}"))]);
         assert_eq!(inbox["messages"][0]["from"], "+10655", "the sender's international format is kept");
         let id = inbox["messages"][0]["id"].as_str().context("an id")?;
@@ -126,24 +128,25 @@ impl Drop for Following {
 #[test]
 fn follow_shows_new_messages_and_state_changes() -> Result<()> {
     let shell = ShellFixture::new()?;
-    let users = [user(me(), &[A, B], "deliver = true"), user(me(), &[C], "operator = true")];
+    let users =
+        [user(current_uid(), &[A, B], "deliver = true"), user(current_uid(), &[C], "operator = true")];
     let port = free_port()?;
     let mut config = shell.config(&users)?;
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     config.peer("upstream", address, "dlrs = false\nuncertain = \"send-again\"");
     let appliance = config.start()?;
-    let b = Following::start(&mut shell.sms(me(), &["--as", B, "follow", "--json"]))?;
-    let everything = Following::start(&mut shell.sms(me(), &["--operator", "follow", "--json"]))?;
+    let b = Following::start(&mut shell.sms(current_uid(), &["--as", B, "follow", "--json"]))?;
+    let everything = Following::start(&mut shell.sms(current_uid(), &["--operator", "follow", "--json"]))?;
     // There is no sign that following has begun except the first event.
     for follower in [&b, &everything] {
         until("it follows", || {
-            shell.send(me(), &["--as", B, B, "knock"])?;
+            shell.send(current_uid(), &["--as", B, B, "knock"])?;
             Ok(follower.lines.recv_timeout(std::time::Duration::from_millis(200)).is_ok())
         })?;
     }
     // Not visible to B.
-    shell.send(me(), &["--as", A, C, "from a to c"])?;
-    let id = shell.send(me(), &["--as", A, B, "new"])?;
+    shell.send(current_uid(), &["--as", A, C, "from a to c"])?;
+    let id = shell.send(current_uid(), &["--as", A, B, "new"])?;
     let mut seen = b.next()?;
     while seen["id"] != *id {
         assert_eq!(seen["text"], "knock", "{seen}");
@@ -155,7 +158,7 @@ fn follow_shows_new_messages_and_state_changes() -> Result<()> {
         assert_eq!(seen["id"], *id);
     }
     // A message to a peer that is down is shown, and again when it has been sent.
-    let out = shell.send(me(), &["--as", B, "+491701234567", "out"])?;
+    let out = shell.send(current_uid(), &["--as", B, "+491701234567", "out"])?;
     assert_eq!(b.next()?["state"], "queued");
     let mut upstream = Peer::node("upstream.js", &json!({ "port": port }))?;
     while upstream.expect("submit")?["text"] != "out" {}
@@ -277,8 +280,8 @@ fn with_a_real_sshd_the_documented_line_allows_one_number_and_nothing_else() -> 
     let shell = ShellFixture::new()?;
     let folder = tempfile::tempdir()?;
     // The key's number is configured only as one that has an inbox.
-    let any = format!("uid = {}\nnumbers = \"any\"\ndeliver = [\"+1619555*\"]", me());
-    let config = shell.config(&[any, user(me(), &[A], "deliver = true")])?;
+    let any = format!("uid = {}\nnumbers = \"any\"\ndeliver = [\"+1619555*\"]", current_uid());
+    let config = shell.config(&[any, user(current_uid(), &[A], "deliver = true")])?;
     // The default router has no peer; inboxes precede it.
     let appliance = config.start()?;
     let line = documented()?;
@@ -311,13 +314,13 @@ fn with_a_real_sshd_the_documented_line_allows_one_number_and_nothing_else() -> 
     // It may send and read as its number.
     let id = done(&["send", A, "'two  words; $HOME `id`'"])?.trim().to_owned();
     until("it is delivered", || {
-        let inbox = shell.page(me(), &["--as", A, "inbox"])?;
+        let inbox = shell.page(current_uid(), &["--as", A, "inbox"])?;
         Ok(inbox["messages"][0]["state"] == "delivered")
     })?;
-    let inbox = shell.page(me(), &["--as", A, "inbox"])?;
+    let inbox = shell.page(current_uid(), &["--as", A, "inbox"])?;
     assert_eq!(texts(&inbox), [Some("two  words; $HOME `id`")]);
     assert_eq!((&inbox["messages"][0]["id"], &inbox["messages"][0]["from"]), (&json!(id), &json!(own)));
-    shell.send(me(), &["--as", A, own, "an answer"])?;
+    shell.send(current_uid(), &["--as", A, own, "an answer"])?;
     until("the answer arrives", || Ok(done(&["inbox"])?.contains("an answer")))?;
     let log: Value = serde_json::from_str(&done(&["log", "--json", "--limit", "5"])?)?;
     assert_eq!(texts(&log), [Some("an answer"), Some("two  words; $HOME `id`")]);
@@ -325,11 +328,11 @@ fn with_a_real_sshd_the_documented_line_allows_one_number_and_nothing_else() -> 
     piped.stdin.take().context("stdin")?.write_all("it's piped\n".as_bytes())?;
     ensure!(piped.wait_with_output()?.status.success());
     until("the piped message arrives", || {
-        Ok(texts(&shell.page(me(), &["--as", A, "inbox"])?).first() == Some(&Some("it's piped")))
+        Ok(texts(&shell.page(current_uid(), &["--as", A, "inbox"])?).first() == Some(&Some("it's piped")))
     })?;
 
     // Never as another number, and never anywhere else.
-    shell.send(me(), &["--as", A, A, "a secret of a's"])?;
+    shell.send(current_uid(), &["--as", A, A, "a secret of a's"])?;
     for words in [
         &["--as", A, "log"][..],
         &["log", "--as", A],

@@ -244,12 +244,12 @@ fn concurrent_requests_both_succeed_or_conflict() -> Result<()> {
         let done = statuses.iter().filter(|(status, _)| *status == row.status).count();
         let lost: Vec<u16> =
             statuses.iter().map(|(status, _)| *status).filter(|status| *status != row.status).collect();
-        let fits = match row.at_once {
+        let fits = match row.concurrent {
             ConcurrentOutcome::Both => done == 2,
             ConcurrentOutcome::One(status) => lost == [status],
             ConcurrentOutcome::Either(status) => done == 2 || lost == [status],
         };
-        ensure!(fits, "{} {}: {:?}, and there were {statuses:#?}", row.method, row.at, row.at_once);
+        ensure!(fits, "{} {}: {:?}, and there were {statuses:#?}", row.method, row.at, row.concurrent);
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ fn shows(text: &str, number: &str) -> bool {
 }
 
 /// The numbers of the messages and of the subscriber that the fixture has made.
-fn whole_numbers(api: &ApiFixture) -> Result<Vec<String>> {
+fn unmasked_numbers(api: &ApiFixture) -> Result<Vec<String>> {
     let mut numbers = vec![
         STOPPED.to_owned(),
         Subscribers::new(1, "1").msisdn(0),
@@ -67,7 +67,7 @@ fn numbers_are_masked_in_every_answer_unless_the_caller_may_read_texts() -> Resu
     let stop = json!({ "sender": "10655", "subscriber": STOPPED, "stop": true }).to_string();
     let (status, reply) = api.appliance.request("POST", "/v1/opt-outs", stop.as_bytes())?;
     ensure!(status == 204, "{status} {reply}");
-    let numbers = whole_numbers(&api)?;
+    let numbers = unmasked_numbers(&api)?;
     let (blind, reader) = (token(&api, "blind", false)?, token(&api, "reader", true)?);
     let mut found = BTreeSet::new();
     let mut rows = table::rows();

@@ -27,7 +27,7 @@ pub(crate) struct Row {
     pub(crate) before: Vec<(&'static str, &'static str, &'static str)>,
     /// Invalid bodies, in addition to those that are derived for every operation.
     pub(crate) bad: Vec<(&'static [u8], u16)>,
-    pub(crate) at_once: ConcurrentOutcome,
+    pub(crate) concurrent: ConcurrentOutcome,
     /// The body has no end, or is not text: only its beginning is checked.
     pub(crate) is_endless: bool,
     /// It accepts any JSON and reports errors in its answer.
@@ -45,7 +45,7 @@ impl Row {
             status: 200,
             before: Vec::new(),
             bad: Vec::new(),
-            at_once: ConcurrentOutcome::Both,
+            concurrent: ConcurrentOutcome::Both,
             is_endless: false,
             validates: false,
         }
@@ -80,8 +80,8 @@ impl Row {
         self
     }
 
-    pub(crate) fn at_once(mut self, at_once: ConcurrentOutcome) -> Self {
-        self.at_once = at_once;
+    pub(crate) fn concurrent(mut self, concurrent: ConcurrentOutcome) -> Self {
+        self.concurrent = concurrent;
         self
     }
 

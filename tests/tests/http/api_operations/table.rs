@@ -58,7 +58,7 @@ fn messages() -> Vec<Row> {
         Row::new("POST", "/v1/messages/{id}/settle", "/v1/messages/$UNCERTAIN/settle")
             .body(r#"{"remedy":"give-up"}"#)
             .status(204)
-            .at_once(ConcurrentOutcome::One(404)),
+            .concurrent(ConcurrentOutcome::One(404)),
         Row::new("POST", "/v1/explain", "/v1/explain")
             .body(r#"{"origin":"acme","source":"100","destination":"491","text":"hello"}"#)
             .bad(br#"{"origin":"acme"}"#, 400),
@@ -124,7 +124,7 @@ fn plugins() -> Vec<Row> {
             .bad(br#"{"source":"stick","plugin":"prefix-router"}"#, 422)
             .bad(br#"{"source":"stick","plugin":"prefix-router","tag":"2.0"}"#, 404)
             // One pull of a source at a time; but the first may have ended before the second begins.
-            .at_once(ConcurrentOutcome::Either(409)),
+            .concurrent(ConcurrentOutcome::Either(409)),
         Row::get("/v1/plugins/outdated", "/v1/plugins/outdated"),
         Row::get("/v1/plugins/{name}/{version}/sbom", "/v1/plugins/prefix-router/$VERSION/sbom"),
         Row::new("PUT", "/v1/plugins/{name}/{version}/sbom", "/v1/plugins/prefix-router/$VERSION/sbom")
@@ -152,7 +152,7 @@ fn plugins() -> Vec<Row> {
             .body("$EXPECTING")
             .bad(br#"{"plugin":"prefix-router","version":"none-such"}"#, 404)
             .bad(br#"{"plugin":"prefix-router","expected":-1}"#, 422)
-            .at_once(ConcurrentOutcome::One(409)),
+            .concurrent(ConcurrentOutcome::One(409)),
         Row::new("POST", "/v1/hooks/{hook}/try", "/v1/hooks/router/try")
             .body(
                 r#"{"plugin":"prefix-router","messages":[{"origin":"acme","source":"100","destination":"491"}]}"#,
@@ -169,16 +169,16 @@ fn plugins() -> Vec<Row> {
             .bad(br#"{"mode":"canary","plugin":"prefix-router"}"#, 422),
         hook("POST", "/v1/hooks/{hook}/promote", "/v1/hooks/router/promote")
             .body(r#"{"expected":$SERIAL}"#)
-            .at_once(ConcurrentOutcome::One(409)),
+            .concurrent(ConcurrentOutcome::One(409)),
         hook("DELETE", "/v1/hooks/{hook}/candidate", "/v1/hooks/router/candidate")
             .status(204)
-            .at_once(ConcurrentOutcome::One(404)),
+            .concurrent(ConcurrentOutcome::One(404)),
         hook("DELETE", "/v1/hooks/{hook}", "/v1/hooks/router"),
         Row::new("POST", "/v1/replays", "/v1/replays")
             .body("$REPLAY")
             .bad(br#"{"hook":"resolver","plugin":"prefix-router"}"#, 422)
             // One replay at a time; but the first may have ended before the second begins.
-            .at_once(ConcurrentOutcome::Either(409)),
+            .concurrent(ConcurrentOutcome::Either(409)),
         Row::get("/v1/replays", "/v1/replays"),
         Row::get("/v1/replays/{id}", "/v1/replays/1"),
         Row::new("DELETE", "/v1/replays/{id}", "/v1/replays/1").status(204),
@@ -195,7 +195,7 @@ fn tables() -> Vec<Row> {
         Row::new("DELETE", "/v1/tables/{name}", "/v1/tables/hlr")
             .status(204)
             .before("PUT", "/v1/tables/hlr?kind=exact", "1,2\n")
-            .at_once(ConcurrentOutcome::One(404)),
+            .concurrent(ConcurrentOutcome::One(404)),
     ]
 }
 
@@ -221,7 +221,7 @@ fn pools() -> Vec<Row> {
             .before("POST", EVENTS, r#"[{"event":"del","number":"100"},{"event":"add","number":"100"}]"#)
             .before("POST", EVENTS, r#"{"event":"reg","number":"100"}"#)
             .bad(br#"{"event":"add","number":"x"}"#, 400)
-            .at_once(ConcurrentOutcome::One(409)),
+            .concurrent(ConcurrentOutcome::One(409)),
         Row::new("POST", "/v1/pools/{pool}/import", "/v1/pools/support/import?reg=true")
             .header("content-type", "text/csv")
             .body("number,state\n101,up\n102,down\nx,y\n"),
@@ -235,7 +235,7 @@ fn pools() -> Vec<Row> {
         Row::new("DELETE", "/v1/pools/{pool}", "/v1/pools/support?with-numbers=true")
             .status(204)
             .before("PUT", "/v1/pools/support", "{}")
-            .at_once(ConcurrentOutcome::One(404)),
+            .concurrent(ConcurrentOutcome::One(404)),
     ]
 }
 
@@ -256,12 +256,12 @@ fn sessions() -> Vec<Row> {
             .before("POST", "/v1/users", r#"{"name":"pat","role":"viewer","password":"correct horse"}"#)
             .bad(br#"{"old":"something else","new":"battery staple"}"#, 422)
             // A request that arrives while the other's password is being hashed still has the right one.
-            .at_once(ConcurrentOutcome::Either(422)),
+            .concurrent(ConcurrentOutcome::Either(422)),
         in_session(Row::new("DELETE", "/v1/sessions/current", "/v1/sessions/current"))
             .status(204)
             .before("DELETE?", "/v1/users/pat", "")
             .before("POST", "/v1/users", r#"{"name":"pat","role":"viewer","password":"correct horse"}"#)
-            .at_once(ConcurrentOutcome::Either(401)),
+            .concurrent(ConcurrentOutcome::Either(401)),
         Row::get("/v1/audit", "/v1/audit?limit=5&what=users"),
     ]
 }
@@ -275,17 +275,17 @@ fn users() -> Vec<Row> {
             .bad(br#"{"name":"sam","role":"king"}"#, 400)
             .bad(br#"{"name":"no one","role":"viewer"}"#, 422)
             .bad(br#"{"name":"other","role":"viewer","password":"short"}"#, 422)
-            .at_once(ConcurrentOutcome::One(409)),
+            .concurrent(ConcurrentOutcome::One(409)),
         Row::get("/v1/users", "/v1/users"),
         there(Row::get("/v1/users/{name}", "/v1/users/sam")),
         there(Row::new("PATCH", "/v1/users/{name}", "/v1/users/sam"))
             .header("if-match", "\"$SAM\"")
             .body(r#"{"bodies":true}"#)
             .bad(br#"{"role":"account"}"#, 422)
-            .at_once(ConcurrentOutcome::One(412)),
+            .concurrent(ConcurrentOutcome::One(412)),
         there(Row::new("DELETE", "/v1/users/{name}", "/v1/users/sam"))
             .status(204)
-            .at_once(ConcurrentOutcome::One(404)),
+            .concurrent(ConcurrentOutcome::One(404)),
     ]
 }
 
@@ -295,12 +295,12 @@ fn tokens() -> Vec<Row> {
     vec![
         anew(Row::new("POST", "/v1/tokens", "/v1/tokens").body(ROBOT).status(201))
             .bad(br#"{"name":"other","role":"viewer","days":0}"#, 422)
-            .at_once(ConcurrentOutcome::One(409)),
+            .concurrent(ConcurrentOutcome::One(409)),
         Row::get("/v1/tokens", "/v1/tokens"),
         anew(Row::new("DELETE", "/v1/tokens/{name}", "/v1/tokens/robot"))
             .before("POST", "/v1/tokens", ROBOT)
             .status(204)
-            .at_once(ConcurrentOutcome::One(404)),
+            .concurrent(ConcurrentOutcome::One(404)),
     ]
 }
 
@@ -317,10 +317,10 @@ fn waiting() -> Vec<Row> {
             .bad(br#"{"account":"nobody","from":"100","to":"49171234","text":"hello"}"#, 404),
         Row::new("POST", "/v1/messages/{id}/cancel", "/v1/messages/$DEFERRED/cancel")
             .status(204)
-            .at_once(ConcurrentOutcome::One(404)),
+            .concurrent(ConcurrentOutcome::One(404)),
         Row::new("POST", "/v1/messages/{id}/retry", "/v1/messages/$DEFERRED/retry")
             .status(204)
-            .at_once(ConcurrentOutcome::Either(409)),
+            .concurrent(ConcurrentOutcome::Either(409)),
         Row::new("POST", "/v1/queue-actions/preview", "/v1/queue-actions/preview")
             .body(QUEUE_ACTION)
             .bad(br#"{"action":"burn","scope":{"account":"acme"}}"#, 400),
@@ -331,7 +331,7 @@ fn waiting() -> Vec<Row> {
         Row::get("/v1/queue-actions", "/v1/queue-actions"),
         Row::new("DELETE", "/v1/queue-actions/{id}", "/v1/queue-actions/$ACTION")
             .before("POST", "/v1/queue-actions", QUEUE_ACTION)
-            .at_once(ConcurrentOutcome::One(409)),
+            .concurrent(ConcurrentOutcome::One(409)),
         Row::get("/v1/quarantine", "/v1/quarantine?limit=5&origin=acme"),
         Row::new("POST", "/v1/quarantine/release", "/v1/quarantine/release")
             .body(r#"{"ids":["1"]}"#)
@@ -352,12 +352,12 @@ fn configuration() -> Vec<Row> {
     // Withdraws the unconfirmed change of another row.
     let change = |method, path, at| {
         let row = Row::new(method, path, at).before("POST?", "/v1/configuration/revert", "");
-        row.header("if-match", "\"$CONFIGURATION\"").at_once(ConcurrentOutcome::One(412))
+        row.header("if-match", "\"$CONFIGURATION\"").concurrent(ConcurrentOutcome::One(412))
     };
     let pending = |path| {
         let row = Row::new("POST", path, path).before("POST?", "/v1/configuration/revert", "");
         row.before("PATCH", "/v1/configuration?confirm-within=10m", PATCH)
-            .at_once(ConcurrentOutcome::One(409))
+            .concurrent(ConcurrentOutcome::One(409))
     };
     vec![
         Row::get(HERE, HERE),
@@ -382,7 +382,7 @@ fn configuration() -> Vec<Row> {
 
 fn machine() -> Vec<Row> {
     let change = |path: &'static str, at: &'static str| {
-        Row::new("POST", path, at).at_once(ConcurrentOutcome::Either(409))
+        Row::new("POST", path, at).concurrent(ConcurrentOutcome::Either(409))
     };
     vec![
         Row::get("/v1/appliance", "/v1/appliance"),
@@ -406,7 +406,7 @@ fn operation() -> Vec<Row> {
         Row::get("/v1/backup", "/v1/backup").endless(),
         // A request that arrives after the first test has ended starts another one.
         Row::new("POST", "/v1/peers/{name}/test", "/v1/peers/upstream/test")
-            .at_once(ConcurrentOutcome::Either(409)),
+            .concurrent(ConcurrentOutcome::Either(409)),
         Row::new("POST", "/v1/peers/{name}/dial", "/v1/peers/upstream/dial").status(204),
         Row::new("POST", "/v1/drain", "/v1/drain").body("{}"),
         Row::get("/v1/drain", "/v1/drain"),

@@ -23,7 +23,7 @@ fn dlrs_of_a_group_find_their_messages_after_its_first_peer_is_removed() -> Resu
     let mut esme = Peer::python("esme.py", &acme)?;
     assert_eq!(esme.expect("bound")?["status"], 0);
     let mut submit = |number: &str| -> Result<(String, String)> {
-        esme.tell(&json!({ "text": "hello", "from": "10655", "to": number, "receipt": true }))?;
+        esme.send_action(&json!({ "text": "hello", "from": "10655", "to": number, "receipt": true }))?;
         let name = |event: Value| Ok(event["id"].as_str().context("no id")?.to_owned());
         let id: Result<String> = name(esme.expect("answer")?);
         Ok((id?, name(first.expect("submit")?)?))
@@ -39,7 +39,7 @@ fn dlrs_of_a_group_find_their_messages_after_its_first_peer_is_removed() -> Resu
         let text = format!(
             "id:{peer_id} sub:001 dlvrd:001 submit date:2601011200 done date:2601011200 stat:DELIVRD err:000 text:"
         );
-        second.tell(&json!({ "mo": {
+        second.send_action(&json!({ "mo": {
             "source_addr": "8613800000001", "destination_addr": "10655", "esm_class": 4, "short_message": text,
         } }))?;
         let delivered = |message: &Value| message["state"] == "delivered";

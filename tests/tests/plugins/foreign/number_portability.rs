@@ -89,18 +89,18 @@ fn finished(appliance: &TestDaemon, id: &str) -> Result<Value> {
 }
 
 fn silence(server: &mut Peer, on: bool) -> Result<()> {
-    server.tell(&json!({ "do": "silence", "on": on }))?;
+    server.send_action(&json!({ "do": "silence", "on": on }))?;
     server.expect("silence").map(drop)
 }
 
 /// Number of queries per number.
 fn counts(server: &mut Peer) -> Result<Value> {
-    server.tell(&json!({ "do": "count" }))?;
+    server.send_action(&json!({ "do": "count" }))?;
     Ok(server.expect("count")?["numbers"].take())
 }
 
 #[test]
-fn messages_to_ported_numbers_go_another_way() -> Result<()> {
+fn messages_to_ported_numbers_take_another_route() -> Result<()> {
     let fixture = Fixture::new()?;
     let (mut server, port) = server()?;
     let appliance = config(&fixture, "timeout = \"60s\"")?.start()?;

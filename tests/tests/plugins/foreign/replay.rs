@@ -68,11 +68,11 @@ fn check_same_report(begin: fn(&Path) -> Result<Database>) -> Result<()> {
 }
 
 #[test]
-fn from_mariadb() -> Result<()> {
+fn a_replay_from_mariadb_gives_the_same_report() -> Result<()> {
     check_same_report(Database::mariadb)
 }
 
 #[test]
-fn from_postgres() -> Result<()> {
+fn a_replay_from_postgres_gives_the_same_report() -> Result<()> {
     check_same_report(Database::postgres)
 }

@@ -24,7 +24,7 @@ fn pypi_twilio_creates_messages() -> Result<()> {
     config.tables("[[business.front-end]]\npath = \"/2010-04-01\"\nplugin = \"twilio-front-end\"\n");
     let appliance = config.start()?;
     let component = fixture.component("twilio_front_end")?;
-    let policy = behaviour_tests::shipped("twilio-front-end")?;
+    let policy = behaviour_tests::shipped_policy("twilio-front-end")?;
     bind(&appliance, "front-end", "twilio-front-end", &component, &policy, &json!({}))?;
 
     let base = format!("http://{}", appliance.config().business());
@@ -32,19 +32,19 @@ fn pypi_twilio_creates_messages() -> Result<()> {
     let mut client = Peer::python("twilio_client.py", &options(PASSWORD))?;
     client.expect("ready")?;
     let text = "Grüße an 你";
-    client.tell(&json!({ "to": "+15558675310", "from": "+15017122661", "body": text }))?;
+    client.send_action(&json!({ "to": "+15558675310", "from": "+15017122661", "body": text }))?;
     let created = client.expect("created")?;
     ensure!(created["sid"].as_str().is_some_and(|sid| sid.starts_with("SM") && sid.len() == 34), "{created}");
     ensure!(created["status"] == "queued" && created["body"] == text, "{created}");
     ensure!(created["num_segments"] == "1" && created["to"] == "+15558675310", "{created}");
     until("the message is at the SMSC", || Ok(sink.message_count() == 1))?;
 
-    client.tell(&json!({ "to": "nobody", "from": "+15017122661", "body": "no" }))?;
+    client.send_action(&json!({ "to": "nobody", "from": "+15017122661", "body": "no" }))?;
     let refused = client.expect("refused")?;
     ensure!(refused["status"] == 400 && refused["code"] == 21_211, "{refused}");
     let mut stranger = Peer::python("twilio_client.py", &options("wrong"))?;
     stranger.expect("ready")?;
-    stranger.tell(&json!({ "to": "+15558675310", "from": "+15017122661", "body": "no" }))?;
+    stranger.send_action(&json!({ "to": "+15558675310", "from": "+15017122661", "body": "no" }))?;
     let refused = stranger.expect("refused")?;
     ensure!(refused["status"] == 401 && refused["code"] == 20_003, "{refused}");
     ensure!(sink.message_count() == 1, "nothing else was sent");
@@ -66,7 +66,7 @@ fn pypi_twilio_verifies_status_callbacks() -> Result<()> {
     config.tables("[[business.front-end]]\npath = \"/2010-04-01\"\nplugin = \"twilio-front-end\"\n");
     let appliance = config.start()?;
     let component = fixture.component("twilio_front_end")?;
-    let policy = behaviour_tests::shipped("twilio-front-end")?;
+    let policy = behaviour_tests::shipped_policy("twilio-front-end")?;
     bind(&appliance, "front-end", "twilio-front-end", &component, &policy, &json!({}))?;
 
     let base = format!("http://{}", appliance.config().business());
@@ -74,14 +74,17 @@ fn pypi_twilio_verifies_status_callbacks() -> Result<()> {
     let mut client = Peer::python("twilio_client.py", &options)?;
     client.expect("ready")?;
     let callback = format!("{url}dlr?order=7&name=Gr%C3%BC%C3%9Fe");
-    client
-        .tell(&json!({ "to": "+15558675310", "from": "+15017122661", "body": "Hi", "callback": callback }))?;
+    client.send_action(
+        &json!({ "to": "+15558675310", "from": "+15017122661", "body": "Hi", "callback": callback }),
+    )?;
     client.expect("created")?;
     until("the DLR is pushed", || Ok(!api.requests().is_empty()))?;
     let request = api.requests().remove(0);
     ensure!(request.line == "POST /dlr?order=7&name=Gr%C3%BC%C3%9Fe", "{request:?}");
     let mut validate = |form: &str| -> Result<bool> {
-        client.tell(&json!({ "validate": callback, "form": form, "signature": request.twilio_signature }))?;
+        client.send_action(
+            &json!({ "validate": callback, "form": form, "signature": request.twilio_signature }),
+        )?;
         Ok(client.expect("validated")?["right"] == true)
     };
     ensure!(validate(&request.text)?, "{request:?}");

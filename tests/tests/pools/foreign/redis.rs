@@ -81,7 +81,7 @@ struct Python(Peer);
 
 impl Python {
     fn ask(&mut self, action: &Value) -> Result<Value> {
-        self.0.tell(action)?;
+        self.0.send_action(action)?;
         let mut done = self.0.expect("done")?;
         Ok(done.get_mut("answer").map(Value::take).unwrap_or(done))
     }

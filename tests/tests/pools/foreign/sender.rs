@@ -4,7 +4,7 @@
 use crate::sender::{POOL, add};
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
-use behaviour_tests::{Fixture, Peer, shipped, steps};
+use behaviour_tests::{Fixture, Peer, shipped_policy, steps};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use std::time::Duration;
 const NUMBER: &str = "+8613800138000";
 
 /// The state of the number.
-fn standing(appliance: &TestDaemon) -> Result<Value> {
+fn number_state(appliance: &TestDaemon) -> Result<Value> {
     appliance.get(&format!("{POOL}/numbers/{}", NUMBER.replace('+', "%2B")))
 }
 
 fn holder(appliance: &TestDaemon) -> Result<Option<String>> {
-    Ok(standing(appliance)?["message"].as_str().map(str::to_owned))
+    Ok(number_state(appliance)?["message"].as_str().map(str::to_owned))
 }
 
 struct Esme(Peer);
@@ -36,7 +36,7 @@ impl Esme {
             "source_addr_ton": 5, "source_addr": "SUPPORT", "destination_addr": "8613900000001",
             "registered_delivery": 1, "short_message": format!("text {tag}"),
         });
-        self.0.tell(&json!({ "submit": fields, "tag": tag }))?;
+        self.0.send_action(&json!({ "submit": fields, "tag": tag }))?;
         let answer = self.0.expect_matching("answer", |answer| answer["tag"] == tag)?;
         ensure!(answer["status"] == 0, "{answer}");
         Ok(answer["id"].as_str().context("no id")?.to_owned())
@@ -56,7 +56,7 @@ fn delivered(upstream: &mut Peer, id: &str) -> Result<()> {
     let words = format!(
         "id:{id} sub:001 dlvrd:001 submit date:2611210800 done date:2611210800 stat:DELIVRD err:000 text:"
     );
-    upstream.tell(&json!({ "mo": {
+    upstream.send_action(&json!({ "mo": {
         "source_addr": "8613900000001", "destination_addr": "8613800138000", "esm_class": 4, "short_message": words,
     } }))?;
     ensure!(upstream.expect("mo-answered")?["status"] == 0);
@@ -73,7 +73,7 @@ fn a_message_holds_its_number_until_it_ends_and_the_next_message_waits() -> Resu
     let mut upstream = Peer::node("upstream.js", &json!({}))?;
     let port = u16::try_from(upstream.expect("listening")?["port"].as_u64().context("no port")?)?;
     let mut config = fixture.config()?;
-    config.router(&fixture.guest("shared_sender"), &shipped("shared-sender")?)?;
+    config.router(&fixture.guest("shared_sender"), &shipped_policy("shared-sender")?)?;
     config.account("shop", "").peer("upstream", SocketAddr::from(([127, 0, 0, 1], port)), "");
     let appliance = config.start()?;
     add(&appliance, NUMBER)?;
@@ -81,7 +81,7 @@ fn a_message_holds_its_number_until_it_ends_and_the_next_message_waits() -> Resu
 
     let first = esme.submit(1)?;
     let upstreams_first = arrived(&mut upstream, "text 1")?;
-    let number = standing(&appliance)?;
+    let number = number_state(&appliance)?;
     assert_eq!((&number["state"], &number["holder"]), (&json!("busy+up"), &json!("shop")), "{number:#}");
     assert_eq!(number["message"], json!(first), "{number:#}");
 
@@ -110,7 +110,7 @@ fn a_message_holds_its_number_until_it_ends_and_the_next_message_waits() -> Resu
     assert_eq!(holder(&appliance)?, Some(third));
     delivered(&mut upstream, &upstreams_third)?;
     appliance.wait_until(Duration::from_secs(60), POOL, |pool| pool["ready"] == 1)?;
-    assert_eq!(standing(&appliance)?["state"], "idle+up");
+    assert_eq!(number_state(&appliance)?["state"], "idle+up");
 
     let trace = trace(&appliance, &second)?;
     let taken = format!("sender: {NUMBER}, from pool support-line");
@@ -148,10 +148,10 @@ fn without_a_free_number_a_message_is_refused_or_keeps_its_sender() -> Result<()
     let appliance = config.start()?;
     let mut esme = Esme::bind(&appliance)?;
     let submit = |from: &str| json!({ "source_addr": from, "destination_addr": "8613900000001", "short_message": "x" });
-    esme.0.tell(&json!({ "submit": submit("STRICT"), "tag": 1 }))?;
+    esme.0.send_action(&json!({ "submit": submit("STRICT"), "tag": 1 }))?;
     // ESME_RTHROTTLED: a number may become free later.
     assert_eq!(esme.0.expect("answer")?["status"], 0x58);
-    esme.0.tell(&json!({ "submit": submit("EASY"), "tag": 2 }))?;
+    esme.0.send_action(&json!({ "submit": submit("EASY"), "tag": 2 }))?;
     assert_eq!(esme.0.expect("answer")?["status"], 0);
     assert_eq!(upstream.expect("submit")?["source"], "EASY");
     Ok(())

@@ -17,7 +17,7 @@ fn submit(text: &str) -> Value {
 fn a_submit_of_three_users_is_one_answer_and_three_reports() -> Result<()> {
     let mut relay = GatewayFixture::new(&json!({}), "")?;
     let _appliance = relay.start()?;
-    relay.sp.tell(&json!({ "submit": {
+    relay.sp.send_action(&json!({ "submit": {
         "sp_number": "10655", "user_numbers": USERS, "text": "你好", "message_coding": 15, "reserve": "4c494e4b30303031" } }))?;
     let sent = relay.sp.expect("sent")?;
     assert_eq!(relay.sp.expect("answered")?["result"], 0);
@@ -28,7 +28,7 @@ fn a_submit_of_three_users_is_one_answer_and_three_reports() -> Result<()> {
         assert_eq!(taken["user_numbers"].as_array().map(Vec::len), Some(1), "one user a Submit");
         assert_eq!(taken["reserve"], "4c494e4b30303031");
         assert_ne!(taken["sequence"], sent["sequence"]);
-        relay.gateway.tell(&json!({ "report": {
+        relay.gateway.send_action(&json!({ "report": {
             "sequence": taken["sequence"], "user": USERS[number], "state": state, "error": error } }))?;
         assert_eq!(relay.gateway.expect("answered")?["result"], 0);
         let report = relay.sp.expect_matching("taken", |event| event["user_number"] == USERS[number])?;
@@ -46,13 +46,13 @@ fn a_repetition_gets_the_same_answer_and_no_second_effect() -> Result<()> {
     let appliance = relay.start()?;
     let mut once = submit("once");
     once["times"] = json!(2);
-    relay.sp.tell(&once)?;
+    relay.sp.send_action(&once)?;
     let first = relay.sp.expect("answered")?;
     let second = relay.sp.expect("answered")?;
     assert_eq!((&first["result"], &second["result"]), (&json!(0), &json!(0)));
     let mut other = submit("another");
     other["submit"]["sequence"] = first["sequence"].clone();
-    relay.sp.tell(&other)?;
+    relay.sp.send_action(&other)?;
     assert_eq!(relay.sp.expect("answered")?["result"], 9);
     // Also on another connection, and by a daemon that was killed in between.
     appliance.kill()?;
@@ -60,9 +60,9 @@ fn a_repetition_gets_the_same_answer_and_no_second_effect() -> Result<()> {
     let mut again = once.clone();
     again["submit"]["sequence"] = first["sequence"].clone();
     again["times"] = json!(1);
-    relay.sp.tell(&again)?;
+    relay.sp.send_action(&again)?;
     assert_eq!(relay.sp.expect("answered")?["result"], 0);
-    relay.sp.tell(&submit("the last"))?;
+    relay.sp.send_action(&submit("the last"))?;
     let mut texts = Vec::new();
     loop {
         let taken = relay.gateway.expect("taken")?;
@@ -84,17 +84,17 @@ fn invalid_submits_are_refused_with_the_right_code() -> Result<()> {
     let _appliance = relay.start()?;
     let mut nobody = submit("nobody");
     nobody["submit"]["user_numbers"] = json!([]);
-    relay.sp.tell(&nobody)?;
+    relay.sp.send_action(&nobody)?;
     assert_eq!(relay.sp.expect("answered")?["result"], 5);
     let mut empty = submit("no number");
     empty["submit"]["user_numbers"] = json!([""]);
-    relay.sp.tell(&empty)?;
+    relay.sp.send_action(&empty)?;
     assert_ne!(relay.sp.expect("answered")?["result"], 0);
     // More octets than the 2048 of the specification, but a hundred users as allowed.
     let users: Vec<_> = (0..100).map(|number| format!("86130000000{number:02}")).collect();
     let mut hundred = submit("to a hundred");
     hundred["submit"]["user_numbers"] = json!(users);
-    relay.sp.tell(&hundred)?;
+    relay.sp.send_action(&hundred)?;
     assert_eq!(relay.sp.expect("answered")?["result"], 0);
     let mut came = Vec::new();
     for _ in 0..100 {
@@ -105,13 +105,13 @@ fn invalid_submits_are_refused_with_the_right_code() -> Result<()> {
     came.sort();
     assert_eq!(came, users);
     // A Deliver is well-formed, but not for a gateway; the link stays up.
-    relay
-        .sp
-        .tell(&json!({ "send": { "command": "deliver", "user_number": USERS[0], "sp_number": "10655" } }))?;
+    relay.sp.send_action(
+        &json!({ "send": { "command": "deliver", "user_number": USERS[0], "sp_number": "10655" } }),
+    )?;
     let answer = relay.sp.expect("answered")?;
     assert_eq!(answer["command"], "deliver_resp");
     assert_ne!(answer["result"], 0);
-    relay.sp.tell(&submit("still here"))?;
+    relay.sp.send_action(&submit("still here"))?;
     assert_eq!(relay.sp.expect("answered")?["result"], 0);
     Ok(())
 }
@@ -121,7 +121,7 @@ fn segments_keep_their_headers_and_their_reports() -> Result<()> {
     let mut relay = GatewayFixture::new(&json!({ "report": "after" }), "")?;
     let _appliance = relay.start()?;
     let words = "一条很长的短信".repeat(20);
-    relay.sp.tell(&submit(&words))?;
+    relay.sp.send_action(&submit(&words))?;
     let mut sequences = Vec::new();
     let mut whole = vec![String::new(); 3];
     for _ in 0..3 {
@@ -148,23 +148,23 @@ fn a_reply_waits_for_the_sps_listener_and_keeps_its_link_id() -> Result<()> {
         json!({ "deliver": { "user_number": USERS[0], "sp_number": "10655", "text": text, "message_coding": 15,
             "reserve": "4c494e4b30303031" } })
     };
-    relay.gateway.tell(&deliver("退订"))?;
+    relay.gateway.send_action(&deliver("退订"))?;
     assert_eq!(relay.gateway.expect("answered")?["result"], 0);
     let taken = relay.sp.expect("taken")?;
     assert_eq!((&taken["command"], &taken["text"]), (&json!("deliver"), &json!("退订")));
     assert_eq!((&taken["user_number"], &taken["sp_number"]), (&json!(USERS[0]), &json!("10655")));
     assert_eq!((&taken["reserve"], &taken["sequence"][0]), (&json!("4c494e4b30303031"), &json!(205_502)));
     // Unanswered, then cut, then refused at the login: each time it is repeated with the same sequence.
-    relay.sp.tell(&json!({ "set": { "silent": 1, "cut": 1 } }))?;
-    relay.gateway.tell(&deliver("again"))?;
+    relay.sp.send_action(&json!({ "set": { "silent": 1, "cut": 1 } }))?;
+    relay.gateway.send_action(&deliver("again"))?;
     let first = relay.sp.expect("taken")?;
     let again = relay.sp.expect("taken")?;
     assert_eq!((&again["sequence"], &again["duplicate"]), (&first["sequence"], &json!(true)));
-    relay.sp.tell(&json!({ "set": { "bind_result": 3 }, "drop": "taken" }))?;
-    relay.gateway.tell(&deliver("late"))?;
+    relay.sp.send_action(&json!({ "set": { "bind_result": 3 }, "drop": "taken" }))?;
+    relay.gateway.send_action(&deliver("late"))?;
     relay.gateway.expect_matching("answered", |event| event["result"] == 0)?;
     relay.sp.expect_matching("bound", |event| event["result"] == 3)?;
-    relay.sp.tell(&json!({ "set": { "bind_result": 0 } }))?;
+    relay.sp.send_action(&json!({ "set": { "bind_result": 0 } }))?;
     relay.sp.expect_matching("taken", |event| event["text"] == "late")?;
     Ok(())
 }

@@ -27,9 +27,9 @@ fn the_window_is_respected_and_answers_may_come_in_reverse_order() -> Result<()>
         ids.push(platform.submit(&text(&format!("text {number}")))?);
     }
     take(&mut platform, 4)?;
-    platform.gateway.tell(&json!({ "answer": "backwards" }))?;
+    platform.gateway.send_action(&json!({ "answer": "backwards" }))?;
     take(&mut platform, 2)?;
-    platform.gateway.tell(&json!({ "answer": "backwards", "count": true }))?;
+    platform.gateway.send_action(&json!({ "answer": "backwards", "count": true }))?;
     let counts = platform.gateway.expect("counts")?;
     assert_eq!((&counts["taken"]["most_unanswered"], &counts["taken"]["submit"]), (&json!(4), &json!(6)));
     for id in ids {
@@ -61,7 +61,7 @@ fn a_link_cut_within_a_window_causes_no_duplicates() -> Result<()> {
         ids.insert(platform.submit(&text(&format!("text {number}")))?);
     }
     let first = take(&mut platform, 5)?;
-    platform.gateway.tell(&json!({ "set": { "hold": false }, "drop": "taken" }))?;
+    platform.gateway.send_action(&json!({ "set": { "hold": false }, "drop": "taken" }))?;
     let again = take(&mut platform, 5)?;
     let sequences = |events: &[Value]| -> HashSet<String> {
         events.iter().map(|event| event["sequence"].to_string()).collect()
@@ -90,20 +90,20 @@ fn a_report_may_come_before_the_answer_and_more_than_once() -> Result<()> {
     for _ in 0..2 {
         assert_eq!(platform.gateway.expect("answered")?["result"], 0);
     }
-    platform.gateway.tell(&json!({ "answer": "forwards" }))?;
+    platform.gateway.send_action(&json!({ "answer": "forwards" }))?;
     let push = platform.pushed(|push| push["type"] == "dlr" && push["final"] == true)?;
     assert_eq!((&push["message_id"], &push["state"]), (&json!(id), &json!("delivered")));
     // The same octets again, and as a new command. Both are answered with 0, and no second push results.
     platform
         .gateway
-        .tell(&json!({ "report": { "sequence": submit["sequence"], "user": USER }, "times": 2 }))?;
+        .send_action(&json!({ "report": { "sequence": submit["sequence"], "user": USER }, "times": 2 }))?;
     for _ in 0..2 {
         assert_eq!(platform.gateway.expect("answered")?["result"], 0);
     }
     let last = platform.submit(&text("the last"))?;
-    platform.gateway.tell(&json!({ "answer": "forwards", "set": { "hold": false } }))?;
+    platform.gateway.send_action(&json!({ "answer": "forwards", "set": { "hold": false } }))?;
     let submit = platform.submitted()?;
-    platform.gateway.tell(&json!({ "answer": "forwards" }))?;
+    platform.gateway.send_action(&json!({ "answer": "forwards" }))?;
     platform.report(&submit, 0, 0)?;
     let next = platform.pushed(|push| push["type"] == "dlr" && push["final"] == true)?;
     assert_eq!(next["message_id"], last);
@@ -149,7 +149,7 @@ fn refusals_are_retried_or_final_by_their_code() -> Result<()> {
     let id = platform.submit(&text("too fast"))?;
     let refused = platform.submitted()?;
     assert_eq!(refused["result"], 88);
-    platform.gateway.tell(&json!({ "set": { "refuse_after": null } }))?;
+    platform.gateway.send_action(&json!({ "set": { "refuse_after": null } }))?;
     // The gateway remembers refused commands: only a new sequence can get another answer.
     let taken = platform.gateway.expect_matching("taken", |event| event["result"] == 0)?;
     assert_ne!(taken["sequence"], refused["sequence"]);
@@ -157,7 +157,7 @@ fn refusals_are_retried_or_final_by_their_code() -> Result<()> {
     let push = platform.pushed(|push| push["type"] == "dlr")?;
     assert_eq!((&push["message_id"], &push["state"]), (&json!(id), &json!("delivered")));
 
-    platform.gateway.tell(&json!({ "set": { "result": 6 } }))?;
+    platform.gateway.send_action(&json!({ "set": { "result": 6 } }))?;
     let id = platform.submit(&text("wrong number"))?;
     let refused = platform.gateway.expect_matching("taken", |event| event["text"] == "wrong number")?;
     assert_eq!(refused["result"], 6);
@@ -203,7 +203,7 @@ fn a_gateways_quirks_are_supported() -> Result<()> {
     }
     assert_eq!(whole, words);
     // Commands that an SP has no use for are answered nevertheless.
-    platform.gateway.tell(&json!({ "send": {
+    platform.gateway.send_action(&json!({ "send": {
         "command": "user_rpt", "sp_number": "10655", "user_number": USER, "user_condition": 1 } }))?;
     let answer = platform.gateway.expect("answered")?;
     assert_eq!((&answer["command"], &answer["result"]), (&json!("user_rpt_resp"), &json!(0)));
@@ -214,16 +214,16 @@ fn a_gateways_quirks_are_supported() -> Result<()> {
 fn a_reply_is_pushed_once_by_xml_rpc_and_its_repetition_gets_the_same_answer() -> Result<()> {
     let mut platform = SpFixture::new(&json!({}), "", "format = \"xml-rpc\"")?;
     let _appliance = platform.start()?;
-    platform.business.tell(&json!({ "fail": [500, "close"] }))?;
+    platform.business.send_action(&json!({ "fail": [500, "close"] }))?;
     let deliver = json!({ "user_number": USER, "sp_number": "10655", "text": "退订", "message_coding": 15,
         "sequence": [101_001, 1_120_203_225, 7] });
-    platform.gateway.tell(&json!({ "deliver": deliver, "times": 2 }))?;
+    platform.gateway.send_action(&json!({ "deliver": deliver, "times": 2 }))?;
     for _ in 0..2 {
         assert_eq!(platform.gateway.expect("answered")?["result"], 0);
     }
     let mut other = deliver;
     other["text"] = json!("另外");
-    platform.gateway.tell(&json!({ "deliver": other }))?;
+    platform.gateway.send_action(&json!({ "deliver": other }))?;
     assert_eq!(platform.gateway.expect("answered")?["result"], 9, "another text under the same sequence");
     let mut seen = HashSet::new();
     for answered in [json!(500), json!("close"), json!(200)] {
@@ -236,7 +236,7 @@ fn a_reply_is_pushed_once_by_xml_rpc_and_its_repetition_gets_the_same_answer() -
     assert_eq!(seen.len(), 1, "a repetition has the same id");
     platform
         .gateway
-        .tell(&json!({ "deliver": { "user_number": USER, "sp_number": "10655", "text": "next" } }))?;
+        .send_action(&json!({ "deliver": { "user_number": USER, "sp_number": "10655", "text": "next" } }))?;
     assert_eq!(platform.pushed(|_| true)?["text"], "next", "an accepted reply is not pushed again");
     Ok(())
 }
@@ -249,7 +249,7 @@ fn a_temporarily_refused_login_is_retried_and_nothing_is_lost() -> Result<()> {
     for _ in 0..2 {
         assert_eq!(platform.gateway.expect("bound")?["result"], 3);
     }
-    platform.gateway.tell(&json!({ "set": { "bind_result": 0 } }))?;
+    platform.gateway.send_action(&json!({ "set": { "bind_result": 0 } }))?;
     assert_eq!(platform.submitted()?["text"], "hello");
     Ok(())
 }
@@ -275,25 +275,25 @@ fn logins_at_our_listener_are_authenticated() -> Result<()> {
     let appliance = platform.start()?;
     for (login, result) in [(bind(2, "smg", "wrong", 1)?, 1), (bind(4, "smg", "its", 1)?, 4)] {
         let mut raw = raw(appliance.config())?;
-        raw.tell(&json!({ "hex": login }))?;
+        raw.send_action(&json!({ "hex": login }))?;
         let answer = raw.expect("pdu")?;
         assert_eq!((&answer["command"], &answer["result"]), (&json!("bind_resp"), &json!(result)));
         raw.expect("closed")?;
     }
     let mut raw = raw(appliance.config())?;
     // Octet by octet, two commands in one piece, and an unexpected answer.
-    raw.tell(&json!({ "hex": bind(2, "smg", "its", 1)?, "chunk": 1 }))?;
+    raw.send_action(&json!({ "hex": bind(2, "smg", "its", 1)?, "chunk": 1 }))?;
     assert_eq!(raw.expect("pdu")?["result"], 0);
     let unasked = format!("0000001d80000003{}000000000000000000", sequence(9));
-    raw.tell(&json!({ "hex": format!("{unasked}{}", bind(2, "smg", "its", 2)?) }))?;
+    raw.send_action(&json!({ "hex": format!("{unasked}{}", bind(2, "smg", "its", 2)?) }))?;
     assert_eq!(raw.expect("pdu")?["result"], 2);
     // A Submit is well-formed, but not for an SP.
     let submit = format!("000000a400000003{}{}", sequence(3), "00".repeat(42) + "01" + &"00".repeat(101));
-    raw.tell(&json!({ "hex": submit }))?;
+    raw.send_action(&json!({ "hex": submit }))?;
     let answer = raw.expect("pdu")?;
     assert_eq!(answer["command"], "submit_resp");
     assert_ne!(answer["result"], 0);
-    raw.tell(&json!({ "hex": format!("0000001400000002{}", sequence(4)) }))?;
+    raw.send_action(&json!({ "hex": format!("0000001400000002{}", sequence(4)) }))?;
     assert_eq!(raw.expect("pdu")?["command"], "unbind_resp");
     raw.expect("closed")?;
     Ok(())
@@ -322,19 +322,19 @@ fn malformed_commands_close_the_connection_without_an_answer() -> Result<()> {
     ];
     for (what, octets) in wrong {
         let mut raw = raw(appliance.config())?;
-        raw.tell(&json!({ "hex": bind(2, "smg", "its", 1)? }))?;
+        raw.send_action(&json!({ "hex": bind(2, "smg", "its", 1)? }))?;
         assert_eq!(raw.expect("pdu")?["result"], 0, "{what}");
-        raw.tell(&json!({ "hex": octets }))?;
+        raw.send_action(&json!({ "hex": octets }))?;
         raw.expect("closed").with_context(|| what.to_owned())?;
         let more = raw.collect("pdu", std::time::Duration::ZERO);
         assert!(more.is_empty(), "{what}: {more:?}");
     }
     let mut early = raw(appliance.config())?;
-    early.tell(&json!({ "hex": deliver(79, 2) }))?;
+    early.send_action(&json!({ "hex": deliver(79, 2) }))?;
     early.expect("closed").context("a command before the login")?;
-    platform
-        .gateway
-        .tell(&json!({ "deliver": { "user_number": USER, "sp_number": "10655", "text": "still here" } }))?;
+    platform.gateway.send_action(
+        &json!({ "deliver": { "user_number": USER, "sp_number": "10655", "text": "still here" } }),
+    )?;
     assert_eq!(platform.pushed(|_| true)?["text"], "still here");
     Ok(())
 }

@@ -12,7 +12,7 @@ fn business() -> Result<(Peer, u64)> {
 
 /// Pushes to itself; returns the received push and the status of its answer.
 fn push(business: &mut Peer, port: u64, headers: &Value, body: &str) -> Result<(Value, Value)> {
-    business.tell(&json!({ "http": {
+    business.send_action(&json!({ "http": {
         "url": format!("http://127.0.0.1:{port}/in"), "method": "POST", "headers": headers, "body": body } }))?;
     Ok((business.expect("push")?, business.expect("http")?["status"].clone()))
 }
@@ -36,11 +36,11 @@ fn signatures_are_checked() -> Result<()> {
 fn it_fails_as_configured_and_calls_with_the_library() -> Result<()> {
     let mut business = Peer::plain_python("business.py", &json!({}))?;
     let port = business.expect("listening")?["port"].clone();
-    business.tell(&json!({ "fail": [500, "close", "fault"] }))?;
+    business.send_action(&json!({ "fail": [500, "close", "fault"] }))?;
     let url = format!("http://127.0.0.1:{port}/");
     let call = json!({ "rpc": { "url": url, "method": "sms.reply", "args": [{ "text": "好", "n": 1 }] } });
     let outcome = |business: &mut Peer| -> Result<(Value, Value)> {
-        business.tell(&call)?;
+        business.send_action(&call)?;
         Ok((business.expect("push")?, business.expect("rpc")?))
     };
     let (seen, refused) = outcome(&mut business)?;

@@ -367,7 +367,7 @@ fn oracle() -> Result<Peer> {
 fn check_agreement(oracle: &mut Peer, sequence: Sequence, pdu: &Pdu) -> Result<()> {
     let octets = pdu.to_bytes(sequence);
     let (command, fields) = fields_of(pdu);
-    oracle.tell(&json!({ "decode": hex(&octets) }))?;
+    oracle.send_action(&json!({ "decode": hex(&octets) }))?;
     let read = oracle.expect_matching("decoded", |_| true).with_context(|| format!("{command}: {pdu:?}"))?;
     assert_eq!((&read["command"], &read["sequence"]), (&json!(command), &json!(parts(sequence))));
     let Value::Object(fields) = fields else { bail!("no fields") };
@@ -387,7 +387,7 @@ fn check_agreement(oracle: &mut Peer, sequence: Sequence, pdu: &Pdu) -> Result<(
     if matches!(pdu, Pdu::TraceAnswer(answer) if answer.wide) {
         written.insert("version".to_owned(), json!("1.3"));
     }
-    oracle.tell(&json!({ "encode": written }))?;
+    oracle.send_action(&json!({ "encode": written }))?;
     let theirs = oracle.expect("encoded")?["hex"].as_str().context("no hex")?.to_owned();
     assert_eq!(theirs, hex(&octets), "{command}");
     let (again, mine) = decoded(&model::from_hex(&theirs).context("no hexadecimal digits")?)?;
@@ -427,7 +427,7 @@ fn both_codecs_refuse_wrong_lengths() -> Result<()> {
                 }
                 let length = u32::try_from(wrong.len())?.to_be_bytes();
                 wrong[..4].copy_from_slice(&length);
-                oracle.tell(&json!({ "decode": hex(&wrong) }))?;
+                oracle.send_action(&json!({ "decode": hex(&wrong) }))?;
                 oracle.expect("broken")?;
                 assert!(decoded(&wrong).is_err(), "{}", hex(&wrong));
             }
@@ -452,7 +452,7 @@ fn every_character_is_decoded_correctly() -> Result<()> {
         let mut wrong = Vec::new();
         for wrote in text.chunks(10_000) {
             let octets = text::encode_as(&String::from_iter(wrote), coding).context("not encoded")?;
-            oracle.tell(&json!({ "read": hex(&octets), "coding": coding.0 }))?;
+            oracle.send_action(&json!({ "read": hex(&octets), "coding": coding.0 }))?;
             let read = oracle.expect("read")?;
             let read: Vec<_> = read["text"].as_str().context("no text")?.chars().collect();
             wrong.extend(wrote.iter().copied().zip(read).filter(|(wrote, read)| wrote != read));
@@ -480,7 +480,7 @@ fn long_texts_are_reassembled() -> Result<()> {
             for (number, part) in ours.iter().enumerate() {
                 assert!(part.len() <= coding.limit());
                 let udhi = u8::from(ours.len() > 1);
-                oracle.tell(&json!({ "read": hex(part), "coding": coding.0, "udhi": udhi }))?;
+                oracle.send_action(&json!({ "read": hex(part), "coding": coding.0, "udhi": udhi }))?;
                 let read = oracle.expect("read")?;
                 if ours.len() > 1 {
                     let wanted = if length % 2 == 0 { 7 } else { 700 };
@@ -491,7 +491,7 @@ fn long_texts_are_reassembled() -> Result<()> {
             }
             assert_eq!(whole, text);
             // And the other direction.
-            oracle.tell(&json!({ "cut": text, "coding": coding.0, "reference": 7 }))?;
+            oracle.send_action(&json!({ "cut": text, "coding": coding.0, "reference": 7 }))?;
             let theirs = oracle.expect("cut")?;
             let theirs = theirs["parts"].as_array().context("no parts")?;
             assert_eq!(

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use behaviour_tests::Peer;
 use serde_json::{Value, json};
 
-const NODE_OF_SP: u32 = 3_010_012_345;
+const SP_NODE: u32 = 3_010_012_345;
 
 /// A gateway and an SP that know each other's ports.
 fn both(gateway: Value, sp: Value) -> Result<(Peer, Peer)> {
@@ -16,11 +16,11 @@ fn both(gateway: Value, sp: Value) -> Result<(Peer, Peer)> {
         Peer::plain_python("sgip.py", &options)
     };
     let mut gateway = with(gateway, "gateway", 101_001)?;
-    let mut sp = with(sp, "sp", NODE_OF_SP)?;
+    let mut sp = with(sp, "sp", SP_NODE)?;
     let login = |port: &Value| json!({ "dial": { "port": port, "name": "fakename", "password": "1234" } });
     let (up, down) = (gateway.expect("listening")?, sp.expect("listening")?);
-    sp.tell(&login(&up["port"]))?;
-    gateway.tell(&login(&down["port"]))?;
+    sp.send_action(&login(&up["port"]))?;
+    gateway.send_action(&login(&down["port"]))?;
     assert_eq!(sp.expect("dialled")?["result"], 0);
     assert_eq!(gateway.expect("dialled")?["result"], 0);
     Ok((gateway, sp))
@@ -35,7 +35,7 @@ fn a_submit_a_report_and_a_deliver_are_exchanged() -> Result<()> {
     let (mut gateway, mut sp) = both(json!({ "report": "after", "states": [[1, 0], [2, 29]] }), json!({}))?;
     assert_eq!(gateway.expect("bound")?["login_type"], 1);
     assert_eq!(sp.expect("bound")?["login_type"], 2);
-    sp.tell(&submit("测试 with a very long tail ".repeat(6).trim()))?;
+    sp.send_action(&submit("测试 with a very long tail ".repeat(6).trim()))?;
     let mut sequences = Vec::new();
     for number in 1..=3 {
         let taken = gateway.expect("taken")?;
@@ -43,7 +43,7 @@ fn a_submit_a_report_and_a_deliver_are_exchanged() -> Result<()> {
             (&taken["part"]["number"], &taken["part"]["total"], &taken["tp_udhi"]),
             (&json!(number), &json!(3), &json!(1))
         );
-        assert_eq!(taken["sequence"][0], NODE_OF_SP);
+        assert_eq!(taken["sequence"][0], SP_NODE);
         let answer = sp.expect("answered")?;
         assert_eq!((&answer["result"], &answer["sequence"]), (&json!(0), &taken["sequence"]));
         sequences.push(taken["sequence"].clone());
@@ -58,14 +58,14 @@ fn a_submit_a_report_and_a_deliver_are_exchanged() -> Result<()> {
             assert_eq!(answered["result"], 0);
         }
     }
-    gateway.tell(&json!({ "deliver": {
+    gateway.send_action(&json!({ "deliver": {
         "user_number": "8613012345678", "sp_number": "10655", "text": "好", "message_coding": 15,
         "reserve": "4c494e4b30303031" } }))?;
     let deliver = sp.expect("taken")?;
     assert_eq!((&deliver["text"], &deliver["content"]), (&json!("好"), &json!("bac3")));
     assert_eq!(deliver["reserve"], "4c494e4b30303031");
     assert_eq!(gateway.expect("answered")?["command"], "deliver_resp");
-    sp.tell(&json!({ "unbind": true }))?;
+    sp.send_action(&json!({ "unbind": true }))?;
     gateway.expect("unbound")?;
     sp.expect("unbound")?;
     Ok(())
@@ -74,7 +74,7 @@ fn a_submit_a_report_and_a_deliver_are_exchanged() -> Result<()> {
 #[test]
 fn a_repetition_gets_the_same_answer_also_on_another_connection() -> Result<()> {
     let (mut gateway, mut sp) = both(json!({ "cut": 1 }), json!({}))?;
-    sp.tell(&submit("once"))?;
+    sp.send_action(&submit("once"))?;
     let first = gateway.expect("taken")?;
     assert!(first["duplicate"].is_null());
     assert_eq!(sp.expect("resent")?["sequence"], first["sequence"]);
@@ -83,11 +83,12 @@ fn a_repetition_gets_the_same_answer_also_on_another_connection() -> Result<()> 
     assert_eq!(sp.expect("answered")?["result"], 0);
     let mut other = submit("another text");
     other["submit"]["sequence"] = first["sequence"].clone();
-    sp.tell(&other)?;
+    sp.send_action(&other)?;
     assert_eq!(gateway.expect("taken")?["conflict"], true);
     assert_eq!(sp.expect("answered")?["result"], 9);
-    gateway
-        .tell(&json!({ "report": { "sequence": first["sequence"], "user": "8613012345678" }, "times": 2 }))?;
+    gateway.send_action(
+        &json!({ "report": { "sequence": first["sequence"], "user": "8613012345678" }, "times": 2 }),
+    )?;
     assert!(sp.expect("taken")?["duplicate"].is_null());
     assert_eq!(sp.expect("taken")?["duplicate"], true);
     gateway.expect_matching("answered", |event| event["times"] == 2)?;
@@ -98,27 +99,27 @@ fn a_repetition_gets_the_same_answer_also_on_another_connection() -> Result<()> 
 fn the_window_is_respected_and_answers_come_in_any_order() -> Result<()> {
     let (mut gateway, mut sp) = both(json!({ "hold": true }), json!({ "window": 5 }))?;
     for number in 0..8 {
-        sp.tell(&submit(&format!("text {number}")))?;
+        sp.send_action(&submit(&format!("text {number}")))?;
     }
     for number in 1..=5 {
         assert_eq!(gateway.expect("taken")?["unanswered"], number);
     }
-    gateway.tell(&json!({ "answer": "backwards" }))?;
+    gateway.send_action(&json!({ "answer": "backwards" }))?;
     for number in (0..5).rev() {
         assert_eq!(sp.expect("answered")?["tag"], format!("text {number}"));
     }
     for _ in 0..3 {
         gateway.expect("taken")?;
     }
-    gateway.tell(&json!({ "set": { "hold": false, "refuse_after": 9 }, "answer": "forwards" }))?;
+    gateway.send_action(&json!({ "set": { "hold": false, "refuse_after": 9 }, "answer": "forwards" }))?;
     for number in 5..8 {
         assert_eq!(sp.expect("answered")?["tag"], format!("text {number}"));
     }
     for (number, result) in [(8, 0), (9, 88)] {
-        sp.tell(&submit(&format!("text {number}")))?;
+        sp.send_action(&submit(&format!("text {number}")))?;
         assert_eq!(sp.expect("answered")?["result"], result);
     }
-    gateway.tell(&json!({ "count": true }))?;
+    gateway.send_action(&json!({ "count": true }))?;
     let counts = gateway.expect("counts")?;
     assert_eq!((&counts["taken"]["submit"], &counts["taken"]["most_unanswered"]), (&json!(10), &json!(5)));
     Ok(())
@@ -127,7 +128,7 @@ fn the_window_is_respected_and_answers_come_in_any_order() -> Result<()> {
 #[test]
 fn commands_to_a_silent_gateway_are_repeated_with_the_same_sequence() -> Result<()> {
     let (mut gateway, mut sp) = both(json!({ "silent": 1 }), json!({ "timeout": 0.1 }))?;
-    sp.tell(&submit("hello"))?;
+    sp.send_action(&submit("hello"))?;
     let first = gateway.expect("taken")?;
     let again = gateway.expect("taken")?;
     assert_eq!((&again["sequence"], &again["duplicate"]), (&first["sequence"], &json!(true)));
@@ -148,7 +149,7 @@ fn binds_are_authenticated() -> Result<()> {
         let mut dial = options;
         dial["port"] = gateway.expect("listening")?["port"].clone();
         let mut sp = Peer::plain_python("sgip.py", &json!({ "role": "sp", "dial": dial, "login_type": 2 }))?;
-        sp.tell(&json!({ "dial": {} }))?;
+        sp.send_action(&json!({ "dial": {} }))?;
         assert_eq!(sp.expect("dialled")?["result"], result);
         assert_eq!(gateway.expect("closed")?["bound"], false);
     }
@@ -205,13 +206,15 @@ const EXAMPLES: &[(&str, &str)] = &[
 fn the_codec_reproduces_examples_and_refuses_wrong_lengths() -> Result<()> {
     let mut codec = Peer::plain_python("sgip.py", &json!({ "role": "codec" }))?;
     for (command, hex) in EXAMPLES {
-        codec.tell(&json!({ "decode": hex }))?;
+        codec.send_action(&json!({ "decode": hex }))?;
         let decoded = codec.expect("decoded")?;
         assert_eq!(decoded["command"], *command);
-        codec.tell(&json!({ "encode": decoded }))?;
+        codec.send_action(&json!({ "encode": decoded }))?;
         assert_eq!(codec.expect("encoded")?["hex"], *hex);
         let length = hex.len() / 2 + 1;
-        codec.tell(&json!({ "decode": format!("{length:08x}{}00", hex.get(8..).context("no header")?) }))?;
+        codec.send_action(
+            &json!({ "decode": format!("{length:08x}{}00", hex.get(8..).context("no header")?) }),
+        )?;
         codec.expect("broken")?;
     }
     Ok(())

@@ -68,7 +68,7 @@ impl PlatformFixture {
     fn start(&mut self) -> Result<TestDaemon> {
         let appliance = self.config.start()?;
         let port = self.config.sgip().port();
-        self.gateway.tell(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
+        self.gateway.send_action(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
         Ok(appliance)
     }
 
@@ -81,7 +81,7 @@ impl PlatformFixture {
 
     fn report(&mut self, sequence: &Value) -> Result<()> {
         self.gateway
-            .tell(&json!({ "report": { "sequence": sequence, "user": USER, "state": 0, "error": 0 } }))
+            .send_action(&json!({ "report": { "sequence": sequence, "user": USER, "state": 0, "error": 0 } }))
     }
 
     /// The next matching push; pushes may be repeated.
@@ -127,7 +127,7 @@ fn a_text_and_a_reply_are_delivered_and_the_rest_of_the_interface_works() -> Res
         (&report["message_id"], &report["state"], &report["reference"]),
         (&json!(id), &json!("delivered"), &json!("order 7"))
     );
-    platform.gateway.tell(&json!({ "deliver": {
+    platform.gateway.send_action(&json!({ "deliver": {
         "user_number": USER, "sp_number": "10655", "text": "好的", "message_coding": 15, "reserve": "4c494e4b30303031" } }))?;
     let reply = platform.pushed(|push| push["type"] == "reply")?;
     assert_eq!((&reply["text"], &reply["link_id"]), (&json!("好的"), &json!("LINK0001")));
@@ -168,7 +168,7 @@ fn a_text_and_a_reply_are_delivered_and_the_rest_of_the_interface_works() -> Res
 
     // An opt-out survives a restart, until it is revoked.
     let say = |platform: &mut PlatformFixture, text: &str| -> Result<()> {
-        platform.gateway.tell(&json!({ "deliver": {
+        platform.gateway.send_action(&json!({ "deliver": {
             "user_number": USER, "sp_number": "10655", "text": text, "message_coding": 15 } }))?;
         platform.pushed(|push| push["text"] == text).map(drop)
     };
@@ -187,7 +187,7 @@ fn a_text_and_a_reply_are_delivered_and_the_rest_of_the_interface_works() -> Res
     assert_eq!(orphans["total"], 0);
     platform
         .gateway
-        .tell(&json!({ "report": { "sequence": [1, 2, 3], "user": USER, "state": 0, "error": 0 } }))?;
+        .send_action(&json!({ "report": { "sequence": [1, 2, 3], "user": USER, "state": 0, "error": 0 } }))?;
     appliance.wait_until(TIMEOUT, "/v1/dlrs/orphans", |orphans| orphans["total"] == 1)?;
     let (status, _) = appliance.stop()?;
     ensure!(status.success(), "stopped with {status}");
@@ -223,16 +223,16 @@ fn killed_at_every_step_nothing_is_lost_and_nothing_archived_twice() -> Result<(
     {
         let name = format!("step{number}");
         let url = database.create(&name)?;
-        one_kill(&mut database, &name, &url, kill).with_context(|| format!("killed at {kill:?}"))?;
+        run_kill_case(&mut database, &name, &url, kill).with_context(|| format!("killed at {kill:?}"))?;
     }
     Ok(())
 }
 
-fn one_kill(database: &mut Database, name: &str, url: &str, kill: Kill) -> Result<()> {
+fn run_kill_case(database: &mut Database, name: &str, url: &str, kill: Kill) -> Result<()> {
     let mut platform = PlatformFixture::new(url)?;
     let appliance = platform.start()?;
     if matches!(kill, Kill::Submitted) {
-        platform.gateway.tell(&json!({ "set": { "silent": 1 } }))?;
+        platform.gateway.send_action(&json!({ "set": { "silent": 1 } }))?;
     }
     let id = platform.submit("order 7")?;
     if matches!(kill, Kill::Accepted) {
@@ -318,9 +318,9 @@ fn archived(
     appliance: TestDaemon,
 ) -> Result<()> {
     // The other direction: the reply is answered, and the daemon killed immediately.
-    platform
-        .gateway
-        .tell(&json!({ "deliver": { "user_number": USER, "sp_number": "10655", "text": "thanks" } }))?;
+    platform.gateway.send_action(
+        &json!({ "deliver": { "user_number": USER, "sp_number": "10655", "text": "thanks" } }),
+    )?;
     let answered =
         platform.gateway.expect_matching("answered", |event| event["command"] == "deliver_resp")?;
     assert_eq!(answered["result"], 0);
@@ -373,13 +373,13 @@ fn an_sp_and_a_gateway_exchange_messages_through_the_appliance() -> Result<()> {
         .router(&fixture.guest("prefix_router"), POLICY)?;
     let appliance = config.start()?;
     let port = config.sgip().port();
-    gateway.tell(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
-    sp.tell(&json!({ "dial": { "port": port, "name": "sp", "password": PASSWORD } }))?;
+    gateway.send_action(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
+    sp.send_action(&json!({ "dial": { "port": port, "name": "sp", "password": PASSWORD } }))?;
     assert_eq!(sp.expect("dialled")?["result"], 0);
 
     // One Submit for two users becomes one message each; SGIP-specific fields are kept.
     let users = [USER, "8613112345678"];
-    sp.tell(&json!({ "submit": {
+    sp.send_action(&json!({ "submit": {
         "sp_number": "10655", "user_numbers": users, "text": "测试", "message_coding": 15, "service_type": "TEN-OCTETS",
         "fee_type": 2, "fee_value": "10", "report_flag": 1, "priority": 9, "reserve": "4c494e4b30303031" }, "tag": 1 }))?;
     let answered = sp.expect("answered")?;
@@ -399,7 +399,7 @@ fn an_sp_and_a_gateway_exchange_messages_through_the_appliance() -> Result<()> {
         );
         assert_ne!(taken["sequence"], answered["sequence"]);
         let (state, error) = if user == USER { (0, 0) } else { (2, 29) };
-        gateway.tell(&json!({ "report": { "sequence": taken["sequence"], "user": user, "state": state, "error": error } }))?;
+        gateway.send_action(&json!({ "report": { "sequence": taken["sequence"], "user": user, "state": state, "error": error } }))?;
         let report = sp.expect_matching("taken", |event| event["user_number"] == user)?;
         assert_eq!(report["submit_sequence"], answered["sequence"]);
         assert_eq!((&report["state"], &report["error_code"]), (&json!(state), &json!(error)));
@@ -407,17 +407,17 @@ fn an_sp_and_a_gateway_exchange_messages_through_the_appliance() -> Result<()> {
 
     // The same octets get the same answer, and nothing more reaches the gateway; other content is refused.
     let twice = json!({ "submit": { "sp_number": "10655", "user_numbers": [USER], "text": "once" }, "times": 2, "tag": 2 });
-    sp.tell(&twice)?;
+    sp.send_action(&twice)?;
     assert_eq!(sp.expect("answered")?["result"], 0);
     let once = gateway.expect_matching("taken", |event| event["text"] == "once")?;
     let other = json!({ "submit": { "sequence": answered["sequence"], "sp_number": "10655", "user_numbers": [USER],
         "text": "other" }, "tag": 3 });
-    sp.tell(&other)?;
+    sp.send_action(&other)?;
     let refused = sp.expect_matching("answered", |event| event["tag"] == 3)?;
     assert_eq!(refused["result"], 9, "{refused}");
 
     // A reply in the other direction keeps its LinkID.
-    gateway.tell(&json!({ "deliver": {
+    gateway.send_action(&json!({ "deliver": {
         "user_number": USER, "sp_number": "10655", "text": "好", "message_coding": 8, "reserve": "4c494e4b30303032" } }))?;
     let deliver = sp.expect_matching("taken", |event| event["command"] == "deliver")?;
     assert_eq!((&deliver["text"], &deliver["reserve"]), (&json!("好"), &json!("4c494e4b30303032")));

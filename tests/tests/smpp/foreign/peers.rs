@@ -46,7 +46,7 @@ fn smpplib_submits_and_gets_delivery_receipts() -> Result<()> {
     let (mut upstream, address) = upstream(&json!({ "receipts": true }))?;
     let appliance = start_between(&fixture, address, "")?;
     let mut esme = wait_until_bound(Peer::python("esme.py", &esme(appliance.smpp().port()))?)?;
-    esme.tell(
+    esme.send_action(
         &json!({ "text": "hello", "from": "10655", "to": "8613800000000", "receipt": true, "tag": 1 }),
     )?;
     let answer = esme.expect("answer")?;
@@ -71,7 +71,7 @@ fn smpplib_sends_a_long_text_and_its_segments_arrive_unchanged() -> Result<()> {
     let appliance = start_between(&fixture, address, "")?;
     let mut esme = wait_until_bound(Peer::python("esme.py", &esme(appliance.smpp().port()))?)?;
     let text = "0123456789".repeat(35);
-    esme.tell(&json!({ "text": text, "from": "10655", "to": "8613800000000", "tag": 1 }))?;
+    esme.send_action(&json!({ "text": text, "from": "10655", "to": "8613800000000", "tag": 1 }))?;
     let (mut parts, mut references) = (Vec::new(), Vec::new());
     for part in 1..=3 {
         assert_eq!(esme.expect("answer")?["status"], 0);
@@ -102,17 +102,17 @@ fn npm_smpp_submits_payload_and_ucs2_and_gets_mo_without_a_route() -> Result<()>
         all
     };
     let payload = "p".repeat(1000);
-    esme.tell(&json!({ "tag": "payload", "submit": with(json!({ "message_payload": payload })) }))?;
+    esme.send_action(&json!({ "tag": "payload", "submit": with(json!({ "message_payload": payload })) }))?;
     assert_eq!(esme.expect("answer")?["status"], 0);
     assert_eq!(upstream.expect("submit")?["text"], payload);
-    esme.tell(
+    esme.send_action(
         &json!({ "tag": "ucs2", "submit": with(json!({ "data_coding": 8, "short_message": "你好" })) }),
     )?;
     assert_eq!(esme.expect("answer")?["status"], 0);
     let submit = upstream.expect("submit")?;
     assert_eq!((&submit["text"], &submit["data_coding"]), (&json!("你好"), &json!(8)));
 
-    upstream.tell(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "acme-mo", "short_message": "back" } }))?;
+    upstream.send_action(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "acme-mo", "short_message": "back" } }))?;
     // The policy would send it back to its origin: it goes to the peer's default account instead.
     assert_eq!(upstream.expect("mo-answered")?["status"], 0);
     let mo = esme.expect("deliver")?;
@@ -133,7 +133,7 @@ fn an_mo_is_routed_to_an_account() -> Result<()> {
     let appliance = config.start()?;
     upstream.expect("bind")?;
     // No ESME is bound yet: it waits.
-    upstream.tell(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "10655", "short_message": "early" } }))?;
+    upstream.send_action(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "10655", "short_message": "early" } }))?;
     assert_eq!(upstream.expect("mo-answered")?["status"], 0);
     let mut esme = wait_until_bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
     let mo = esme.expect("deliver")?;
@@ -152,7 +152,7 @@ fn receipts_match_hexadecimal_message_ids() -> Result<()> {
     let appliance = start_between(&fixture, address, "message-id = \"hex-to-decimal\"")?;
     let mut esme = wait_until_bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
     let submit = json!({ "source_addr": "10655", "destination_addr": "8613800000000", "short_message": "x", "registered_delivery": 1 });
-    esme.tell(&json!({ "submit": submit }))?;
+    esme.send_action(&json!({ "submit": submit }))?;
     let id = esme.expect("answer")?["id"].as_str().context("no id")?.to_owned();
     let text = esme.expect("deliver")?["text"].as_str().context("no text")?.to_owned();
     assert_eq!((field(&text, "id"), field(&text, "stat")), (id.as_str(), "DELIVRD"));
@@ -167,7 +167,7 @@ fn a_refusal_of_the_peer_is_reported_in_the_receipt() -> Result<()> {
     let appliance = start_between(&fixture, address, "")?;
     let mut esme = wait_until_bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
     let submit = json!({ "source_addr": "10655", "destination_addr": "8613800000000", "short_message": "x", "registered_delivery": 1 });
-    esme.tell(&json!({ "submit": submit }))?;
+    esme.send_action(&json!({ "submit": submit }))?;
     assert_eq!(esme.expect("answer")?["status"], 0);
     let text = esme.expect("deliver")?["text"].as_str().context("no text")?.to_owned();
     assert!(["UNDELIV", "REJECTD"].contains(&field(&text, "stat")), "{text}");
@@ -200,7 +200,7 @@ fn kannel_submits_and_gets_its_reports_and_an_mo() -> Result<()> {
     let parts = [upstream.expect("submit")?, upstream.expect("submit")?];
     let joined: String = parts.iter().filter_map(|part| part["text"].as_str()).collect();
     assert_eq!(joined, long);
-    upstream.tell(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "10655", "short_message": "to Kannel" } }))?;
+    upstream.send_action(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "10655", "short_message": "to Kannel" } }))?;
     let call = kannel.expect_call(|call| call.starts_with("/mo"))?;
     assert!(call.contains("from=8613800000000") && call.contains("text=to+Kannel"), "{call}");
     Ok(())
@@ -229,7 +229,7 @@ fn kannel_as_the_upstream_relays_to_the_next_smsc() -> Result<()> {
     let mut esme = wait_until_bound(Peer::python("esme.py", &esme(appliance.smpp().port()))?)?;
     for number in 0..20 {
         let text = format!("message {number}");
-        esme.tell(&json!({ "text": text, "from": "10655", "to": "8613800000000", "tag": number }))?;
+        esme.send_action(&json!({ "text": text, "from": "10655", "to": "8613800000000", "tag": number }))?;
     }
     let mut texts = Vec::new();
     for _ in 0..20 {
@@ -262,7 +262,7 @@ fn check_150_tshark_finds_nothing_wrong_with_what_we_send() -> Result<()> {
         if let (Some(all), Value::Object(more)) = (all.as_object_mut(), more) {
             all.extend(more);
         }
-        esme.tell(&json!({ "submit": all }))?;
+        esme.send_action(&json!({ "submit": all }))?;
         ensure!(esme.expect("answer")?["status"] == 0, "refused");
         esme.expect("deliver")?;
         upstream.expect("submit")?;
@@ -276,11 +276,13 @@ fn check_150_tshark_finds_nothing_wrong_with_what_we_send() -> Result<()> {
         json!({ "short_message": "sar", "sar_msg_ref_num": 7, "sar_total_segments": 2, "sar_segment_seqnum": 1 }),
     )?;
     // Refusals have headers without bodies.
-    esme.tell(&json!({ "raw": "query_sm", "fields": { "message_id": "nothing", "source_addr": "10655" } }))?;
+    esme.send_action(
+        &json!({ "raw": "query_sm", "fields": { "message_id": "nothing", "source_addr": "10655" } }),
+    )?;
     ensure!(esme.expect("answer")?["status"] != 0, "a message was found that is not there");
-    esme.tell(&json!({ "raw": "data_sm", "fields": { "source_addr": "10655", "destination_addr": "8613800000000" } }))?;
+    esme.send_action(&json!({ "raw": "data_sm", "fields": { "source_addr": "10655", "destination_addr": "8613800000000" } }))?;
     ensure!(esme.expect("answer")?["status"] != 0, "data_sm without a text was accepted");
-    upstream.tell(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "10655", "short_message": "MO" } }))?;
+    upstream.send_action(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "10655", "short_message": "MO" } }))?;
     esme.expect_matching("deliver", |mo| mo["text"] == "MO")?;
     let (status, _) = appliance.stop()?;
     assert!(status.success());

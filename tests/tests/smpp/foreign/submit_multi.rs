@@ -30,7 +30,7 @@ fn bind_esme(appliance: &TestDaemon) -> Result<Peer> {
 }
 
 fn ask(esme: &mut Peer, command: &str, fields: &Value) -> Result<Value> {
-    esme.tell(&json!({ "raw": command, "fields": fields, "tag": command }))?;
+    esme.send_action(&json!({ "raw": command, "fields": fields, "tag": command }))?;
     esme.expect("answer")
 }
 
@@ -80,7 +80,7 @@ fn report_from_network(upstream: &mut Peer, (number, id): (&str, &str), stat: &s
     );
     let receipt =
         json!({ "source_addr": number, "destination_addr": SOURCE, "esm_class": 4, "short_message": text });
-    upstream.tell(&json!({ "mo": receipt }))?;
+    upstream.send_action(&json!({ "mo": receipt }))?;
     ensure!(upstream.expect("mo-answered")?["status"] == 0, "the receipt was refused");
     Ok(())
 }

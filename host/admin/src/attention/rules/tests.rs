@@ -76,7 +76,7 @@ fn sink(state: PumpState) -> EventSinkView {
 }
 
 #[test]
-fn a_sink_that_takes_nothing_or_has_lost_events_is_found() {
+fn a_sink_that_accepts_nothing_or_has_lost_events_is_a_finding() {
     let mut facts = quiet();
     facts.event_sinks = vec![EventSinkView { lost_records: 1, ..sink(PumpState::Down) }];
     let found = finding_texts(&facts);
@@ -243,7 +243,7 @@ fn queue_finding_has_the_most_specific_reason() {
 }
 
 #[test]
-fn a_quarantine_that_nobody_looks_at_is_a_finding() {
+fn an_unattended_quarantine_is_a_finding() {
     let quarantined = |minutes: u64| QuarantinedView {
         id: "4".to_owned(),
         origin: "acme".to_owned(),

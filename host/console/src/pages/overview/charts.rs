@@ -112,7 +112,7 @@ impl RecentMetrics {
 
 impl RecentMetrics {
     /// The intervals of a history; rates are means of an interval.
-    fn of_history(history: &MetricsHistoryView) -> Self {
+    fn from_history(history: &MetricsHistoryView) -> Self {
         let interval = history.interval_ms.max(1);
         let slots = (history.until.saturating_sub(history.from) / interval) as usize;
         let line = |each: &dyn Fn(&HistorySampleView) -> Option<f64>| {
@@ -205,7 +205,7 @@ pub(super) fn charts(
     recent: &RecentMetrics,
     history: Option<&MetricsHistoryView>,
 ) -> Markup {
-    let of_history = history.map(RecentMetrics::of_history);
+    let of_history = history.map(RecentMetrics::from_history);
     let metrics = of_history.as_ref().unwrap_or(recent);
     let axis = time_axis(range, metrics.minutes, history);
     let line = |name, class, points: &Vec<Option<f64>>| Line { name, class, points: points.clone() };
@@ -273,7 +273,7 @@ mod tests {
             samples: vec![sample(0), sample(5)],
             events: vec![fault],
         };
-        let metrics = RecentMetrics::of_history(&history);
+        let metrics = RecentMetrics::from_history(&history);
         assert_eq!(metrics.accepted, [Some(10.0), None, None, None, None, Some(10.0)]);
         let range = ChartRange::named("hour");
         let text = charts(range, &metrics, Some(&history)).into_string();

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use model::Hook;
 
 /// Maximum number of other plugins of a chain for which each place is listed.
-const MAX_PLACES: usize = 50;
+const MAX_POSITIONS: usize = 50;
 
 /// Contents of the fields.
 pub(super) struct SetupFields<'a> {
@@ -161,7 +161,7 @@ pub(super) fn place_fields(fields: &SetupFields<'_>) -> Markup {
             input type="hidden" name="position" value=(fields.values.text("position"));
         };
     }
-    if others.len() > MAX_PLACES {
+    if others.len() > MAX_POSITIONS {
         return html! {
             (tenant_fields)
             div.fields { (fields.line("position", "Place in the chain", &format!("A number from 0 to {}, or {ALONE}.", others.len()))) }

@@ -174,7 +174,7 @@ impl EngineFixture {
         let rows: Vec<u64> = self.submit_attempts.keys().copied().collect();
         let next = rows.last().map_or(1, |last| last + 1);
         self.engine.finish_recovery(self.next_id, next, &rows, &mut out);
-        self.carry_on(out);
+        self.apply_output(out);
     }
 
     /// Restarts the engine from the disk.
@@ -201,10 +201,10 @@ impl EngineFixture {
         for event in events {
             self.engine.apply(self.now, event, &mut out);
         }
-        self.carry_on(out);
+        self.apply_output(out);
     }
 
-    pub(crate) fn carry_on(&mut self, mut out: Output) {
+    pub(crate) fn apply_output(&mut self, mut out: Output) {
         loop {
             self.engine.advance(self.now, &mut out);
             self.engine.seal(&mut out);
@@ -237,7 +237,7 @@ impl EngineFixture {
             self.orphan_dlrs.remove(&number);
         }
         for day in batch.pace_days {
-            if day.taken == 0 {
+            if day.used == 0 {
                 self.pace_days.remove(&day.bucket);
             } else {
                 self.pace_days.insert(day.bucket.clone(), day);

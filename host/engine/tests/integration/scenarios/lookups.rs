@@ -62,7 +62,7 @@ fn result(message: &Message) -> Option<LookupResult> {
     message.routed.lookup.as_ref().map(|lookup| lookup.result)
 }
 
-fn only_question(fixture: &mut EngineFixture) -> LookupNumber {
+fn single_lookup(fixture: &mut EngineFixture) -> LookupNumber {
     assert_eq!(fixture.lookups.len(), 1, "{:?}", fixture.lookups);
     fixture.lookups.remove(0)
 }
@@ -75,7 +75,7 @@ fn many_messages_to_a_number_ask_once() {
         assert_eq!(fixture.engine.lookup_status(), status);
         assert_eq!(fixture.engine.message(ids[0]).unwrap().state, MessageState::AwaitingLookup);
         assert!(fixture.sent.is_empty() && fixture.routes.is_empty());
-        let number = only_question(&mut fixture);
+        let number = single_lookup(&mut fixture);
         answer(&mut fixture, number, LookupResult::Found);
         for id in &ids {
             let asked = route(&mut fixture);
@@ -97,7 +97,7 @@ fn many_messages_to_a_number_ask_once() {
 fn without_an_answer_a_message_is_routed_after_its_time() {
     for mut fixture in fixtures() {
         let first = fixture.submit(unrouted("8613")).unwrap();
-        let number = only_question(&mut fixture);
+        let number = single_lookup(&mut fixture);
         fixture.pass(TIMEOUT / 2);
         let second = fixture.submit(unrouted("8613")).unwrap();
         assert_eq!(fixture.lookups, []);
@@ -119,12 +119,12 @@ fn a_failed_question_is_repeated_as_long_as_messages_wait() {
     for mut fixture in fixtures() {
         let id = fixture.submit(unrouted("8613")).unwrap();
         for _ in 0..3 {
-            let number = only_question(&mut fixture);
+            let number = single_lookup(&mut fixture);
             answer(&mut fixture, number, LookupResult::Failed);
             assert_eq!(fixture.lookups, []);
             fixture.pass(RETRY);
         }
-        let number = only_question(&mut fixture);
+        let number = single_lookup(&mut fixture);
         answer(&mut fixture, number, LookupResult::Failed);
         fixture.pass(TIMEOUT);
         let asked = route(&mut fixture);
@@ -143,7 +143,7 @@ fn a_failed_question_is_repeated_as_long_as_messages_wait() {
 fn a_message_that_waits_survives_a_crash_and_is_asked_again() {
     for mut fixture in fixtures() {
         let id = fixture.submit(unrouted("8613")).unwrap();
-        let number = only_question(&mut fixture);
+        let number = single_lookup(&mut fixture);
         fixture.crash();
         fixture.link_up(FIRST, 10);
         fixture.link_up(ACCOUNT, 10);
@@ -153,7 +153,7 @@ fn a_message_that_waits_survives_a_crash_and_is_asked_again() {
         // The number is not cached after the restart.
         let routed = RoutingDecision::new(Verdict::AwaitLookup, by());
         fixture.run([Event::Rerouted { id, routed, text: None }]);
-        assert_eq!(only_question(&mut fixture), number);
+        assert_eq!(single_lookup(&mut fixture), number);
         answer(&mut fixture, number, LookupResult::Found);
         // After a crash before the routing is written, the question is asked again.
         fixture.crash();
@@ -173,7 +173,7 @@ fn a_waiting_message_can_be_cancelled_and_expires() {
         fixture.run([Event::AdminAction { id: cancelled, action, by: "ada".into(), reply: REPLY }]);
         assert_eq!(fixture.answers.pop(), Some(EngineAnswer::Done));
         assert_eq!(fixture.finished[&cancelled].state, FinalState::Cancelled);
-        let number = only_question(&mut fixture);
+        let number = single_lookup(&mut fixture);
         answer(&mut fixture, number, LookupResult::Found);
         assert!(fixture.routes.is_empty());
         let expired = fixture.submit(unrouted("8614")).unwrap();

@@ -214,12 +214,12 @@ fn no_day_gets_more_than_its_amount_whatever_crashes() {
     // Midnight in Berlin, two days before the clocks change in spring and in autumn.
     for (start, seeds) in [(1_774_566_000_000, 0..12_u64), (1_792_706_400_000, 12..24)] {
         for seed in seeds {
-            live_through_days(start, seed);
+            run_days(start, seed);
         }
     }
 }
 
-fn live_through_days(start: u64, seed: u64) {
+fn run_days(start: u64, seed: u64) {
     const AMOUNT: usize = 7;
     let berlin = zone("Europe/Berlin");
     let open = WeeklyWindow::new(berlin.clone(), [true; 7], 0, 23 * 60).unwrap();

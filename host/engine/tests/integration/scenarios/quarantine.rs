@@ -20,7 +20,7 @@ fn screened(verdict: ScreenVerdict) -> Message {
         submitted_text: None,
         host_calls: None,
     }));
-    let routed = verdict.instead_of_routing().unwrap_or_else(|| message.routed.verdict.clone());
+    let routed = verdict.verdict_without_routing().unwrap_or_else(|| message.routed.verdict.clone());
     message.routed = RoutingDecision { screening, ..RoutingDecision::new(routed, by()) };
     message
 }

@@ -240,7 +240,7 @@ fn invalid_queue_actions_are_refused() {
             NewQueueAction { to: Some(SECOND), ..new_action(QueueActionKind::Suspend, of_peer(FIRST)) },
             QueueActionRefusal::BadTarget,
         ),
-        (reroute(FIRST, FIRST), QueueActionRefusal::Circle),
+        (reroute(FIRST, FIRST), QueueActionRefusal::Cycle),
         (reroute(FIRST, PeerId(77)), QueueActionRefusal::UnknownPeer),
         (reroute(FIRST, SERIAL), QueueActionRefusal::DifferentKinds),
         (reroute(FIRST, ACCOUNT), QueueActionRefusal::DifferentKinds),
@@ -248,7 +248,7 @@ fn invalid_queue_actions_are_refused() {
         assert_eq!(ask(&mut fixture, request.clone()), Err(why), "{request:?}");
     }
     let first = ask(&mut fixture, reroute(FIRST, SECOND)).unwrap();
-    assert_eq!(ask(&mut fixture, reroute(SECOND, FIRST)), Err(QueueActionRefusal::Circle));
+    assert_eq!(ask(&mut fixture, reroute(SECOND, FIRST)), Err(QueueActionRefusal::Cycle));
     assert_eq!(undo(&mut fixture, QueueActionId(7)), Err(QueueActionRefusal::Unknown));
     undo(&mut fixture, first.id).unwrap();
     assert_eq!(undo(&mut fixture, first.id), Err(QueueActionRefusal::TooLate));

@@ -91,7 +91,7 @@ fn waiting(fixture: &mut EngineFixture) -> MessageId {
 }
 
 /// A message on its second leg, because no DLR of the first came.
-fn on_second_leg(fixture: &mut EngineFixture) -> MessageId {
+fn message_on_second_leg(fixture: &mut EngineFixture) -> MessageId {
     let id = waiting(fixture);
     fixture.pass(WAIT);
     let asked = decide(fixture, Some(&decision(ReceiptVerdict::NextLeg, None)));
@@ -139,7 +139,7 @@ fn a_policy_that_accepts_changes_nothing_and_writes_nothing() {
 fn the_next_leg_follows_a_timeout_and_a_late_delivery_wins() {
     for late_first in [true, false] {
         let mut fixture = fixture();
-        let id = on_second_leg(&mut fixture);
+        let id = message_on_second_leg(&mut fixture);
         // While the message is on the link, the late DLR waits for the outcome.
         dlr(&mut fixture, FIRST, "n1", DlrState::Undeliverable);
         if late_first {
@@ -166,7 +166,7 @@ fn the_next_leg_follows_a_timeout_and_a_late_delivery_wins() {
 fn one_final_dlr_whichever_leg_delivers() {
     for crash in [false, true] {
         let mut fixture = fixture();
-        let id = on_second_leg(&mut fixture);
+        let id = message_on_second_leg(&mut fixture);
         accept(&mut fixture, id, "s1");
         if crash {
             fixture.crash();
@@ -252,7 +252,7 @@ fn a_dlr_is_changed_or_not_believed() {
 #[test]
 fn without_another_leg_the_dlr_counts() {
     let mut fixture = fixture();
-    let id = on_second_leg(&mut fixture);
+    let id = message_on_second_leg(&mut fixture);
     accept(&mut fixture, id, "s1");
     decide(&mut fixture, Some(&decision(ReceiptVerdict::Accept, None)));
     dlr(&mut fixture, SECOND, "s1", DlrState::Rejected);

@@ -119,11 +119,11 @@ impl World {
     /// The home gets the oldest message that the partition has sent.
     fn hand_over(&mut self) {
         if !self.origin.sent.is_empty() {
-            self.hand_over_at(0);
+            self.forward_at(0);
         }
     }
 
-    fn hand_over_at(&mut self, at: usize) {
+    fn forward_at(&mut self, at: usize) {
         let (_, message, _) = self.origin.sent.remove(at);
         let id = message.id;
         let attempt = self.attempt_of(id);
@@ -232,7 +232,7 @@ impl World {
                 && self.attempt_of(id) == attempt
             {
                 if self.random.below(2) == 0 {
-                    self.hand_over_at(crossed);
+                    self.forward_at(crossed);
                 } else {
                     self.origin.sent.remove(crossed);
                 }

@@ -35,7 +35,7 @@ fn is_final_step(step: &StepKind) -> bool {
 }
 
 /// The steps up to the first attempt.
-fn before_leaving(steps: Vec<StepKind>) -> Vec<StepKind> {
+fn steps_before_attempt(steps: Vec<StepKind>) -> Vec<StepKind> {
     steps.into_iter().take_while(|step| !is_final_step(step)).collect()
 }
 
@@ -62,8 +62,8 @@ fn one_query_serves_all_waiting_messages_and_is_cached() {
     assert_eq!(fixture.progress_on_disk(third), None, "and costs no second write");
     fixture.outcome_of_all(&ACCEPTED);
     let resolved = |cached| Resolved { peer: FIRST, cached };
-    assert_eq!(before_leaving(fixture.steps(second)), [Resolving, decided(), resolved(false)]);
-    assert_eq!(before_leaving(fixture.steps(third)), [decided(), resolved(true)]);
+    assert_eq!(steps_before_attempt(fixture.steps(second)), [Resolving, decided(), resolved(false)]);
+    assert_eq!(steps_before_attempt(fixture.steps(third)), [decided(), resolved(true)]);
     let status = ResolverStatus { cached: 1, hits: 1, questions: 1, ..Default::default() };
     assert_eq!(fixture.engine.resolver_status(), status);
 }
@@ -114,7 +114,7 @@ fn an_unknown_subscriber_is_a_permanent_failure_of_the_leg() {
         );
         fixture.outcome_of_all(&ACCEPTED);
         let next = [NextLeg { peer: SECOND }];
-        assert_eq!(before_leaving(fixture.steps(other)), [waiting, &unknown, &next].concat());
+        assert_eq!(steps_before_attempt(fixture.steps(other)), [waiting, &unknown, &next].concat());
     }
     // An answer without subscriber is cached for a shorter time.
     fixture.pass(Duration::from_secs(61));

@@ -47,7 +47,7 @@ fn ask(fixture: &mut EngineFixture, request: PoolRequest) -> PoolAnswer {
 }
 
 fn operate(fixture: &mut EngineFixture, operation: PoolOperation) -> PoolOutcome {
-    match ask(fixture, PoolRequest::Do(operation)) {
+    match ask(fixture, PoolRequest::Operation(operation)) {
         PoolAnswer::Outcome(outcome) => outcome,
         other => panic!("{other:?}"),
     }

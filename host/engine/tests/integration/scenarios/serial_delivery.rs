@@ -355,7 +355,7 @@ fn a_hundred_thousand_for_one_subscriber_are_each_queued_behind_the_lock_once() 
                 "one run scans a limited number of messages"
             );
             assert_eq!(fixture.engine.deadline(), Some(fixture.now.mono), "the next run follows at once");
-            fixture.carry_on(out);
+            fixture.apply_output(out);
         }
         assert_eq!(fixture.sent.len(), 21, "the others do not wait");
         assert_eq!(fixture.engine.totals().subscriber_locked, MANY - 1);

@@ -36,7 +36,7 @@ pub(crate) struct Disk {
     /// Messages whose submitter has a final DLR.
     final_dlrs: HashSet<MessageId>,
     pub(crate) next_id: MessageId,
-    pub(crate) next_handed: u64,
+    pub(crate) next_submit_row: u64,
 }
 
 impl Disk {
@@ -68,7 +68,7 @@ impl Disk {
             self.progress.remove(&id);
         }
         if !batch.submit_attempts.is_empty() {
-            self.next_handed = batch.submit_row + 1;
+            self.next_submit_row = batch.submit_row + 1;
             assert!(
                 self.submit_attempts.insert(batch.submit_row, batch.submit_attempts).is_none(),
                 "a handed row written twice"
@@ -103,7 +103,7 @@ impl Disk {
             self.queue_actions.remove(&id);
         }
         for day in batch.pace_days {
-            if day.taken == 0 {
+            if day.used == 0 {
                 self.pace_days.remove(&day.bucket);
             } else {
                 self.pace_days.insert(day.bucket.clone(), day);

@@ -151,7 +151,7 @@ impl Witness {
             }
         }
         for day in &batch.pace_days {
-            if day.taken == 0 {
+            if day.used == 0 {
                 self.days.remove(&day.bucket);
                 continue;
             }
@@ -159,17 +159,17 @@ impl Witness {
             let (start, before) = self.days.get(&day.bucket).copied().unwrap_or_default();
             assert!(start <= day.start, "an earlier day of {}", day.bucket);
             let new = if start == day.start {
-                assert_eq!(day.taken, before + more, "tokens of {}", day.bucket);
+                assert_eq!(day.used, before + more, "tokens of {}", day.bucket);
                 more
             } else {
                 // Attempts of the previous day may be in the same batch.
-                assert!(day.taken <= more, "a new day of {} begins with {}", day.bucket, day.taken);
-                day.taken
+                assert!(day.used <= more, "a new day of {} begins with {}", day.bucket, day.used);
+                day.used
             };
             let all = self.taken.entry((day.bucket.clone(), day.start)).or_default();
             *all += new;
             assert!(*all <= amount_of(day), "{all} tokens of {} in a day", day.bucket);
-            self.days.insert(day.bucket.clone(), (day.start, day.taken));
+            self.days.insert(day.bucket.clone(), (day.start, day.used));
         }
         assert!(spent.is_empty(), "attempts or messages without their tokens: {spent:?}");
     }

@@ -114,7 +114,7 @@ impl Witness {
                 let lets_pass = action.kind == QueueActionKind::Drain || same_way;
                 let id = message.id;
                 assert!(
-                    lets_pass || !concerns(action, message, *peer, wall),
+                    lets_pass || !matches_action(action, message, *peer, wall),
                     "seed {seed}: {id:?} left for {peer:?} though {action:?}"
                 );
             }
@@ -152,7 +152,7 @@ impl Witness {
 }
 
 /// Whether a message matches an action: an independent implementation.
-fn concerns(action: &QueueAction, message: &Message, peer: PeerId, wall: Timestamp) -> bool {
+fn matches_action(action: &QueueAction, message: &Message, peer: PeerId, wall: Timestamp) -> bool {
     let dlr = matches!(message.kind, MessageKind::Dlr(_));
     let destination = message.destination.text();
     let prefix = action.scope.prefix.as_ref().map(|prefix| String::from_utf8_lossy(prefix).into_owned());

@@ -41,7 +41,7 @@ pub(crate) fn screen(random: &mut Random, message: &Message, routed: RoutingDeci
         _ => return routed,
     };
     let screening = Some(screening(verdict));
-    match verdict.instead_of_routing() {
+    match verdict.verdict_without_routing() {
         None => RoutingDecision { screening, ..routed },
         Some(verdict) => RoutingDecision { screening, ..RoutingDecision::new(verdict, routed.by) },
     }

@@ -39,7 +39,7 @@ pub(crate) fn set_up() -> Vec<Event> {
         vec![PoolOperation::Add { number, weight: None }, PoolOperation::Reg { number }]
     };
     let operations: Vec<PoolOperation> = (0..NUMBERS).flat_map(both).collect();
-    [OURS, WILD].map(|pool| event(pool, PoolRequest::DoAll(operations.clone()))).into()
+    [OURS, WILD].map(|pool| event(pool, PoolRequest::Operations(operations.clone()))).into()
 }
 
 /// A router's sender request.
@@ -78,7 +78,7 @@ pub(crate) fn random_event(random: &mut Random) -> Event {
         9 | 10 => PoolOperation::Hangup { number, ticket: None },
         _ => return event(WILD, PoolRequest::Remove { with_numbers: true }),
     };
-    event(pool, PoolRequest::Do(operation))
+    event(pool, PoolRequest::Operation(operation))
 }
 
 /// Checks at every commit that each lease belongs to one live message.

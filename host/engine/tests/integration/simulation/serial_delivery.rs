@@ -96,7 +96,8 @@ impl Witness {
                     "seed {seed}: {:?} waits for {before:?}, which is {:?}",
                     candidate.id, found.state
                 );
-                let refused = found.state == MessageState::Deferred && is_behind_others(engine, found.id);
+                let refused =
+                    found.state == MessageState::Deferred && is_moved_behind_others(engine, found.id);
                 assert!(!refused, "seed {seed}: {:?} waits for {before:?}, which lets it pass", candidate.id);
             }
         }
@@ -162,7 +163,7 @@ impl Witness {
 }
 
 /// Whether a message is deferred because its handset refused this particular message.
-fn is_behind_others(engine: &Engine, id: MessageId) -> bool {
+fn is_moved_behind_others(engine: &Engine, id: MessageId) -> bool {
     let steps = engine.message(id).map(|status| status.steps).unwrap_or_default();
     let last = steps.iter().rev().find(|step| step.kind != StepKind::Replaced);
     last.is_some_and(|step| matches!(step.kind, StepKind::MovedBehindOthers { .. }))

@@ -82,9 +82,9 @@ pub(crate) struct World {
     /// The number of times that peers took each message.
     taken: HashMap<MessageId, u32>,
     /// The same for each leg.
-    taken_on_leg: HashMap<(MessageId, u8), u32>,
+    accepted_on_leg: HashMap<(MessageId, u8), u32>,
     /// Messages that may have been duplicated by uncertainty or a crash.
-    doubted: HashSet<MessageId>,
+    possibly_duplicated: HashSet<MessageId>,
     /// Messages that a crash found as accepted: their earlier steps are in no trace.
     truncated: HashSet<MessageId>,
     acknowledged: Vec<MessageId>,
@@ -99,7 +99,7 @@ pub(crate) struct World {
     /// Final DLRs that the account has taken, by message.
     final_dlrs: HashMap<MessageId, u32>,
     submitted: u64,
-    wants_final: HashSet<MessageId>,
+    final_dlr_requested: HashSet<MessageId>,
     healthy: bool,
     witness: Witness,
     queue_action_witness: queue_actions::Witness,
@@ -137,8 +137,8 @@ impl World {
             dlrs: Vec::new(),
             next_peer_id: 1,
             taken: HashMap::new(),
-            taken_on_leg: HashMap::new(),
-            doubted: HashSet::new(),
+            accepted_on_leg: HashMap::new(),
+            possibly_duplicated: HashSet::new(),
             truncated: HashSet::new(),
             acknowledged: Vec::new(),
             keys_by_token: HashMap::new(),
@@ -148,7 +148,7 @@ impl World {
             tickets: HashSet::new(),
             final_dlrs: HashMap::new(),
             submitted: 0,
-            wants_final: HashSet::new(),
+            final_dlr_requested: HashSet::new(),
             healthy: false,
             witness: Witness::default(),
             queue_action_witness: queue_actions::Witness::default(),
@@ -280,7 +280,7 @@ impl World {
             self.engine.recover(now, one, &mut self.out);
         }
         let rows: Vec<u64> = self.disk.submit_attempts.keys().copied().collect();
-        self.engine.finish_recovery(self.disk.next_id, self.disk.next_handed, &rows, &mut self.out);
+        self.engine.finish_recovery(self.disk.next_id, self.disk.next_submit_row, &rows, &mut self.out);
     }
 
     /// The limits of a submitter's branch.
@@ -309,16 +309,16 @@ impl World {
             }
         }
         for flight in std::mem::take(&mut self.on_links) {
-            self.doubted.insert(flight.message.id);
+            self.possibly_duplicated.insert(flight.message.id);
         }
         // Messages taken without a committed outcome are uncertain too.
         for id in self.disk.submit_attempts.values().flatten().map(|handed| handed.id) {
-            self.doubted.insert(id);
+            self.possibly_duplicated.insert(id);
         }
         // So are those whose link closed in the batch that took them, and whose commands never left.
         for (id, progress) in &self.disk.progress {
             if matches!(progress.waiting, WaitState::Uncertain { .. }) {
-                self.doubted.insert(*id);
+                self.possibly_duplicated.insert(*id);
             }
         }
         let accepted = self.disk.messages.keys().filter(|id| !self.disk.progress.contains_key(id));
@@ -329,7 +329,7 @@ impl World {
         let mut again: Vec<_> = std::mem::take(&mut self.unanswered).into_iter().collect();
         again.sort_by_key(|(token, _)| *token);
         for (_, (peer, dlr)) in again {
-            self.give_receipt(peer, dlr);
+            self.report_dlr(peer, dlr);
         }
     }
 
@@ -423,7 +423,7 @@ impl World {
                     let is_dlr = matches!(message.kind, MessageKind::Dlr(_));
                     let (id, seed) = (message.id, self.seed);
                     assert!(
-                        is_dlr || self.doubted.contains(&id),
+                        is_dlr || self.possibly_duplicated.contains(&id),
                         "seed {seed}: {id:?} left and is not in doubt"
                     );
                     // Its last append was now.
@@ -470,7 +470,10 @@ impl World {
                     if !self.tickets.insert((message.id, leg, ticket)) {
                         let (id, seed) = (message.id, self.seed);
                         let own = matches!(message.kind, MessageKind::Dlr(_));
-                        assert!(own || self.doubted.contains(&id), "seed {seed}: {id:?} repeats {ticket:?}");
+                        assert!(
+                            own || self.possibly_duplicated.contains(&id),
+                            "seed {seed}: {id:?} repeats {ticket:?}"
+                        );
                     }
                     if self.links.iter().any(|(known, _)| *known == link) {
                         if self.answered_late.remove(&(link, message.id)) {
@@ -482,7 +485,7 @@ impl World {
                         self.on_links.push(OnLink { link, message, leg, want_dlr });
                     } else {
                         // Its link went down first: the engine cannot know that it was never sent.
-                        self.doubted.insert(message.id);
+                        self.possibly_duplicated.insert(message.id);
                     }
                 }
                 EngineCommand::Answer { to, answer } => match answer {
@@ -567,7 +570,7 @@ impl World {
                 self.link_down(index);
             }
             72..74 if self.plan.crashes => self.crash(),
-            74..76 => self.some_request(),
+            74..76 => self.send_random_request(),
             76..78 => {
                 let jump = self.random.below(7_200_000) as u64;
                 self.wall = if self.random.chance(50) { self.wall + jump } else { self.wall - jump };
@@ -607,7 +610,7 @@ impl World {
                 && message.dlr_request.any()
                 && message.origin == ACCOUNT
             {
-                self.wants_final.insert(*id);
+                self.final_dlr_requested.insert(*id);
             }
         }
     }
@@ -727,12 +730,12 @@ impl World {
             }
             // A DLR of another message with the same two addresses may settle an uncertain one.
             if matches!(ended.state, FinalState::Delivered | FinalState::Relayed)
-                && !self.doubted.contains(id)
+                && !self.possibly_duplicated.contains(id)
             {
                 assert!(taken > 0, "seed {seed}: {id:?} is called {:?} and no peer has it", ended.state);
             }
-            if !self.doubted.contains(id) {
-                let on_leg = |leg| self.taken_on_leg.get(&(*id, leg)).copied().unwrap_or(0);
+            if !self.possibly_duplicated.contains(id) {
+                let on_leg = |leg| self.accepted_on_leg.get(&(*id, leg)).copied().unwrap_or(0);
                 let most = if self.plan.receipts { (0..8).map(on_leg).max().unwrap_or(0) } else { taken };
                 assert!(most <= 1, "seed {seed}: {id:?} went out {most} times without being uncertain");
             }
@@ -745,7 +748,7 @@ impl World {
                 "seed {seed}: {count} final DLRs for {of:?}"
             );
         }
-        for id in self.wants_final.iter().filter(|_| !self.purges()) {
+        for id in self.final_dlr_requested.iter().filter(|_| !self.purges()) {
             assert!(
                 self.final_dlrs.contains_key(id),
                 "seed {seed}: {id:?} ended and its submitter was not told"

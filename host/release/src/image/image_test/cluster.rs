@@ -3,7 +3,7 @@
 use super::guide_chapter::{MARKS, PAGE};
 use super::{ImageTest, TIMEOUT};
 use crate::image::Options;
-use crate::image::build::Built;
+use crate::image::build::ImageBuild;
 use crate::image::virtual_machine::{RunningVm, SharedNetwork, VirtualMachine};
 use anyhow::{Context, Result, ensure};
 use std::net::Ipv4Addr;
@@ -44,7 +44,7 @@ fn wait_for(running: &RunningVm, block: &CommandBlock) -> Result<()> {
 
 impl ImageTest {
     /// The manual's section on a cluster of appliances.
-    pub(super) fn cluster(&self, built: &Built, options: &Options, folder: &Path) -> Result<()> {
+    pub(super) fn cluster(&self, built: &ImageBuild, options: &Options, folder: &Path) -> Result<()> {
         let page = ManualPage::read(PAGE, &MARKS)?;
         let files = folder.join("cluster");
         std::fs::create_dir_all(&files)?;
@@ -87,7 +87,7 @@ impl ImageTest {
         leader.ready()?;
         let mut follower = start(b)?;
         follower.ready()?;
-        self.say("three machines are up");
+        self.log_step("three machines are up");
         for block in blocks_of(&page, "a") {
             wait_for(&leader, block)?;
         }
@@ -95,7 +95,7 @@ impl ImageTest {
         for block in blocks_of(&page, "b") {
             wait_for(&follower, block)?;
         }
-        self.say("the power of the leader was cut: the other machine leads");
+        self.log_step("the power of the leader was cut: the other machine leads");
         let failed = follower.ssh("systemctl list-units --failed --no-legend --plain")?;
         ensure!(failed.is_empty(), "units have failed:\n{failed}");
         Ok(())

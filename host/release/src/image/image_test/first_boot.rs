@@ -95,7 +95,7 @@ impl ImageTest {
             has("account", "load") && has("peer", "upstream"),
             "account and peer are missing {when}: {document:#}"
         );
-        self.say(&format!("account and peer are present {when}"));
+        self.log_step(&format!("account and peer are present {when}"));
         Ok(())
     }
 
@@ -113,7 +113,7 @@ impl ImageTest {
             live.chain.first().is_some_and(|router| router.version == version),
             "activated {live:?} in place of {version}"
         );
-        self.say("the router was replaced");
+        self.log_step("the router was replaced");
         Ok(())
     }
 }

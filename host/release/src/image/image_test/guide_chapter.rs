@@ -2,7 +2,7 @@
 
 use super::{ImageTest, Updates, token};
 use crate::image::Options;
-use crate::image::build::Built;
+use crate::image::build::ImageBuild;
 use crate::image::virtual_machine::{DISK, Firmware, RunningVm, VirtualMachine};
 use anyhow::{Context, Result, bail, ensure};
 use api::{CurrentConfiguration, HistoryPageView};
@@ -56,7 +56,7 @@ impl ImageTest {
     pub(super) fn chapter(
         &mut self,
         mut running: RunningVm,
-        built: &Built,
+        built: &ImageBuild,
         options: &Options,
         folder: &Path,
         updates: &Updates<'_>,
@@ -80,7 +80,7 @@ impl ImageTest {
                 ensure!(!self.has_account(&running)?, "an account is still there after {command}");
                 ensure!(self.has_history(&running)? == stays, "unexpected history after {command}");
             }
-            self.say(&format!("the manual: {command}"));
+            self.log_step(&format!("the manual: {command}"));
         }
         Ok(())
     }
@@ -90,7 +90,7 @@ impl ImageTest {
         &self,
         from: &RunningVm,
         block: &CommandBlock,
-        built: &Built,
+        built: &ImageBuild,
         options: &Options,
         folder: &Path,
     ) -> Result<()> {
@@ -111,7 +111,7 @@ impl ImageTest {
         )?;
         let mut fresh = machine.start()?;
         let banner = fresh.ready()?;
-        self.say(&format!(
+        self.log_step(&format!(
             "a second machine with {firmware:?}: ready {:.1?} after power-on",
             banner.since_power
         ));

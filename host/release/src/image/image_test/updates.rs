@@ -82,7 +82,7 @@ impl ImageTest {
             banner.version,
             banner.slot
         );
-        self.say(&format!(
+        self.log_step(&format!(
             "update: {} in slot B, written in {written:.1?}, up after {:.1?}",
             banner.version,
             begun.elapsed()
@@ -116,7 +116,7 @@ impl ImageTest {
         let (console, started) = (running.console(), format!("Booting `Switchyard (slot {other})'"));
         let tried = console.get(said_before..).unwrap_or_default().matches(&started).count();
         ensure!(tried > 0, "slot {other} was never started");
-        self.say(&format!(
+        self.log_step(&format!(
             "{what}: booted {tried} times, then rolled back to {} in slot {slot} after {:.1?}",
             banner.version,
             begun.elapsed()

@@ -185,7 +185,7 @@ impl SessionHarness {
         loop {
             let raw = output.to_vec();
             match PduFrame::cut(&mut output, u32::MAX) {
-                PduFrame::Whole(Header { command, status, sequence, .. }, body) => {
+                PduFrame::Complete(Header { command, status, sequence, .. }, body) => {
                     let raw = raw[..16 + body.len()].to_vec();
                     pdus.push(Written { command, status, sequence, body, raw });
                 }
@@ -193,7 +193,7 @@ impl SessionHarness {
                     assert!(output.is_empty(), "half a PDU was written");
                     return pdus;
                 }
-                PduFrame::Impossible(header) => panic!("an impossible PDU was written: {header:?}"),
+                PduFrame::InvalidLength(header) => panic!("an impossible PDU was written: {header:?}"),
             }
         }
     }

@@ -10,7 +10,7 @@ use smpp::{
 fn cut(octets: &[u8]) -> (Header, bytes::Bytes) {
     let mut input = BytesMut::from(octets);
     match PduFrame::cut(&mut input, 66_000) {
-        PduFrame::Whole(header, body) => {
+        PduFrame::Complete(header, body) => {
             assert!(input.is_empty());
             (header, body)
         }
@@ -24,7 +24,7 @@ fn request(octets: &[u8]) -> Result<Request, BodyError> {
 }
 
 #[test]
-fn requests_of_the_sheet_round_trip() {
+fn request_vectors_round_trip() {
     let vectors = [V01, V04, V07, V09, V11, V21, V23, V24, V28, V29, V31, V32, V33, V35, V36, V37];
     for octets in vectors.map(hex).into_iter().chain([v27()]) {
         let (header, _) = cut(&octets);
@@ -38,7 +38,7 @@ fn requests_of_the_sheet_round_trip() {
 }
 
 #[test]
-fn responses_of_the_sheet_round_trip() {
+fn response_vectors_round_trip() {
     for octets in [V02, V03, V05, V06, V08, V10, V12, V14, V30, V34, V38].map(hex) {
         let (header, body) = cut(&octets);
         let response = decode_response(header.command, body);
@@ -61,7 +61,7 @@ fn faulty_vectors_get_the_right_status() {
     for octets in [V15, V16] {
         assert!(matches!(
             PduFrame::cut(&mut BytesMut::from(&hex(octets)[..]), 66_000),
-            PduFrame::Impossible(_)
+            PduFrame::InvalidLength(_)
         ));
     }
     let (header, body) = cut(&hex(V26));

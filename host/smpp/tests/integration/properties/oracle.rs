@@ -30,7 +30,7 @@ proptest! {
         encode_request(&mut ours, sequence, &request);
         let theirs = through_the_other(&ours);
         prop_assert_eq!(theirs.as_deref(), Ok(&ours[..]));
-        let PduFrame::Whole(header, body) = PduFrame::cut(&mut BytesMut::from(&theirs.unwrap()[..]), 66_000) else {
+        let PduFrame::Complete(header, body) = PduFrame::cut(&mut BytesMut::from(&theirs.unwrap()[..]), 66_000) else {
             panic!("no whole PDU")
         };
         prop_assert_eq!(decode_request(header.command, body), Ok(request));
@@ -42,7 +42,7 @@ proptest! {
         encode_response(&mut ours, command, status, sequence, &response);
         let theirs = through_the_other(&ours);
         prop_assert_eq!(theirs.as_deref(), Ok(&ours[..]));
-        let PduFrame::Whole(header, body) = PduFrame::cut(&mut BytesMut::from(&theirs.unwrap()[..]), 66_000) else {
+        let PduFrame::Complete(header, body) = PduFrame::cut(&mut BytesMut::from(&theirs.unwrap()[..]), 66_000) else {
             panic!("no whole PDU")
         };
         prop_assert_eq!(decode_response(header.command, body), response);

@@ -11,7 +11,7 @@ proptest! {
         prop_assert_eq!(request.fits(), Ok(()));
         let mut out = BytesMut::new();
         encode_request(&mut out, sequence, &request);
-        let PduFrame::Whole(header, body) = PduFrame::cut(&mut out, 66_000) else { panic!("no whole PDU") };
+        let PduFrame::Complete(header, body) = PduFrame::cut(&mut out, 66_000) else { panic!("no whole PDU") };
         prop_assert!(out.is_empty());
         prop_assert_eq!(header.sequence, sequence);
         prop_assert_eq!(header.status, CommandStatus::ROK);
@@ -23,7 +23,7 @@ proptest! {
     fn responses((command, status, response) in response(Flavour::Anything), sequence in any::<u32>()) {
         let mut out = BytesMut::new();
         encode_response(&mut out, command, status, sequence, &response);
-        let PduFrame::Whole(header, body) = PduFrame::cut(&mut out, 66_000) else { panic!("no whole PDU") };
+        let PduFrame::Complete(header, body) = PduFrame::cut(&mut out, 66_000) else { panic!("no whole PDU") };
         prop_assert!(out.is_empty());
         prop_assert_eq!((header.command, header.status, header.sequence), (command, status, sequence));
         prop_assert_eq!(decode_response(command, body), response);

@@ -104,7 +104,7 @@ proptest! {
         // All output is complete PDUs, and the enquire_link at the end of the stream is answered in sixteen octets.
         let mut output = std::mem::take(session.output());
         let mut in_step = false;
-        while let PduFrame::Whole(header, body) = PduFrame::cut(&mut output, u32::MAX) {
+        while let PduFrame::Complete(header, body) = PduFrame::cut(&mut output, u32::MAX) {
             prop_assert!(header.command.is_response());
             answered += usize::from(header.command != CommandId::GENERIC_NACK);
             let enquiry = header.command == CommandId::ENQUIRE_LINK.response() && header.sequence == 0xE0E0;

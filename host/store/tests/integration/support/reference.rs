@@ -142,7 +142,7 @@ pub(crate) struct Reference {
     ledger: LedgerReference,
     next_serial: u64,
     next_id: u64,
-    next_handed: u64,
+    next_submit_row: u64,
 }
 
 impl Reference {
@@ -150,13 +150,13 @@ impl Reference {
         self.next_id.max(MessageId::FIRST.0)
     }
 
-    fn next_handed(&self) -> u64 {
-        self.next_handed.max(1)
+    fn next_submit_row(&self) -> u64 {
+        self.next_submit_row.max(1)
     }
 
     /// Chooses the messages of a draft. Ends are spread over 100 ms, so that trimming stops within them.
     pub(crate) fn batch(&self, draft: Draft) -> Batch {
-        let mut batch = Batch { submit_row: self.next_handed(), ..Batch::default() };
+        let mut batch = Batch { submit_row: self.next_submit_row(), ..Batch::default() };
         let mut next = self.next_id();
         let mut waiting: Vec<u64> = self.messages.keys().copied().collect();
         for mut message in draft.accepted {
@@ -272,12 +272,12 @@ impl Reference {
             };
             batch.queue_actions.push(order);
         }
-        let pace_day = |(bucket, start, taken): (u32, u64, u64)| PaceDay {
+        let pace_day = |(bucket, start, used): (u32, u64, u64)| PaceDay {
             bucket: format!("bucket-{bucket}").into(),
             start: Timestamp(start),
             end: Timestamp(start.saturating_add(86_400_000)),
             // 0 removes the row.
-            taken: taken % 3,
+            used: used % 3,
             defined: None,
         };
         batch.pace_days = side_tables.pace_days.into_iter().map(pace_day).collect();
@@ -285,7 +285,7 @@ impl Reference {
         self.ledger.put(side_tables.ledger, batch);
     }
 
-    fn apply_beside(&mut self, batch: &Batch) {
+    fn apply_side_records(&mut self, batch: &Batch) {
         for record in &batch.idempotency_keys {
             self.next_serial = self.next_serial.max(record.serial + 1);
             self.idempotency_keys.insert(record.serial, record.clone());
@@ -309,7 +309,7 @@ impl Reference {
         }
         for day in &batch.pace_days {
             self.pace_days.insert(day.bucket.clone(), day.clone());
-            if day.taken == 0 {
+            if day.used == 0 {
                 self.pace_days.remove(&day.bucket);
             }
         }
@@ -350,13 +350,13 @@ impl Reference {
         }
         if !batch.submit_attempts.is_empty() {
             self.submit_attempts.insert(batch.submit_row, batch.submit_attempts.clone());
-            self.next_handed = batch.submit_row + 1;
+            self.next_submit_row = batch.submit_row + 1;
         }
         for seq in &batch.submit_rows_done {
             self.submit_attempts.remove(seq);
         }
         self.next_id = self.next_id.max(batch.next_id.0);
-        self.apply_beside(batch);
+        self.apply_side_records(batch);
     }
 
     /// Removes finished messages as [`Store::trim_finished`] should; returns their number.
@@ -387,13 +387,13 @@ impl Reference {
         let mut found = Vec::new();
         let recovery = store.recover(|one| found.push(one)).map_err(failed)?;
         let numbers = (recovery.messages, recovery.next_id.0, recovery.next_submit_row);
-        let wanted = (self.messages.len() as u64, self.next_id(), self.next_handed());
+        let wanted = (self.messages.len() as u64, self.next_id(), self.next_submit_row());
         if numbers != wanted {
-            return differs("messages, next id, next handed", &numbers, &wanted);
+            return differs("messages, next id, next submit row", &numbers, &wanted);
         }
         let rows: Vec<u64> = self.submit_attempts.keys().copied().collect();
         if recovery.rows != rows {
-            return differs("handed rows", &recovery.rows, &rows);
+            return differs("submit attempt rows", &recovery.rows, &rows);
         }
         if found.len() != self.messages.len() {
             return differs("recovered", &found.len(), &self.messages.len());
@@ -472,11 +472,11 @@ impl Reference {
 
     fn compare_one(&self, found: &RecoveredMessage, id: u64, message: &Message) -> Result<(), String> {
         let newest = self.submit_attempts.iter().rev().find_map(|(seq, row)| {
-            row.iter().rev().find(|handed| handed.id.0 == id).map(|handed| (*handed, *seq))
+            row.iter().rev().find(|attempt| attempt.id.0 == id).map(|attempt| (*attempt, *seq))
         });
         let same = found.message == *message
             && found.progress.as_ref() == self.progress.get(&id)
-            && found.attempt == newest.map(|(handed, _)| handed)
+            && found.attempt == newest.map(|(attempt, _)| attempt)
             && found.submit_row == newest.map_or(0, |(_, seq)| seq);
         if same { Ok(()) } else { Err(format!("recovered {id}: {found:?}")) }
     }

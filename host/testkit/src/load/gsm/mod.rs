@@ -19,7 +19,7 @@ pub(crate) mod wire;
 
 pub use control::ControlReport;
 pub use hlr::{HlrOptions, SimulatedHlr};
-pub use msc::{MoAnswer, MscOptions, MtBehaviour, Phone, RefusalCause, SimulatedMsc};
+pub use msc::{MoAnswer, MoSender, MscOptions, MtBehaviour, RefusalCause, SimulatedMsc};
 pub use msc_report::{Arrival, MscReport};
 pub use plain_msc::PlainMsc;
 pub use subscribers::Subscribers;

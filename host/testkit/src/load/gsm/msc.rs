@@ -16,18 +16,18 @@ use tokio::runtime::Runtime;
 /// Reasons for which a short message is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalCause {
-    /// By the phone, with an RP cause.
-    Phone(u8),
+    /// By the handset, with an RP cause.
+    Handset(u8),
     /// By the MSC, with an RP cause of the network.
     Network(u8),
 }
 
-/// Behaviour of phones on a short message.
+/// Behaviour of handsets on a short message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum MtBehaviour {
     /// They accept it.
     #[default]
-    Take,
+    Accept,
     /// They never answer.
     Never,
     /// They accept it and answer twice.
@@ -69,7 +69,7 @@ impl MscOptions {
             name: name.to_owned(),
             names: false,
             range: 0..0,
-            answers: MtBehaviour::Take,
+            answers: MtBehaviour::Accept,
             delay: Duration::ZERO,
             reconnect: Some(Duration::from_millis(100)),
             keep: false,
@@ -82,13 +82,13 @@ impl MscOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MoAnswer {
     /// Accepted.
-    Taken,
+    Accepted,
     /// Refused, with an RP cause if there was one. Without a cause the phone gets no answer.
     Refused(Option<u8>),
     /// No route to an SMSC.
-    Nowhere,
+    NoRoute,
     /// No answer in time, or the connection was lost.
-    Silence,
+    NoAnswer,
 }
 
 /// A running MSC.
@@ -129,9 +129,9 @@ impl SimulatedMsc {
     }
 
     /// Waits until this many short messages have been accepted.
-    pub fn wait_for_taken(&self, count: usize, time: Duration) -> Result<()> {
+    pub fn wait_for_accepted(&self, count: usize, time: Duration) -> Result<()> {
         // Cheap check first: it fails most of the time.
-        self.wait(time, |report| report.arrivals.len() >= count && report.taken_count() >= count)
+        self.wait(time, |report| report.arrivals.len() >= count && report.accepted_count() >= count)
             .with_context(|| format!("{count} taken short messages"))
     }
 
@@ -168,13 +168,13 @@ impl SimulatedMsc {
     }
 
     /// Sends a short message from a phone and waits for the answer.
-    pub fn submit(&self, from: &Phone<'_>, to: &str, text: &str, time: Duration) -> MoAnswer {
+    pub fn submit(&self, from: &MoSender<'_>, to: &str, text: &str, time: Duration) -> MoAnswer {
         let tpdu = text::submit(from.reference, to, text, from.report);
         self.submit_tpdu(from, &tpdu, time)
     }
 
     /// Sends this TPDU from a phone and waits for the answer.
-    pub fn submit_tpdu(&self, from: &Phone<'_>, tpdu: &[u8], time: Duration) -> MoAnswer {
+    pub fn submit_tpdu(&self, from: &MoSender<'_>, tpdu: &[u8], time: Duration) -> MoAnswer {
         let (imsi, answer) = (Subscribers::imsi(from.subscriber), self.shared.expect(from));
         let number = |kind: u8, number: &str| [&[kind, 0x91][..], &wire::digits(number)].concat();
         let (centre, own) = (number(3, from.centre), number(2, from.number));
@@ -193,13 +193,13 @@ impl SimulatedMsc {
         wire::message(&mut frame, wire::MO_FORWARD, imsi, &elements);
         self.shared.send_command(MscCommand::Write(frame));
         let answer = self.runtime.block_on(async { tokio::time::timeout(time, answer).await });
-        answer.ok().and_then(Result::ok).unwrap_or(MoAnswer::Silence)
+        answer.ok().and_then(Result::ok).unwrap_or(MoAnswer::NoAnswer)
     }
 }
 
 /// The sender of a short message.
 #[derive(Debug, Clone, Copy)]
-pub struct Phone<'a> {
+pub struct MoSender<'a> {
     /// The subscriber.
     pub subscriber: u64,
     /// Its MSISDN, without a plus sign.

@@ -1,6 +1,6 @@
 //! The connection of a simulated MSC, and the behaviour of its phones.
 
-use super::msc::{MoAnswer, MscOptions, MtBehaviour, Phone, RefusalCause};
+use super::msc::{MoAnswer, MoSender, MscOptions, MtBehaviour, RefusalCause};
 use super::msc_report::{Arrival, MscReport};
 use super::subscribers::Subscribers;
 use super::text;
@@ -61,7 +61,7 @@ impl Shared {
         *self.answers.lock() = (answers, delay);
     }
 
-    pub(super) fn expect(&self, from: &Phone<'_>) -> oneshot::Receiver<MoAnswer> {
+    pub(super) fn expect(&self, from: &MoSender<'_>) -> oneshot::Receiver<MoAnswer> {
         let (sender, receiver) = oneshot::channel();
         self.expected.lock().insert((Subscribers::imsi(from.subscriber), from.reference), sender);
         receiver
@@ -78,7 +78,7 @@ impl Shared {
                 bail!(
                     "the MSC has {} messages ({} accepted) and {} located subscribers; the expected state was not reached in time",
                     report.arrivals.len(),
-                    report.taken_count(),
+                    report.accepted_count(),
                     report.located
                 );
             }
@@ -124,9 +124,10 @@ struct Link<'a> {
     in_flight: HashSet<u64>,
     /// Subscribers among them whose answer is in the output buffer.
     answered: Vec<u64>,
-    /// Refusals per subscriber, and whether its memory is available again.
+    /// Refusals per subscriber.
     refusals: HashMap<u64, usize>,
-    roomy: HashSet<u64>,
+    /// Subscribers whose memory is available again.
+    memory_available: HashSet<u64>,
     reference: u8,
     /// Subscribers that are not located yet: they are located gradually, like real phones.
     unlocated: Range<u64>,
@@ -151,7 +152,7 @@ impl<'a> Link<'a> {
             in_flight: HashSet::new(),
             answered: Vec::new(),
             refusals: HashMap::new(),
-            roomy: HashSet::new(),
+            memory_available: HashSet::new(),
             reference: 0,
             unlocated: 0..0,
             locating: 0,
@@ -263,9 +264,9 @@ impl<'a> Link<'a> {
             }
             kind if kind & !3 == wire::MO_FORWARD || kind == wire::ROUTING_ERROR => {
                 let answer = match kind & 3 {
-                    wire::RESULT if kind != wire::ROUTING_ERROR => MoAnswer::Taken,
+                    wire::RESULT if kind != wire::ROUTING_ERROR => MoAnswer::Accepted,
                     wire::ERROR => MoAnswer::Refused(message.octet(wire::RP_CAUSE)),
-                    _ => MoAnswer::Nowhere,
+                    _ => MoAnswer::NoRoute,
                 };
                 // Without the reference an MSC does not know which phone the answer is for.
                 let Some(reference) = message.octet(wire::RP_MR) else { return };
@@ -303,13 +304,13 @@ impl<'a> Link<'a> {
         let (answers, delay) = self.shared.answers.lock().clone();
         let (outcome, times) = self.decide(imsi, &answers, now);
         let number = text::delivered(tpdu).and_then(|text| parse_number(&text));
-        let taken = times > 0 && outcome.is_ok();
-        if taken && let (Some(tally), Some((number, lane))) = (&self.shared.options.tally, number) {
+        let accepted = times > 0 && outcome.is_ok();
+        if accepted && let (Some(tally), Some((number, lane))) = (&self.shared.options.tally, number) {
             tally.arrived(number, lane, tally.micros(now));
         }
         let more = message.octet(wire::RP_MMS).is_some_and(|more| more > 0);
         let tpdu = self.shared.options.keep.then(|| tpdu.into());
-        self.arrivals.push(Arrival { imsi, number, more, taken, at: now, tpdu });
+        self.arrivals.push(Arrival { imsi, number, more, accepted, at: now, tpdu });
         for _ in 0..times {
             let frame = self.answer(message, outcome);
             if delay.is_zero() {
@@ -330,15 +331,15 @@ impl<'a> Link<'a> {
     ) -> (Result<(), RefusalCause>, usize) {
         const FULL: u8 = 22;
         match answers {
-            MtBehaviour::Take => (Ok(()), 1),
+            MtBehaviour::Accept => (Ok(()), 1),
             MtBehaviour::Never => (Ok(()), 0),
             MtBehaviour::Twice => (Ok(()), 2),
-            MtBehaviour::Full(_) if self.roomy.contains(&imsi) => (Ok(()), 1),
+            MtBehaviour::Full(_) if self.memory_available.contains(&imsi) => (Ok(()), 1),
             MtBehaviour::Full(time) => {
                 if *self.refusals.entry(imsi).and_modify(|count| *count += 1).or_insert(1) == 1 {
                     self.schedule(now + *time, ScheduledSend { imsi, frame: Vec::new(), answers: false });
                 }
-                (Err(RefusalCause::Phone(FULL)), 1)
+                (Err(RefusalCause::Handset(FULL)), 1)
             }
             MtBehaviour::Refuse(causes) => {
                 let before = self.refusals.entry(imsi).or_default();
@@ -368,7 +369,7 @@ impl<'a> Link<'a> {
     }
 
     fn ready(&mut self, imsi: u64) {
-        self.roomy.insert(imsi);
+        self.memory_available.insert(imsi);
         let reference = self.next_reference();
         let name = wire::name(&self.shared.options.name);
         let mut elements: Vec<(u8, &[u8])> = vec![
@@ -403,7 +404,7 @@ impl<'a> Link<'a> {
                 elements.extend([(wire::CAUSE, &cause[..]), (wire::RP_MR, &reference)]);
                 wire::MT_FORWARD + wire::ERROR
             }
-            Err(RefusalCause::Phone(code)) => {
+            Err(RefusalCause::Handset(code)) => {
                 cause = [code];
                 elements.extend([(wire::RP_MR, &reference[..]), (wire::RP_CAUSE, &cause)]);
                 wire::MT_FORWARD + wire::ERROR

@@ -11,7 +11,7 @@ pub struct Arrival {
     /// Whether the sender indicated that more messages wait.
     pub more: bool,
     /// Whether the phone accepted it.
-    pub taken: bool,
+    pub accepted: bool,
     /// When it arrived.
     pub at: Instant,
     /// The TPDU, if the MSC keeps TPDUs.
@@ -43,8 +43,8 @@ pub struct MscReport {
 
 impl MscReport {
     /// Number of messages that phones accepted.
-    pub fn taken_count(&self) -> usize {
-        self.arrivals.iter().filter(|arrival| arrival.taken).count()
+    pub fn accepted_count(&self) -> usize {
+        self.arrivals.iter().filter(|arrival| arrival.accepted).count()
     }
 
     /// Number of messages whose sender indicated that more messages wait.
@@ -65,7 +65,7 @@ impl MscReport {
     pub fn out_of_order(&self) -> u64 {
         let mut latest = HashMap::new();
         let mut count = 0;
-        for arrival in self.arrivals.iter().filter(|arrival| arrival.taken) {
+        for arrival in self.arrivals.iter().filter(|arrival| arrival.accepted) {
             let Some((number, lane)) = arrival.number else { continue };
             let before = latest.entry((arrival.imsi, lane)).or_insert(number);
             count += u64::from(*before > number);
@@ -78,7 +78,7 @@ impl MscReport {
     pub fn duplicate_count(&self) -> u64 {
         let mut seen = HashMap::new();
         let numbers =
-            self.arrivals.iter().filter(|arrival| arrival.taken).filter_map(|arrival| arrival.number);
+            self.arrivals.iter().filter(|arrival| arrival.accepted).filter_map(|arrival| arrival.number);
         numbers.map(|(number, _)| u64::from(seen.insert(number, ()).is_some())).sum()
     }
 }

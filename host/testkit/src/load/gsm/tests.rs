@@ -89,14 +89,17 @@ fn network(answers: MtBehaviour) -> (SimulatedHlr, SimulatedMsc, TestSmsc) {
 }
 
 #[test]
-fn phones_accept_messages() {
-    let (hlr, msc, mut centre) = network(MtBehaviour::Take);
+fn handsets_accept_messages() {
+    let (hlr, msc, mut centre) = network(MtBehaviour::Accept);
     for number in 0..100 {
         centre.send(number % 10, number);
         assert_eq!(centre.outcome(), TAKEN);
     }
     let report = msc.report();
-    assert_eq!((report.taken_count(), report.overlaps, report.more_count(), report.broken), (100, 0, 0, 0));
+    assert_eq!(
+        (report.accepted_count(), report.overlaps, report.more_count(), report.broken),
+        (100, 0, 0, 0)
+    );
     assert_eq!((report.out_of_order(), report.duplicate_count()), (0, 0));
     assert!(report.per_subscriber().values().all(|count| *count == 10));
     assert_eq!(report.arrivals[42].number, Some((42, 0)));
@@ -124,8 +127,8 @@ fn phones_accept_messages() {
 
 #[test]
 fn two_messages_at_a_time_are_detected() {
-    let (_hlr, msc, mut centre) = network(MtBehaviour::Take);
-    msc.behave(MtBehaviour::Take, Duration::from_millis(300));
+    let (_hlr, msc, mut centre) = network(MtBehaviour::Accept);
+    msc.behave(MtBehaviour::Accept, Duration::from_millis(300));
     centre.send(1, 1);
     centre.send(2, 2);
     centre.send(1, 3);
@@ -134,7 +137,7 @@ fn two_messages_at_a_time_are_detected() {
 }
 
 #[test]
-fn full_phones_report_available_memory() {
+fn full_handsets_report_available_memory() {
     let (_hlr, msc, mut centre) = network(MtBehaviour::Full(Duration::from_millis(50)));
     centre.send(1, 1);
     assert_eq!(centre.outcome(), FULL);
@@ -147,9 +150,9 @@ fn full_phones_report_available_memory() {
 }
 
 #[test]
-fn phones_refuse_and_then_accept() {
+fn handsets_refuse_and_then_accept() {
     let (_hlr, msc, mut centre) =
-        network(MtBehaviour::Refuse(vec![RefusalCause::Phone(111), RefusalCause::Network(17)]));
+        network(MtBehaviour::Refuse(vec![RefusalCause::Handset(111), RefusalCause::Network(17)]));
     for outcome in [
         (wire::MT_FORWARD + wire::ERROR, Some(111), None),
         (wire::MT_FORWARD + wire::ERROR, None, Some(17)),
@@ -164,14 +167,14 @@ fn phones_refuse_and_then_accept() {
     msc.behave(MtBehaviour::Never, Duration::ZERO);
     centre.send(3, 5);
     msc.wait_for_arrivals(5, TIMEOUT).unwrap();
-    assert_eq!(msc.report().taken_count(), 2);
+    assert_eq!(msc.report().accepted_count(), 2);
 }
 
 #[test]
-fn phones_send_messages() {
-    let (_hlr, msc, mut centre) = network(MtBehaviour::Take);
+fn handsets_send_messages() {
+    let (_hlr, msc, mut centre) = network(MtBehaviour::Accept);
     let phone =
-        Phone { subscriber: 4, number: "10000000004", centre: "19990014444", reference: 9, report: true };
+        MoSender { subscriber: 4, number: "10000000004", centre: "19990014444", reference: 9, report: true };
     let answer = std::thread::scope(|scope| {
         let answer = scope.spawn(|| msc.submit(&phone, "15551234567", "hello", TIMEOUT));
         let frame = centre.frame();
@@ -192,15 +195,15 @@ fn phones_send_messages() {
     });
     assert_eq!(answer, MoAnswer::Refused(Some(42)));
     drop(centre);
-    let mut answer = MoAnswer::Silence;
-    while answer != MoAnswer::Nowhere {
+    let mut answer = MoAnswer::NoAnswer;
+    while answer != MoAnswer::NoRoute {
         answer = msc.submit(&phone, "15551234567", "hello", Duration::from_millis(100));
     }
 }
 
 #[test]
 fn a_name_is_registered_once() {
-    let (hlr, _msc, _centre) = network(MtBehaviour::Take);
+    let (hlr, _msc, _centre) = network(MtBehaviour::Accept);
     let second = TestSmsc::connect(hlr.gsup(), "SMSC-1");
     assert_eq!(hlr.refused(), 1, "it is connected, and gets nothing");
     drop(second);

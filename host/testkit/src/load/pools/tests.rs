@@ -7,21 +7,21 @@ use std::time::Duration;
 
 /// A pool that is simple enough to be correct, except for the errors that it is configured to make.
 #[derive(Default)]
-struct Simple {
+struct SimplePoolServer {
     idle: VecDeque<String>,
     busy: BTreeSet<String>,
     /// After this number of calls, it leases the number of the previous call once more.
-    double_every: Option<u64>,
+    duplicate_interval: Option<u64>,
     calls: u64,
     last: Option<String>,
 }
 
-impl Simple {
+impl SimplePoolServer {
     fn answer(&mut self, event: &str, number: Option<&String>) -> String {
         match (event, number) {
             ("call", None) => {
                 self.calls += 1;
-                let again = self.double_every.is_some_and(|every| self.calls.is_multiple_of(every));
+                let again = self.duplicate_interval.is_some_and(|every| self.calls.is_multiple_of(every));
                 let given = if again { self.last.clone() } else { self.idle.pop_front() };
                 let Some(number) = given else { return "$-1\r\n".to_owned() };
                 self.busy.insert(number.clone());
@@ -45,7 +45,7 @@ impl Simple {
     }
 }
 
-fn serve(simple: &Mutex<Simple>, socket: TcpStream) -> std::io::Result<()> {
+fn serve(server: &Mutex<SimplePoolServer>, socket: TcpStream) -> std::io::Result<()> {
     let mut input = BufReader::new(socket.try_clone()?);
     let mut output = socket;
     let mut line = String::new();
@@ -64,21 +64,21 @@ fn serve(simple: &Mutex<Simple>, socket: TcpStream) -> std::io::Result<()> {
                 String::from_utf8(word[..word.len() - 2].to_vec()).unwrap()
             })
             .collect();
-        let answer = simple.lock().unwrap().answer(&words[4], words.get(5));
+        let answer = server.lock().unwrap().answer(&words[4], words.get(5));
         output.write_all(answer.as_bytes())?;
     }
 }
 
 /// The listening address. The threads end with their connections, or with the test.
-fn start(simple: Simple) -> SocketAddr {
+fn start(server: SimplePoolServer) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let simple = Arc::new(Mutex::new(simple));
+    let server = Arc::new(Mutex::new(server));
     std::thread::spawn(move || {
         for socket in listener.incoming() {
-            let simple = Arc::clone(&simple);
+            let server = Arc::clone(&server);
             // A client that disconnects is not an error.
-            std::thread::spawn(move || serve(&simple, socket.unwrap()).ok());
+            std::thread::spawn(move || serve(&server, socket.unwrap()).ok());
         }
     });
     address
@@ -99,7 +99,7 @@ fn options(address: SocketAddr) -> CallerOptions {
 
 #[test]
 fn a_correct_pool_passes() {
-    let options = options(start(Simple::default()));
+    let options = options(start(SimplePoolServer::default()));
     let holders = Arc::new(Holders::new(100));
     Callers::fill(&options, &holders).unwrap();
     let report = Callers::run(&options, &holders).unwrap();
@@ -113,7 +113,7 @@ fn a_correct_pool_passes() {
 
 #[test]
 fn a_number_leased_twice_is_detected() {
-    let address = start(Simple { double_every: Some(4), ..Simple::default() });
+    let address = start(SimplePoolServer { duplicate_interval: Some(4), ..SimplePoolServer::default() });
     // The fourth call of each batch gets the number of the third one. Among several connections, whose batches interleave, the holder
     // may be about to hang up; a caller cannot detect such a double lease.
     let options = CallerOptions { connections: 1, threads: 1, ..options(address) };
@@ -126,7 +126,7 @@ fn a_number_leased_twice_is_detected() {
 
 #[test]
 fn calls_without_a_number_are_counted() {
-    let options = options(start(Simple::default()));
+    let options = options(start(SimplePoolServer::default()));
     let holders = Arc::new(Holders::new(3));
     Callers::fill(&options, &holders).unwrap();
     let report = Callers::run(&options, &holders).unwrap();

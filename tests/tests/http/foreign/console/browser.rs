@@ -39,7 +39,7 @@ pub(crate) struct Browser {
     driver: Driver,
     base: String,
     axe: String,
-    pictures: PathBuf,
+    screenshots: PathBuf,
     _profile: tempfile::TempDir,
 }
 
@@ -92,9 +92,9 @@ impl Browser {
         // The machine may be busy: the content is checked, not the time.
         let timeouts = TimeoutConfiguration::new(Some(2 * TIMEOUT), Some(2 * TIMEOUT), None);
         client.update_timeouts(timeouts).await?;
-        let pictures = workspace::target().join("screenshots");
-        std::fs::create_dir_all(&pictures)?;
-        Ok(Self { client, driver, base, axe, pictures, _profile: profile })
+        let screenshots = workspace::target().join("screenshots");
+        std::fs::create_dir_all(&screenshots)?;
+        Ok(Self { client, driver, base, axe, screenshots, _profile: profile })
     }
 
     /// Closes the window: the driver would leave it open.
@@ -103,7 +103,7 @@ impl Browser {
     }
 
     /// Opens a page.
-    pub(crate) async fn go(&self, path: &str) -> Result<()> {
+    pub(crate) async fn open_page(&self, path: &str) -> Result<()> {
         self.client.goto(&format!("{}{path}", self.base)).await.with_context(|| format!("going to {path}"))
     }
 
@@ -198,7 +198,7 @@ impl Browser {
     }
 
     /// Clicks the button, link or summary with this label, and confirms if asked.
-    pub(crate) async fn press(&self, label: &str) -> Result<()> {
+    pub(crate) async fn click(&self, label: &str) -> Result<()> {
         let path = format!("//*[self::button or self::a or self::summary][normalize-space()='{label}']");
         let begun = Instant::now();
         loop {
@@ -245,7 +245,7 @@ impl Browser {
     /// Saves a screenshot.
     pub(crate) async fn screenshot(&self, name: &str) -> Result<()> {
         let image = self.client.screenshot().await?;
-        let path = self.pictures.join(format!("{name}.png"));
+        let path = self.screenshots.join(format!("{name}.png"));
         std::fs::write(&path, image).with_context(|| path.display().to_string())
     }
 
@@ -275,7 +275,7 @@ impl Browser {
             let metrics =
                 json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600 });
             self.devtools("Emulation.setDeviceMetricsOverride", metrics).await?;
-            self.go(path).await?;
+            self.open_page(path).await?;
             for scheme in SCHEMES {
                 let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
                 self.devtools("Emulation.setEmulatedMedia", features).await?;

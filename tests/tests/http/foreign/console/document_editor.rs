@@ -14,7 +14,7 @@ async fn a_policy_is_completed_checked_and_tried() -> Result<()> {
     let console = ConsoleFixture::start().await?;
     let browser = &console.browser;
     console.first_login().await?;
-    browser.go("/policies/router").await?;
+    browser.open_page("/policies/router").await?;
     // The schema is loaded.
     browser.shows("#policy[data-ready]").await?;
 
@@ -63,7 +63,7 @@ async fn a_policy_is_completed_checked_and_tried() -> Result<()> {
     browser.put("policy", "[default]\nreject = \"prohibited\"\n").await?;
     browser.fill("try-account", "acme").await?;
     browser.fill("try-to", "+4915112345678").await?;
-    browser.press("Try this message").await?;
+    browser.click("Try this message").await?;
     browser.reads("1 has a different decision").await?;
     browser.reads("reject: prohibited").await?;
     browser.screenshot("policy-03-the-playground").await?;
@@ -83,7 +83,7 @@ async fn a_document_of_lines_is_completed() -> Result<()> {
     let component = policy_schema::embed(&console.fixture.component("test_moody_router")?, &schema)?;
     bind(&console.appliance, "router", "lines", &component, "ok upstream", &json!({}))?;
     console.first_login().await?;
-    browser.go("/policies/router").await?;
+    browser.open_page("/policies/router").await?;
     browser.shows("#policy[data-ready]").await?;
     for (written, typed, expected) in [
         ("# Routes\n", "ro", "# Routes\nroute "),
@@ -105,8 +105,8 @@ async fn the_configuration_is_completed_and_checked() -> Result<()> {
     let console = ConsoleFixture::start().await?;
     let browser = &console.browser;
     console.first_login().await?;
-    browser.go("/configuration").await?;
-    browser.press("Edit the document").await?;
+    browser.open_page("/configuration").await?;
+    browser.click("Edit the document").await?;
     browser.shows("#document[data-ready]").await?;
     let document = browser.value("document").await?;
     // Tables, keys, values, names of the appliance, and names that only this text has.

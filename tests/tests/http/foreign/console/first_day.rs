@@ -29,26 +29,26 @@ async fn an_admins_first_day() -> Result<()> {
 
 async fn add_account_and_peer(console: &ConsoleFixture) -> Result<()> {
     let browser = &console.browser;
-    browser.go("/accounts").await?;
+    browser.open_page("/accounts").await?;
     browser.reads("None yet").await?;
-    browser.press("Add an account").await?;
+    browser.click("Add an account").await?;
     browser.shows("#field-name").await?;
     browser.fill("field-name", "acme").await?;
     browser.fill("field-password", PASSWORD).await?;
     browser.fill("why", "our first customer").await?;
-    browser.press("Add").await?;
+    browser.click("Add").await?;
     browser.reads("Added and active.").await?;
     browser.screenshot("day-02-an-account").await?;
-    browser.go("/peers").await?;
-    browser.press("Add a peer").await?;
+    browser.open_page("/peers").await?;
+    browser.click("Add a peer").await?;
     browser.shows("#field-address").await?;
     browser.fill("field-name", "upstream").await?;
     browser.fill("field-address", &console.upstream.to_string()).await?;
     browser.fill("field-system-id", "switchyard").await?;
     browser.fill("field-password", PASSWORD).await?;
-    browser.press("Add").await?;
+    browser.click("Add").await?;
     browser.reads("Added and active.").await?;
-    browser.press("Test the connection").await?;
+    browser.click("Test the connection").await?;
     browser.reads("passed").await?;
     browser.screenshot("day-03-a-peer-that-answers").await
 }
@@ -56,7 +56,7 @@ async fn add_account_and_peer(console: &ConsoleFixture) -> Result<()> {
 /// The overview is opened once; later traffic appears without a reload.
 async fn check_chart(console: &ConsoleFixture) -> Result<()> {
     let browser = &console.browser;
-    browser.go("/").await?;
+    browser.open_page("/").await?;
     browser.reads("1 since the start").await?;
     browser.mark().await?;
     console.submit_over_api("+4915112345679")?;
@@ -77,12 +77,12 @@ async fn check_chart(console: &ConsoleFixture) -> Result<()> {
 
 async fn check_trace(console: &ConsoleFixture, id: &str) -> Result<()> {
     let browser = &console.browser;
-    browser.go("/messages").await?;
+    browser.open_page("/messages").await?;
     browser.fill("number", NUMBER).await?;
     browser.submit("number").await?;
     browser.shows(&format!("a[href='/messages/{id}']")).await?;
     browser.screenshot("day-06-the-message-found").await?;
-    browser.press(id).await?;
+    browser.click(id).await?;
     for words in ["relayed", "attempt 1", "prefix-router", "everything upstream"] {
         browser.reads(words).await?;
     }
@@ -99,23 +99,23 @@ async fn replace_and_roll_back_router(console: &ConsoleFixture) -> Result<()> {
     component.extend([0, 5, 4, b'n', b'o', b't', b'e']);
     let path = console.fixture.folder().join("another.wasm");
     std::fs::write(&path, component)?;
-    browser.go("/plugins").await?;
+    browser.open_page("/plugins").await?;
     browser.fill("name", &plugin).await?;
     browser.choose_file("component", &path).await?;
-    browser.press("Upload").await?;
+    browser.click("Upload").await?;
     browser.reads("The version is stored").await?;
     browser.fill("share", "100").await?;
-    browser.press("Start as a canary").await?;
+    browser.click("Start as a canary").await?;
     browser.reads("decides for 100 % of the destinations").await?;
     console.send(NUMBER).await?;
-    browser.go("/plugins/router").await?;
+    browser.open_page("/plugins/router").await?;
     browser.reads("1 call went to the canary, without faults").await?;
     browser.reads("Side by side").await?;
     browser.screenshot("day-08-a-canary").await?;
-    browser.press("Promote").await?;
+    browser.click("Promote").await?;
     browser.reads("The candidate is live").await?;
     ensure!(live()?["version"] != before["version"], "the canary is not live");
-    browser.press("Roll back to the previous chain").await?;
+    browser.click("Roll back to the previous chain").await?;
     browser.reads("Rolled back to the chain that was live before").await?;
     ensure!(live()?["version"] == before["version"], "{} is live", live()?["version"]);
     browser.screenshot("day-09-rolled-back").await
@@ -123,25 +123,25 @@ async fn replace_and_roll_back_router(console: &ConsoleFixture) -> Result<()> {
 
 async fn edit_invalid_policy(console: &ConsoleFixture) -> Result<()> {
     let browser = &console.browser;
-    browser.go("/policies/router").await?;
+    browser.open_page("/policies/router").await?;
     let before = browser.value("policy").await?;
     ensure!(before.trim() == POLICY.trim(), "another policy: {before}");
     browser.put("policy", "[default]\n# one\nlegs = [{ peer = \n").await?;
-    browser.press("Apply").await?;
+    browser.click("Apply").await?;
     browser.reads("This was refused, and nothing was changed").await?;
     browser.shows("#problems li.invalid#line-3").await?;
     browser.screenshot("day-10-an-error-at-its-place").await?;
-    browser.go("/policies/router").await?;
+    browser.open_page("/policies/router").await?;
     ensure!(browser.value("policy").await? == before, "a refused policy is live");
     // Three messages have ended by now: the change is tried on them before it is applied.
     let archived = |pump: &serde_json::Value| pump["archived"].as_u64() >= Some(3);
     console.appliance.wait_until(2 * behaviour_tests::TIMEOUT, "/v1/archive", archived)?;
     browser.put("policy", &POLICY.replace("everything upstream", "all of it upstream")).await?;
-    browser.press("Check").await?;
+    browser.click("Check").await?;
     browser.reads("Differences").await?;
     browser.reads("Of the last 3 messages, 3 have the same result").await?;
     browser.screenshot("day-11-tried-on-the-last-messages").await?;
-    browser.press("Apply").await?;
+    browser.click("Apply").await?;
     browser.reads("Changed and active").await?;
     console.send(NUMBER).await?;
     browser.reads("all of it upstream").await
@@ -149,19 +149,19 @@ async fn edit_invalid_policy(console: &ConsoleFixture) -> Result<()> {
 
 async fn revert_change(console: &ConsoleFixture) -> Result<()> {
     let browser = &console.browser;
-    browser.go("/accounts/new").await?;
+    browser.open_page("/accounts/new").await?;
     browser.fill("field-name", "mistake").await?;
     browser.fill("field-password", PASSWORD).await?;
-    browser.press("Add").await?;
+    browser.click("Add").await?;
     browser.reads("Added and active.").await?;
-    browser.go("/configuration/versions").await?;
+    browser.open_page("/configuration/versions").await?;
     // Version 1 is the default, 2 adds the account, 3 the peer, 4 the mistake.
-    browser.press("Version 3").await?;
+    browser.click("Version 3").await?;
     browser.reads("Changes of a rollback to this version").await?;
     browser.screenshot("day-12-what-would-come-back").await?;
-    browser.press("Roll back to version 3").await?;
+    browser.click("Roll back to version 3").await?;
     browser.reads("The earlier configuration is active again").await?;
-    browser.go("/accounts").await?;
+    browser.open_page("/accounts").await?;
     browser.reads("acme").await?;
     ensure!(!browser.words().await?.contains("mistake"), "the account is still there");
     Ok(())
@@ -174,14 +174,14 @@ async fn let_change_expire(console: &ConsoleFixture) -> Result<()> {
         Ok(console.appliance.get("/v1/configuration")?["document"]["peer"][0]["window"].clone())
     };
     let before = window()?;
-    browser.go("/peers/upstream").await?;
+    browser.open_page("/peers/upstream").await?;
     browser.fill("field-window", "7").await?;
     // The shortest time on the page is too long for a test.
     browser.offer("within", "5s").await?;
-    browser.press("Apply").await?;
+    browser.click("Apply").await?;
     browser.reads("Changed and active.").await?;
     ensure!(window()? == 7, "not in force: {}", window()?);
-    browser.go("/").await?;
+    browser.open_page("/").await?;
     browser.reads("unless it is confirmed").await?;
     browser.screenshot("day-13-not-confirmed-yet").await?;
     let begun = Instant::now();
@@ -190,13 +190,13 @@ async fn let_change_expire(console: &ConsoleFixture) -> Result<()> {
         browser::pause();
     }
     // The same with a longer time, reverted manually.
-    browser.go("/peers/upstream").await?;
+    browser.open_page("/peers/upstream").await?;
     browser.fill("field-window", "8").await?;
     browser.choose("within", "10m").await?;
-    browser.press("Apply").await?;
+    browser.click("Apply").await?;
     browser.reads("Changed and active.").await?;
-    browser.go("/configuration").await?;
-    browser.press("Revert now").await?;
+    browser.open_page("/configuration").await?;
+    browser.click("Revert now").await?;
     browser.reads("Reverted").await?;
     ensure!(window()? == before, "it stays: {}", window()?);
     Ok(())
@@ -207,18 +207,18 @@ async fn check_viewer(console: &ConsoleFixture) -> Result<()> {
     console.add_user("ada", "admin", ADAS).await?;
     console.add_user("vera", "viewer", VERAS).await?;
     console.log_in("ada", ADAS).await?;
-    browser.go("/audit").await?;
+    browser.open_page("/audit").await?;
     browser.reads("/v1/users").await?;
     browser.screenshot("day-14-the-audit-log").await?;
     console.log_in("vera", VERAS).await?;
-    browser.go("/messages").await?;
+    browser.open_page("/messages").await?;
     ensure!(!browser.words().await?.contains("Send a test message"), "a viewer is offered a test message");
-    browser.go("/messages/new").await?;
+    browser.open_page("/messages/new").await?;
     browser.reads("Only operators and admins can send test messages").await?;
-    browser.go("/users").await?;
+    browser.open_page("/users").await?;
     browser.reads("This is not allowed").await?;
     browser.screenshot("day-15-a-viewer-is-refused").await?;
-    browser.go("/plugins/router").await?;
+    browser.open_page("/plugins/router").await?;
     browser.reads("Live").await?;
     ensure!(!browser.has("main form").await?, "a viewer sees forms");
     Ok(())

@@ -63,15 +63,15 @@ impl ConsoleFixture {
     /// Logs in with the token of the first start.
     async fn first_login(&self) -> Result<()> {
         let browser = &self.browser;
-        browser.go("/peers").await?;
+        browser.open_page("/peers").await?;
         ensure!(browser.path().await?.starts_with("/login"), "not led to the login");
         browser.fill("user", "nobody").await?;
         browser.fill("password", "nothing at all").await?;
-        browser.press("Log in").await?;
+        browser.click("Log in").await?;
         browser.reads("is not correct").await?;
-        browser.go("/login?next=/peers").await?;
+        browser.open_page("/login?next=/peers").await?;
         browser.fill("token", &self.appliance.token()?).await?;
-        browser.press("Log in with the token").await?;
+        browser.click("Log in with the token").await?;
         browser.reads("Add a peer").await?;
         ensure!(browser.path().await? == "/peers", "not back at the page: {}", browser.path().await?);
         Ok(())
@@ -79,18 +79,18 @@ impl ConsoleFixture {
 
     async fn log_in(&self, user: &str, password: &str) -> Result<()> {
         let browser = &self.browser;
-        browser.press("Log out").await?;
+        browser.click("Log out").await?;
         browser.reads("The first time").await?;
         browser.fill("user", user).await?;
         browser.fill("password", password).await?;
-        browser.press("Log in").await?;
+        browser.click("Log in").await?;
         browser.reads(&format!("{user} (")).await
     }
 
     async fn add_user(&self, name: &str, role: &str, password: &str) -> Result<()> {
         let browser = &self.browser;
-        browser.go("/users").await?;
-        browser.press("Add a user").await?;
+        browser.open_page("/users").await?;
+        browser.click("Add a user").await?;
         browser.fill("add-user-name", name).await?;
         browser.choose("add-user-role", role).await?;
         browser.fill("add-password", password).await?;
@@ -125,11 +125,11 @@ impl ConsoleFixture {
     /// Sends a test message on the console; its trace is shown.
     async fn send(&self, to: &str) -> Result<String> {
         let browser = &self.browser;
-        browser.go("/messages/new?account=acme").await?;
+        browser.open_page("/messages/new?account=acme").await?;
         browser.fill("from", "10655").await?;
         browser.fill("to", to).await?;
         browser.fill("text", "hello from the yard").await?;
-        browser.press("Send").await?;
+        browser.click("Send").await?;
         browser.reads("The test message is accepted").await?;
         let place = browser.path().await?;
         let id = place.trim_start_matches("/messages/").split('?').next().unwrap_or_default().to_owned();
@@ -147,23 +147,23 @@ async fn reading_a_text_needs_a_request_and_is_logged() -> Result<()> {
     let id = console.send("+4915112345678").await?;
     browser.reads("relayed").await?;
     ensure!(!browser.words().await?.contains("hello from the yard"), "a text is shown without a request");
-    browser.press("Show the text").await?;
+    browser.click("Show the text").await?;
     browser.reads("hello from the yard").await?;
-    browser.go("/audit").await?;
+    browser.open_page("/audit").await?;
     browser.reads(&id).await?;
-    browser.go("/messages?number=%2B49000").await?;
+    browser.open_page("/messages?number=%2B49000").await?;
     browser.reads("No message matches").await?;
-    browser.go("/peers/new").await?;
+    browser.open_page("/peers/new").await?;
     browser.fill("field-name", "second").await?;
     browser.fill("field-address", "127.0.0.1").await?;
-    browser.press("Add").await?;
+    browser.click("Add").await?;
     browser.shows("p.invalid #field-address").await?;
     browser
         .fill("field-address", &format!("127.0.0.1:{}", behaviour_tests::test_daemon::free_port()?))
         .await?;
-    browser.press("Add").await?;
+    browser.click("Add").await?;
     browser.reads("Added and active.").await?;
-    browser.press("Test the connection").await?;
+    browser.click("Test the connection").await?;
     browser.reads("failed").await?;
     console.browser.close().await
 }
@@ -176,12 +176,12 @@ async fn a_fault_is_shown_with_its_message() -> Result<()> {
     console.first_login().await?;
     console.break_router()?;
     let id = console.submit_over_api("+4915112345678")?;
-    browser.go("/plugins/router").await?;
+    browser.open_page("/plugins/router").await?;
     browser.reads("1 fault since the start").await?;
     let faults = browser.part("faults").await?;
     ensure!(faults.contains("nowhere-at-all") && faults.contains(&id), "{faults}");
     ensure!(!faults.contains("15112345678"), "the whole number is shown: {faults}");
-    browser.press(&id).await?;
+    browser.click(&id).await?;
     browser.reads("fault (verdict)").await?;
     console.browser.close().await
 }
@@ -194,25 +194,25 @@ async fn a_first_plugin_gets_its_policy() -> Result<()> {
     console.first_login().await?;
     let path = console.fixture.folder().join("prepaid.wasm");
     std::fs::write(&path, console.fixture.component("prepaid")?)?;
-    browser.go("/plugins").await?;
+    browser.open_page("/plugins").await?;
     browser.fill("name", "prepaid").await?;
     browser.choose_file("component", &path).await?;
-    browser.press("Upload").await?;
+    browser.click("Upload").await?;
     browser.reads("nothing to compare a candidate with").await?;
     browser.put("policy", "[nonsense").await?;
-    browser.press("Check").await?;
+    browser.click("Check").await?;
     browser.reads("nothing was changed").await?;
     ensure!(browser.value("policy").await? == "[nonsense", "the document is gone");
     let prices = std::fs::read_to_string(workspace::root().join("policies/prices.toml"))?;
     browser.put("policy", &prices).await?;
-    browser.press("Check").await?;
+    browser.click("Check").await?;
     browser.reads("The plugin starts").await?;
     browser.fill("why", "first prices").await?;
-    browser.press("Activate now").await?;
+    browser.click("Activate now").await?;
     browser.reads("The plugin is live.").await?;
     let live = console.appliance.get("/v1/hooks/biller")?["live"]["chain"][0].clone();
     ensure!(live["plugin"] == "prepaid" && live["policy"] == prices, "{live:#}");
-    browser.go("/audit").await?;
+    browser.open_page("/audit").await?;
     browser.reads("first prices").await?;
     console.browser.close().await
 }
@@ -225,7 +225,7 @@ async fn an_open_page_ends_with_its_session() -> Result<()> {
     console.first_login().await?;
     console.add_user("vera", "viewer", VERAS).await?;
     console.log_in("vera", VERAS).await?;
-    browser.go("/queues").await?;
+    browser.open_page("/queues").await?;
     browser.reads("Active queue actions").await?;
     let root = AdminClient::root(&console.appliance)?;
     let reply = root.ask("DELETE", "/v1/users/vera", None)?;
@@ -250,28 +250,28 @@ async fn the_machine_is_updated_rolled_back_and_reset() -> Result<()> {
     // Larger than the in-memory limit of a request.
     std::fs::write(&good, [UPDATE, &vec![b'x'; 40 << 20]].concat())?;
     std::fs::write(&bad, "not an update")?;
-    browser.go("/maintenance").await?;
+    browser.open_page("/maintenance").await?;
     browser.reads("1.0 from slot A").await?;
     browser.screenshot("machine").await?;
     browser.choose_file("update", &bad).await?;
-    browser.press("Update and restart").await?;
+    browser.click("Update and restart").await?;
     browser.reads("signature verification failed").await?;
     ensure!(console.machine.done().is_empty(), "{:?}", console.machine.done());
-    browser.go("/maintenance").await?;
+    browser.open_page("/maintenance").await?;
     browser.choose_file("update", &good).await?;
-    browser.press("Update at the next start").await?;
+    browser.click("Update at the next start").await?;
     browser.reads("takes effect at the next start").await?;
-    browser.go("/maintenance").await?;
+    browser.open_page("/maintenance").await?;
     browser.choose_file("update", &good).await?;
-    browser.press("Update and restart").await?;
+    browser.click("Update and restart").await?;
     browser.reads("The machine restarts").await?;
-    browser.go("/maintenance").await?;
-    browser.press("Roll back to 0.9").await?;
+    browser.open_page("/maintenance").await?;
+    browser.click("Roll back to 0.9").await?;
     browser.reads("The machine restarts").await?;
-    browser.go("/maintenance").await?;
+    browser.open_page("/maintenance").await?;
     browser.choose("state", "keep").await?;
     browser.tick("sure").await?;
-    browser.press("Reset and restart").await?;
+    browser.click("Reset and restart").await?;
     browser.reads("The machine restarts").await?;
     ensure!(
         console.machine.done() == ["update --no-reboot", "update", "rollback", "factory-reset --keep-state"],
@@ -281,7 +281,7 @@ async fn the_machine_is_updated_rolled_back_and_reset() -> Result<()> {
 
     console.add_user("vera", "viewer", VERAS).await?;
     console.log_in("vera", VERAS).await?;
-    browser.go("/maintenance").await?;
+    browser.open_page("/maintenance").await?;
     browser.reads("1.0 from slot A").await?;
     ensure!(!browser.words().await?.contains("Factory reset"), "a viewer is offered a reset");
     console.browser.close().await

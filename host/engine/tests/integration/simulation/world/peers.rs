@@ -10,7 +10,7 @@ use model::{
 };
 
 impl World {
-    pub(super) fn give_receipt(&mut self, peer: PeerId, dlr: Dlr) {
+    pub(super) fn report_dlr(&mut self, peer: PeerId, dlr: Dlr) {
         let token = self.token();
         self.unanswered.insert(token, (peer, dlr.clone()));
         self.apply(Event::Dlr { peer, dlr, reply: ReplyTo { link: LinkId(0), token } });
@@ -44,7 +44,7 @@ impl World {
         self.on_links = kept;
         for flight in gone {
             // Sent and never answered; the peer may have taken it.
-            self.doubted.insert(flight.message.id);
+            self.possibly_duplicated.insert(flight.message.id);
             if self.random.chance(50) {
                 self.take(&flight);
             }
@@ -63,7 +63,7 @@ impl World {
             return id;
         }
         *self.taken.entry(flight.message.id).or_default() += 1;
-        *self.taken_on_leg.entry((flight.message.id, flight.leg)).or_default() += 1;
+        *self.accepted_on_leg.entry((flight.message.id, flight.leg)).or_default() += 1;
         if flight.want_dlr {
             let peer = self.links.iter().find(|(link, _)| *link == flight.link).map(|(_, peer)| *peer);
             let peer = peer.unwrap_or(PEERS[0]);
@@ -89,7 +89,7 @@ impl World {
             }
             20..24 => Outcome::NotSent,
             24..32 if self.plan.silence => {
-                self.doubted.insert(id);
+                self.possibly_duplicated.insert(id);
                 if self.random.chance(50) {
                     self.take(&flight);
                 }
@@ -140,7 +140,7 @@ impl World {
             31..34 => refused(ErrorClass::UnknownSubscriber),
             34..37 => refused(ErrorClass::NumberMoved),
             37..50 if self.plan.silence => {
-                self.doubted.insert(id);
+                self.possibly_duplicated.insert(id);
                 if self.random.chance(50) {
                     self.take(flight);
                     if self.random.chance(50) {
@@ -233,8 +233,8 @@ impl World {
         let dlr = self.receipt_of(&message, id, state);
         let twice = self.random.chance(10);
         if twice {
-            self.give_receipt(peer, dlr.clone());
+            self.report_dlr(peer, dlr.clone());
         }
-        self.give_receipt(peer, dlr);
+        self.report_dlr(peer, dlr);
     }
 }

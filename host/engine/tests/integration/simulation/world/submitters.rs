@@ -202,7 +202,7 @@ impl World {
         });
     }
 
-    pub(super) fn some_request(&mut self) {
+    pub(super) fn send_random_request(&mut self) {
         let Some(id) = self.acknowledged.last().copied() else { return };
         let reply = ReplyTo { link: LinkId(0), token: 0 };
         let source = Some(Address::international("10655"));

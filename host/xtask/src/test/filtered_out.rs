@@ -24,7 +24,7 @@ pub(super) fn without_foreign(results: &Results) {
     println!(
         "test: left out: {} tests that need foreign programs, the documentation, the licences, and the verbs of cargo xtask; they run in \
          `cargo xtask test all`",
-        results.left_out()
+        results.filtered_out()
     );
 }
 

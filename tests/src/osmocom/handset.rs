@@ -1,4 +1,4 @@
-//! The short message layers of a phone: GSM 04.11 (3GPP TS 24.011), between SGsAP and TPDUs.
+//! The short message layers of a handset: GSM 04.11 (3GPP TS 24.011), between SGsAP and TPDUs.
 
 use super::radio::{Link, detach, location_update};
 use super::sgsap::{Packet, element, kind};
@@ -10,39 +10,39 @@ use std::time::Instant;
 /// Protocol discriminator of short messages.
 const SMS: u8 = 9;
 /// Set in the transaction identifier of messages from the other side of the transaction.
-const FROM_OTHER_SIDE: u8 = 0x80;
+const TI_FLAG: u8 = 0x80;
 const CP_DATA: u8 = 1;
 const CP_ACK: u8 = 4;
 const CP_ERROR: u8 = 16;
 
-/// How a phone answers a message.
+/// How a handset answers a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PhoneAnswer {
+pub enum HandsetAnswer {
     /// RP-ACK.
-    Taken,
+    Accepted,
     /// RP-ERROR with this cause; 22 is "memory capacity exceeded".
     Refused(u8),
-    /// CP-ACK only, until [`Phone::finish`].
+    /// CP-ACK only, until [`Handset::finish`].
     Nothing,
 }
 
-impl PhoneAnswer {
+impl HandsetAnswer {
     fn rpdu(self, reference: u8) -> Option<Vec<u8>> {
         match self {
-            Self::Taken => Some(vec![2, reference]),
+            Self::Accepted => Some(vec![2, reference]),
             Self::Refused(cause) => Some(vec![4, reference, 1, cause]),
             Self::Nothing => None,
         }
     }
 }
 
-/// How a phone reacts to paging.
+/// How a handset reacts to paging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paging {
-    /// The phone answers.
-    Heard,
-    /// The phone is out of coverage; the network does not know yet.
-    NotHeard,
+    /// The handset answers.
+    Answered,
+    /// The handset is out of coverage; the network does not know yet.
+    OutOfCoverage,
     /// The MME knows that it is unreachable (SGsAP-PAGING-REJECT with this SGs cause).
     Rejected(u8),
 }
@@ -56,11 +56,11 @@ pub struct ReceivedMt {
     pub centre: String,
     /// SMS-DELIVER or SMS-STATUS-REPORT.
     pub tpdu: Vec<u8>,
-    /// The phone's answer.
-    pub answer: PhoneAnswer,
+    /// The handset's answer.
+    pub answer: HandsetAnswer,
 }
 
-/// The network's answer to a phone's request.
+/// The network's answer to a handset's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RpAnswer {
     /// RP-ACK.
@@ -71,9 +71,9 @@ pub enum RpAnswer {
     Broken,
 }
 
-/// An event of a phone.
+/// An event of a handset.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum PhoneEvent {
+enum HandsetEvent {
     Attached,
     NotAttached(u8),
     Detached,
@@ -87,8 +87,8 @@ enum PhoneEvent {
 #[derive(Debug)]
 pub(crate) struct State {
     paging: Paging,
-    answer: PhoneAnswer,
-    news: VecDeque<PhoneEvent>,
+    answer: HandsetAnswer,
+    events: VecDeque<HandsetEvent>,
     /// Our next RP-Message-Reference; its low bits are the transaction identifier.
     reference: u8,
     paged: usize,
@@ -99,9 +99,9 @@ pub(crate) struct State {
 impl Default for State {
     fn default() -> Self {
         Self {
-            paging: Paging::Heard,
-            answer: PhoneAnswer::Taken,
-            news: VecDeque::new(),
+            paging: Paging::Answered,
+            answer: HandsetAnswer::Accepted,
+            events: VecDeque::new(),
             reference: 0x21,
             paged: 0,
             unanswered: None,
@@ -114,7 +114,7 @@ impl State {
     pub(crate) fn take(&mut self, imsi: &str, packet: &Packet) -> Vec<Packet> {
         match packet.kind {
             kind::LOCATION_UPDATE_ACCEPT => {
-                self.news.push_back(PhoneEvent::Attached);
+                self.events.push_back(HandsetEvent::Attached);
                 match packet.get(element::MOBILE_IDENTITY) {
                     Some(_) => vec![Packet::about(kind::TMSI_REALLOCATION_COMPLETE, imsi)],
                     None => Vec::new(),
@@ -122,23 +122,23 @@ impl State {
             }
             kind::LOCATION_UPDATE_REJECT => {
                 let cause = packet.get(element::REJECT_CAUSE).and_then(|value| value.first());
-                self.news.push_back(PhoneEvent::NotAttached(cause.copied().unwrap_or_default()));
+                self.events.push_back(HandsetEvent::NotAttached(cause.copied().unwrap_or_default()));
                 Vec::new()
             }
             kind::IMSI_DETACH_ACK => {
-                self.news.push_back(PhoneEvent::Detached);
+                self.events.push_back(HandsetEvent::Detached);
                 Vec::new()
             }
             kind::PAGING_REQUEST => {
                 self.paged += 1;
-                self.news.push_back(PhoneEvent::Paged);
+                self.events.push_back(HandsetEvent::Paged);
                 let service = packet.get(element::SERVICE_INDICATOR).unwrap_or(&[2]);
                 match self.paging {
-                    Paging::Heard => {
+                    Paging::Answered => {
                         let request = Packet::about(kind::SERVICE_REQUEST, imsi);
                         vec![request.with(element::SERVICE_INDICATOR, service)]
                     }
-                    Paging::NotHeard => Vec::new(),
+                    Paging::OutOfCoverage => Vec::new(),
                     Paging::Rejected(cause) => {
                         vec![Packet::about(kind::PAGING_REJECT, imsi).with(element::SGS_CAUSE, &[cause])]
                     }
@@ -150,7 +150,7 @@ impl State {
                 answers.iter().map(|nas| uplink(imsi, nas)).collect()
             }
             kind::RELEASE_REQUEST => {
-                self.news.push_back(PhoneEvent::Released);
+                self.events.push_back(HandsetEvent::Released);
                 Vec::new()
             }
             _ => Vec::new(),
@@ -161,7 +161,7 @@ impl State {
     fn below(&mut self, nas: &[u8]) -> Option<Vec<Vec<u8>>> {
         let [head, kind, rest @ ..] = nas else { return None };
         // Our messages carry the flag exactly if theirs do not.
-        let back = head ^ FROM_OTHER_SIDE;
+        let back = head ^ TI_FLAG;
         if head & 0xf != SMS {
             return None;
         }
@@ -175,7 +175,7 @@ impl State {
                 Some(answers)
             }
             CP_ERROR => {
-                self.news.push_back(PhoneEvent::Answered(self.reference, RpAnswer::Broken));
+                self.events.push_back(HandsetEvent::Answered(self.reference, RpAnswer::Broken));
                 None
             }
             _ => None,
@@ -194,7 +194,7 @@ impl State {
                 let centre = centre.get(1..).unwrap_or_default();
                 let digits =
                     centre.iter().flat_map(|octet| [octet & 0xf, octet >> 4]).filter(|half| *half < 10);
-                self.news.push_back(PhoneEvent::ReceivedMt(ReceivedMt {
+                self.events.push_back(HandsetEvent::ReceivedMt(ReceivedMt {
                     reference: *reference,
                     centre: digits.map(|half| char::from(b'0' + half)).collect(),
                     tpdu: tpdu.to_owned(),
@@ -205,13 +205,13 @@ impl State {
                 answer
             }
             3 => {
-                self.news.push_back(PhoneEvent::Answered(*reference, RpAnswer::Ok));
+                self.events.push_back(HandsetEvent::Answered(*reference, RpAnswer::Ok));
                 None
             }
             5 => {
                 let (cause, _) = lv(rest)?;
                 let cause = RpAnswer::Refused(*cause.first()? & 0x7f);
-                self.news.push_back(PhoneEvent::Answered(*reference, cause));
+                self.events.push_back(HandsetEvent::Answered(*reference, cause));
                 None
             }
             _ => None,
@@ -234,14 +234,14 @@ fn uplink(imsi: &str, nas: &[u8]) -> Packet {
     Packet::about(kind::UPLINK_UNITDATA, imsi).with(element::NAS_CONTAINER, nas)
 }
 
-/// A phone with its SIM.
+/// A handset with its SIM.
 #[derive(Debug, Clone)]
-pub struct Phone {
+pub struct Handset {
     link: Arc<Link>,
     imsi: String,
 }
 
-impl Phone {
+impl Handset {
     pub(crate) fn new(link: Arc<Link>, imsi: &str) -> Self {
         Self { link, imsi: imsi.to_owned() }
     }
@@ -254,9 +254,9 @@ impl Phone {
     /// Switches it on: sends a location update, which must be accepted.
     pub fn attach(&self) -> Result<()> {
         self.link.send(&location_update(&self.imsi))?;
-        match self.first("a location update's answer", |news| match news {
-            PhoneEvent::Attached => Some(None),
-            PhoneEvent::NotAttached(cause) => Some(Some(*cause)),
+        match self.first("a location update's answer", |event| match event {
+            HandsetEvent::Attached => Some(None),
+            HandsetEvent::NotAttached(cause) => Some(Some(*cause)),
             _ => None,
         })? {
             None => Ok(()),
@@ -267,7 +267,7 @@ impl Phone {
     /// Switches it off and detaches it.
     pub fn detach(&self) -> Result<()> {
         self.link.send(&detach(&self.imsi))?;
-        self.first("a detach's answer", |news| (*news == PhoneEvent::Detached).then_some(()))
+        self.first("a detach's answer", |event| (*event == HandsetEvent::Detached).then_some(()))
     }
 
     /// Sets its reaction to paging.
@@ -276,38 +276,40 @@ impl Phone {
     }
 
     /// Sets its answer to messages.
-    pub fn set_answer(&self, answer: PhoneAnswer) {
+    pub fn set_answer(&self, answer: HandsetAnswer) {
         self.with(|state| state.answer = answer);
     }
 
-    /// Answers the message that it received with [`PhoneAnswer::Nothing`].
-    pub fn finish(&self, answer: PhoneAnswer) -> Result<()> {
+    /// Answers the message that it received with [`HandsetAnswer::Nothing`].
+    pub fn finish(&self, answer: HandsetAnswer) -> Result<()> {
         let (head, reference) =
             self.with(|state| state.unanswered.take()).context("no message is unanswered")?;
-        let rpdu = answer.rpdu(reference).context("PhoneAnswer::Nothing is not an answer")?;
+        let rpdu = answer.rpdu(reference).context("HandsetAnswer::Nothing is not an answer")?;
         self.link.send(&uplink(&self.imsi, &cp_data(head, &rpdu)))
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(self.link.phones.lock().entry(self.imsi.clone()).or_default())
+        change(self.link.handsets.lock().entry(self.imsi.clone()).or_default())
     }
 
     /// The next received message.
     pub fn next_mt(&self) -> Result<ReceivedMt> {
-        self.first("a message", |news| match news {
-            PhoneEvent::ReceivedMt(mt) => Some(mt.clone()),
+        self.first("a message", |event| match event {
+            HandsetEvent::ReceivedMt(mt) => Some(mt.clone()),
             _ => None,
         })
     }
 
     /// Number of received messages that were not consumed yet.
     pub fn waiting(&self) -> usize {
-        self.with(|state| state.news.iter().filter(|news| matches!(news, PhoneEvent::ReceivedMt(_))).count())
+        self.with(|state| {
+            state.events.iter().filter(|event| matches!(event, HandsetEvent::ReceivedMt(_))).count()
+        })
     }
 
     /// Waits until it is paged.
     pub fn next_paging(&self) -> Result<()> {
-        self.first("a paging", |news| (*news == PhoneEvent::Paged).then_some(()))
+        self.first("a paging", |event| (*event == HandsetEvent::Paged).then_some(()))
     }
 
     /// Number of pagings so far.
@@ -317,7 +319,7 @@ impl Phone {
 
     /// Waits until the MSC releases the connection.
     pub fn next_release(&self) -> Result<()> {
-        self.first("the end of the connection", |news| (*news == PhoneEvent::Released).then_some(()))
+        self.first("the end of the connection", |event| (*event == HandsetEvent::Released).then_some(()))
     }
 
     /// Sends an SMS-SUBMIT or SMS-COMMAND through this service centre (digits), and waits for the network's answer.
@@ -351,8 +353,8 @@ impl Phone {
 
     /// The network's answer to a request.
     pub fn answer(&self, reference: u8) -> Result<RpAnswer> {
-        self.first("the network's answer", |news| match news {
-            PhoneEvent::Answered(its, answer) if *its == reference => Some(*answer),
+        self.first("the network's answer", |event| match event {
+            HandsetEvent::Answered(its, answer) if *its == reference => Some(*answer),
             _ => None,
         })
     }
@@ -370,19 +372,20 @@ impl Phone {
     }
 
     /// Waits for the first matching event and removes it; others are kept.
-    fn first<T>(&self, what: &str, fits: impl Fn(&PhoneEvent) -> Option<T>) -> Result<T> {
+    fn first<T>(&self, what: &str, fits: impl Fn(&HandsetEvent) -> Option<T>) -> Result<T> {
         let deadline = Instant::now() + crate::TIMEOUT;
-        let mut phones = self.link.phones.lock();
+        let mut handsets = self.link.handsets.lock();
         loop {
-            let state = phones.get_mut(&self.imsi).context("unknown phone")?;
-            let found = state.news.iter().enumerate().find_map(|(place, news)| Some((place, fits(news)?)));
-            if let Some((place, found)) = found {
-                state.news.remove(place);
+            let state = handsets.get_mut(&self.imsi).context("unknown handset")?;
+            let found =
+                state.events.iter().enumerate().find_map(|(index, event)| Some((index, fits(event)?)));
+            if let Some((index, found)) = found {
+                state.events.remove(index);
                 return Ok(found);
             }
-            let state = format!("{:?}", state.news);
+            let state = format!("{:?}", state.events);
             ensure!(
-                !self.link.news.wait_until(&mut phones, deadline).timed_out(),
+                !self.link.changed.wait_until(&mut handsets, deadline).timed_out(),
                 "{}: {what} did not occur; received: {state}",
                 self.imsi
             );
