@@ -171,10 +171,10 @@ fn leaders_of_home_and_origin_die_and_nothing_is_missing_or_submitted_twice() ->
 
 #[test]
 fn mo_messages_reach_the_account_in_another_partition_and_stop_its_messages() -> Result<()> {
-    let bed = Bed::with_sink(sole())?;
+    let fixture = ClusterFixture::with_sink(sole())?;
     let keys = "partition = 0\ndefault-account = \"zenith\"";
     let node = |name: &str, partition| {
-        let mut config = bed.partition_node_with(name, partition, &[], keys)?;
+        let mut config = fixture.partition_node_with(name, partition, &[], keys)?;
         config.tables("[[opt-out]]\nsenders = [\"10655\"]\nstop = [\"STOP\"]\n");
         Ok::<_, anyhow::Error>(config)
     };
@@ -184,7 +184,7 @@ fn mo_messages_reach_the_account_in_another_partition_and_stop_its_messages() ->
     esme.submit(1)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
 
     let subscriber = "9920000000001";
-    bed.sink.send_mo(subscriber, "10655", "hello");
+    fixture.sink.send_mo(subscriber, "10655", "hello");
     esme.wait_for_delivered(1, TIMEOUT)?;
     assert_eq!(esme.delivered, ["hello"]);
     for (node, path) in
@@ -196,7 +196,7 @@ fn mo_messages_reach_the_account_in_another_partition_and_stop_its_messages() ->
 
     // While the account's partition has no leader, the message waits.
     let stopped = one.kill()?;
-    bed.sink.send_mo(subscriber, "10655", "STOP");
+    fixture.sink.send_mo(subscriber, "10655", "STOP");
     until("the MO message waits", || Ok(queue(&zero, "zenith")?["queued"] == 1))?;
     let one = stopped.start()?;
     let mut esme = Probe::bind(one.smpp(), "zenith", PASSWORD, "992", false)?;
