@@ -14,7 +14,7 @@ use crate::peer::{InFlight, Link, Peer};
 use crate::pools::Pools;
 use crate::queue_actions::rules::QueueActions;
 use crate::receipt_state::ReceiptState;
-use crate::remote_attempts::RemoteAttempts;
+use crate::remote_attempt_index::RemoteAttempts;
 use crate::resolver_queue::Resolver;
 use crate::slab::{Entry, NONE, PendingFinish, Slab, Slot, State, flag};
 use crate::submissions::Submissions;

@@ -43,6 +43,7 @@ mod receipt_state;
 mod receipts;
 mod recorded_calls;
 mod recover;
+mod remote_attempt_index;
 mod remote_attempts;
 mod replace_if_present;
 mod requery;

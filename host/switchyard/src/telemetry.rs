@@ -28,7 +28,7 @@ pub(crate) struct TelemetrySettings {
     #[key(example = "http://127.0.0.1:4318", check = endpoint)]
     pub(crate) otlp: String,
     /// One of this many messages is traced.
-    #[key(range = 1..=1_000_000_000, default = 100)]
+    #[key(name = "one-in", range = 1..=1_000_000_000, default = 100)]
     pub(crate) sample_interval: u64,
 }
 

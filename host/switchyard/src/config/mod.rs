@@ -16,6 +16,7 @@ mod plugins;
 #[cfg(test)]
 mod pool_tests;
 mod privacy;
+mod queues;
 #[cfg(test)]
 mod reference;
 mod roles;
@@ -31,13 +32,14 @@ use self::http::{BusinessListener, CallbackListener, HttpKeys};
 use self::pace::{PaceBucketKeys, SendWindowKeys};
 pub(crate) use self::partitions::OtherPartitions;
 use self::partitions::{PartitionAccount, RemoteAccount};
-use self::peers::{Account, Gateway, Network, RedisListener, SHELL, ShellSettings, UNASSIGNED_PEER};
+use self::peers::{Account, Gateway, Network, RedisListener, SHELL, ShellSettings};
 pub(crate) use self::peers::{Peer, PluginPeer, SHELL as SHELL_PEER};
 pub(crate) use self::plugin_sources::{PluginSource, SourceError};
 pub(crate) use self::plugins::FirstBinding;
 use self::plugins::{BindingKeys, HomeKeys, LookupKeys, RouterKeys};
 pub(crate) use self::plugins::{OnLookupFailure, PluginKeys};
 use self::privacy::PrivacyKeys;
+use self::queues::UNASSIGNED_PEER;
 use self::tenants::TenantKeys;
 use self::unique_names::check_unique;
 use crate::logging::LogSettings;

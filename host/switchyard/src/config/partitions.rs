@@ -1,9 +1,9 @@
 //! Partitions of a cluster: the accounts of this partition, and those of others.
 
-use super::peers::addressee_queue;
+use super::queues::{addressee_queue, remote_queue};
 use super::{Account, Config};
 use configuration::Section;
-use engine::{BranchLimits, PaceNames, PeerSettings, UncertainPolicy};
+use engine::PeerSettings;
 use links::{GatewayKind, PartitionAccountOptions, RemotePeerOptions};
 use model::MessageId;
 use pools::RedisAccountOptions;
@@ -30,18 +30,6 @@ pub(crate) struct RemoteAccount {
 
 /// The greatest number of MO messages for a remote account without an outcome.
 const MO_WINDOW: usize = 1_000;
-
-/// The queue of a peer or account of another partition, which applies its limits and settles uncertain messages.
-pub(super) fn remote_queue(queue: &PeerSettings) -> PeerSettings {
-    PeerSettings {
-        remote: true,
-        rate: None,
-        send_pace: PaceNames::default(),
-        branch: BranchLimits::default(),
-        uncertainty: UncertainPolicy::SendAgain,
-        ..queue.clone()
-    }
-}
 
 impl PartitionAccount {
     /// The account of a partition for a peer, or for MO messages to an account, whose home is this partition.

@@ -3,15 +3,15 @@
 
 use super::branch_limits::BranchLimitKeys;
 use super::pace;
-use super::partitions::remote_queue;
 use super::plugins::InitialPlugin;
+use super::queues::{UNASSIGNED_PEER, addressee_queue, remote_queue};
 use ::pools::RedisOptions;
 use business::BusinessAccountOptions;
 use configuration::{KeyFormat, Keys, Section, Shape};
 use engine::{PeerSettings, UncertainPolicy};
 use gsm::GsmOptions;
 use links::{GatewayKind, LinkAccountOptions, PeerOptions, RemotePeerOptions};
-use model::{MessageChanges, PeerId};
+use model::MessageChanges;
 use numbering::NumberPlans;
 use plugin_peers::PluginPeerOptions;
 use ports::default_burst;
@@ -21,9 +21,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The placeholder of peer ids until the store assigns them.
-pub(super) const UNASSIGNED_PEER: PeerId = PeerId(u32::MAX);
 
 const DLR_GROUPS: &[(&str, bool, &str)] =
     &[("merged", false, "One DLR per message."), ("per-segment", true, "One DLR per segment.")];
@@ -144,16 +141,6 @@ impl Account {
                 ..business
             });
         }
-    }
-}
-
-/// The queue of a peer that delivers a message by accepting it.
-pub(super) fn addressee_queue() -> PeerSettings {
-    PeerSettings {
-        addressee: true,
-        sends_dlrs: false,
-        uncertainty: UncertainPolicy::SendAgain,
-        ..PeerSettings::new(UNASSIGNED_PEER)
     }
 }
 
