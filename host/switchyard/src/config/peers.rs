@@ -5,6 +5,7 @@ use super::branch_limits::BranchLimitKeys;
 use super::pace;
 use super::plugins::InitialPlugin;
 use super::queues::{UNASSIGNED_PEER, addressee_queue, remote_queue};
+use super::unique_names::check_unique;
 use ::pools::RedisOptions;
 use business::BusinessAccountOptions;
 use configuration::{KeyFormat, Keys, Section, Shape};
@@ -377,7 +378,7 @@ pub(crate) struct RedisListener {
 impl RedisListener {
     fn check(&mut self, section: &Section<'_>) {
         let accounts = &self.options.accounts;
-        super::check_unique(&section.sections("account"), accounts.iter().map(|one| &*one.name), "account");
+        check_unique(&section.sections("account"), accounts.iter().map(|one| &*one.name), "account");
         if accounts.is_empty()
             && let Some(open) = self.listen.iter().find(|address| !address.ip().is_loopback())
         {
