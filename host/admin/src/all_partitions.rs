@@ -82,7 +82,9 @@ impl IntoParams for PartitionHeader {
         let description = "In a cluster with partitions: `all` asks the leaders of all partitions. Then each row names its partition, and \
                            `missing` names the partitions whose leader did not answer. A number asks the leader of that partition. \
                            Default: the partition of the node that is asked.";
-        let schema = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^(all|[0-9]{1,3})$"));
+        let schema = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .pattern(Some("^(all|[0-9]|[1-9][0-9]|1[01][0-9]|12[0-7])$"));
         let header = ParameterBuilder::new()
             .name("Partition")
             .parameter_in(ParameterIn::Header)

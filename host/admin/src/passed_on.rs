@@ -48,8 +48,12 @@ fn answerer_of(request: &Request) -> Result<Answerer, Problem> {
     if named == "all" {
         return Ok(Answerer::All);
     }
-    let number = named.to_str().ok().and_then(|text| text.parse().ok());
-    match number.filter(|number| *number <= MessageId::LAST_PARTITION) {
+    let number = named.to_str().ok().and_then(|text| {
+        let number: u8 = text.parse().ok()?;
+        // Without a sign or leading zeros, as the API's document says.
+        (number <= MessageId::LAST_PARTITION && number.to_string() == text).then_some(number)
+    });
+    match number {
         Some(number) => Ok(Answerer::Partition(number)),
         None => {
             let what = format!("the header Partition must be 0 to {}, or `all`", MessageId::LAST_PARTITION);
@@ -107,7 +111,7 @@ pub(crate) async fn pass_on(
         (Ok(Answerer::Partition(partition)), Some(pass_on)) if partition != pass_on.partition() => {
             (partition, pass_on)
         }
-        (Err(problem), Some(_)) => return problem.into_response(),
+        (Err(problem), _) => return problem.into_response(),
         _ => return next.run(request).await,
     };
     let PassedHead { remote, headers } = match PassedHead::of(&request) {
@@ -157,7 +161,7 @@ mod tests {
         assert_eq!(request("/v1/queues", Some("1")), Some(Answerer::Partition(1)));
         assert_eq!(request("/v1/queues", Some("all")), Some(Answerer::All));
         assert_eq!(request("/v1/queues", None), Some(Answerer::ThisLeader));
-        for wrong in ["", "x", "128", "-1", "ALL"] {
+        for wrong in ["", "x", "128", "-1", "+1", "01", "ALL"] {
             assert_eq!(request("/v1/queues", Some(wrong)), None, "{wrong}");
         }
     }

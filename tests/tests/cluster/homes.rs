@@ -172,15 +172,16 @@ fn leaders_of_home_and_origin_die_and_nothing_is_missing_or_submitted_twice() ->
 #[test]
 fn mo_messages_reach_the_account_in_another_partition_and_stop_its_messages() -> Result<()> {
     let fixture = ClusterFixture::with_sink(sole())?;
-    let keys = "partition = 0\ndefault-account = \"zenith\"";
+    let keys = "partition = 0\ndefault-account = \"east\"";
     let node = |name: &str, partition| {
         let mut config = fixture.partition_node_with(name, partition, &[], keys)?;
+        config.account("east", "partition = 1\nmo-partitions = [0]");
         config.tables("[[opt-out]]\nsenders = [\"10655\"]\nstop = [\"STOP\"]\n");
         Ok::<_, anyhow::Error>(config)
     };
     let zero = node("a", 0)?.start()?;
     let one = node("b", 1)?.start()?;
-    let mut esme = Probe::bind(one.smpp(), "zenith", PASSWORD, "992", false)?;
+    let mut esme = Probe::bind(one.smpp(), "east", PASSWORD, "992", false)?;
     esme.submit(1)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
 
     let subscriber = "9920000000001";
@@ -188,7 +189,7 @@ fn mo_messages_reach_the_account_in_another_partition_and_stop_its_messages() ->
     esme.wait_for_delivered(1, TIMEOUT)?;
     assert_eq!(esme.delivered, ["hello"]);
     for (node, path) in
-        [(&zero, "/v1/messages?account=upstream"), (&one, "/v1/messages?account=partition-0/zenith")]
+        [(&zero, "/v1/messages?account=upstream"), (&one, "/v1/messages?account=partition-0/east")]
     {
         let found = node.wait_until(TIMEOUT, path, |page| page["messages"][0]["finished"] == true)?;
         ensure!(found["messages"][0]["state"] == "delivered", "{path}: {found:#}");
@@ -197,9 +198,9 @@ fn mo_messages_reach_the_account_in_another_partition_and_stop_its_messages() ->
     // While the account's partition has no leader, the message waits.
     let stopped = one.kill()?;
     fixture.sink.send_mo(subscriber, "10655", "STOP");
-    until("the MO message waits", || Ok(queue(&zero, "zenith")?["queued"] == 1))?;
+    until("the MO message waits", || Ok(queue(&zero, "east")?["queued"] == 1))?;
     let one = stopped.start()?;
-    let mut esme = Probe::bind(one.smpp(), "zenith", PASSWORD, "992", false)?;
+    let mut esme = Probe::bind(one.smpp(), "east", PASSWORD, "992", false)?;
     esme.wait_for_delivered(1, TIMEOUT)?;
     assert_eq!(esme.delivered, ["STOP"]);
     ensure!(esme.submit_to(1, 2)?.is_err(), "the subscriber has opted out");

@@ -73,7 +73,7 @@ impl ClusterFixture {
         let folder = self.base.folder().join(format!("{name}-{partition}"));
         let mut config = TestDaemonConfig::new(self.base.binary(), &folder)?;
         config.archive("none").account("acme", "window = 1000");
-        config.account("zenith", "partition = 1\nmo-partitions = [0]\nwindow = 1000");
+        config.account("zenith", "partition = 1\nwindow = 1000");
         config.business_account("shop", "partition = 1", "");
         config.peer("upstream", self.sink.address(), &format!("links = 1\nwindow = 500\n{peer}"));
         let own = [&["listener", "business"], own].concat();
