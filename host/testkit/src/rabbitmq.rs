@@ -110,6 +110,11 @@ impl RabbitMqServer {
         self.program = None;
     }
 
+    /// The end of its log; empty while it is dead.
+    pub fn log(&self) -> String {
+        self.program.as_ref().map(Program::log).unwrap_or_default()
+    }
+
     /// Restarts the broker with its durable queues.
     ///
     /// # Errors

@@ -171,13 +171,17 @@ fn queues_have_each_event_over_kills_of_both_sides() -> Result<()> {
             _ => {}
         }
     }
+    let mut last = String::new();
     until("all events are confirmed", || {
-        let waiting = appliance.get("/v1/status")?["waiting"] == 0;
+        let (status, sinks) = (appliance.get("/v1/status")?, states(&appliance)?);
         let is_done = |sink: &EventSinkView| {
             sink.kind == "amqp" && sink.state == PumpState::Up && sink.lag_records == 0
         };
-        Ok(waiting && states(&appliance)?.iter().all(is_done))
-    })?;
+        let all_done = status["waiting"] == 0 && sinks.iter().all(is_done);
+        last = format!("{sinks:?}, {} waiting", status["waiting"]);
+        Ok(all_done)
+    })
+    .with_context(|| format!("{last}\n{}", broker.log()))?;
     for (queue, subject) in [("events", "switchyard"), ("audit", "sms.a")] {
         let messages = broker.messages(queue)?;
         for kind in ["accepted", "ended"] {
