@@ -317,7 +317,13 @@ impl Engine {
             // A repeated message may be accepted again; the first id counts.
             let _ = fault_message_id.set(id);
         }
-        message.accepted_at = now.wall;
+        message.accepted_at = match message.accepted_at {
+            // All attempts of a message have the same service centre time, by which a handset recognises a repetition.
+            first if first != Timestamp::default() && self.is_partition_account(message.origin) => {
+                first.min(now.wall)
+            }
+            _ => now.wall,
+        };
         let resolved = match sender.hold {
             Some(_) => Vec::new(),
             None => self.resolve_from_cache(now, &mut message, leg),
@@ -351,14 +357,7 @@ impl Engine {
     /// Creates the entry of a message and adds it to the indexes, but to no queue.
     pub(crate) fn create_entry(&mut self, now: Now, message: &Arc<Message>, leg: u8) -> Slot {
         let is_own_dlr = matches!(message.kind, MessageKind::Dlr(_));
-        let peer = match &message.routed.verdict {
-            Verdict::Forward(legs) => legs.get(usize::from(leg)).map_or(message.origin, |leg| leg.peer),
-            Verdict::Hold(_)
-            | Verdict::Reject(_)
-            | Verdict::Quarantine
-            | Verdict::AwaitLookup
-            | Verdict::Drop(_) => message.origin,
-        };
+        let peer = message.routed.verdict.leg(leg).map_or(message.origin, |leg| leg.peer);
         self.peer_mut(peer);
         let mut entry = Entry {
             id: message.id,

@@ -1,6 +1,6 @@
 use crate::ReplyTo;
 use model::{
-    AcceptedSubmission, AddressBytes, Attempt, Balance, Batch, DlrState, LinkId, LookupNumber, Message,
+    AcceptedSubmission, AddressBytes, Attempt, Balance, Batch, DlrState, Imsi, LinkId, LookupNumber, Message,
     MessageId, PeerMessageId, PeerObservation, PoolAnswer, PoolSummary, QueueAction, ReceiptEvent, Refusal,
     Settlement, SubmitTicket, Timestamp,
 };
@@ -76,6 +76,13 @@ pub enum EngineCommand {
     Flushed {
         /// The link.
         link: LinkId,
+    },
+    /// A subscriber of a core network is reachable again. For the account of a partition whose messages wait for this.
+    SubscriberReachable {
+        /// A link of the account.
+        link: LinkId,
+        /// The subscriber.
+        imsi: Imsi,
     },
     /// A submission was refused. For counts; it precedes the answer.
     Refused(Box<RefusedSubmission>),

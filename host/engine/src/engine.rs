@@ -288,7 +288,10 @@ impl Engine {
             }
             Event::CallRecorded { id, hook, record } => self.call_recorded(now, id, hook, record),
             Event::Alert { msisdn } => self.subscriber_alert(now, &msisdn, out),
-            Event::SubscriberReachable { imsi } => self.subscriber_reachable(now, &imsi, out),
+            Event::SubscriberReachable { network, imsi } => {
+                self.subscriber_reachable(now, &imsi, out);
+                self.alert_partitions(network, &imsi, out);
+            }
             Event::SubscriberLearned { msisdn, imsi, before } => {
                 self.subscriber_learned(now, &msisdn, &imsi, before, out);
             }

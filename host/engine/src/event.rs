@@ -276,8 +276,10 @@ pub enum Event {
         msisdn: AddressBytes,
     },
     /// An alert by IMSI. It also retries messages in back-off at serial peers, and an attempt under way is retried at
-    /// once if it fails.
+    /// once if it fails. Partitions whose messages are for the core network receive it, too.
     SubscriberReachable {
+        /// The core network.
+        network: PeerId,
         /// The subscriber.
         imsi: Imsi,
     },

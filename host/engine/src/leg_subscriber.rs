@@ -1,6 +1,6 @@
 //! The subscriber of a message's leg.
 
-use model::{AddressBytes, Imsi, Message, Verdict};
+use model::{AddressBytes, Imsi, Message};
 
 /// The number to resolve for a leg.
 pub(crate) fn number_on_leg(message: &Message, leg: u8) -> AddressBytes {
@@ -15,26 +15,10 @@ pub(crate) fn without_plus(number: &[u8]) -> AddressBytes {
 
 /// Whether a leg needs the subscriber before the message may take it.
 pub(crate) fn needs_subscriber(message: &Message, leg: u8) -> bool {
-    match &message.routed.verdict {
-        Verdict::Forward(legs) => {
-            legs.get(usize::from(leg)).is_some_and(|leg| leg.resolve && leg.imsi.is_none())
-        }
-        Verdict::Hold(_)
-        | Verdict::Reject(_)
-        | Verdict::Quarantine
-        | Verdict::AwaitLookup
-        | Verdict::Drop(_) => false,
-    }
+    message.routed.verdict.leg(leg).is_some_and(|leg| leg.resolve && leg.imsi.is_none())
 }
 
 /// The subscriber of a leg, if known.
 pub(crate) fn imsi_on_leg(message: &Message, leg: u8) -> Option<&Imsi> {
-    match &message.routed.verdict {
-        Verdict::Forward(legs) => legs.get(usize::from(leg))?.imsi.as_ref(),
-        Verdict::Hold(_)
-        | Verdict::Reject(_)
-        | Verdict::Quarantine
-        | Verdict::AwaitLookup
-        | Verdict::Drop(_) => None,
-    }
+    message.routed.verdict.leg(leg)?.imsi.as_ref()
 }

@@ -4,13 +4,13 @@
 //! own, stored until the other partition has confirmed it. A repetition therefore finds the message, its outcome or its DLR.
 //! When none of them exists, the other partition has the outcome on disk and does not repeat the attempt.
 
-use crate::Output;
 use crate::engine::Engine;
 use crate::sender_numbers::SenderResult;
 use crate::slab::{Slot, State};
+use crate::{EngineCommand, Output};
 use model::{
-    DlrContent, DlrState, ErrorClass, FinalState, Message, MessageId, MessageKind, Now, Outcome, PeerId,
-    PeerMessageId, RemoteAttempt, Text,
+    DlrContent, DlrState, ErrorClass, FinalState, Imsi, Message, MessageId, MessageKind, Now, Outcome,
+    PeerId, PeerMessageId, RemoteAttempt, Text,
 };
 
 /// The report to the other partition when the message of its attempt ends.
@@ -79,6 +79,17 @@ impl Engine {
             self.report_outcome(now, &Message { id, ..message.clone() }, &outcome, out);
         }
         Some(id)
+    }
+
+    /// Passes on to other partitions that a subscriber of a core network is reachable again. Not stored: a partition without a
+    /// connection retries its messages by their schedule.
+    pub(crate) fn alert_partitions(&self, network: PeerId, imsi: &Imsi, out: &mut Output) {
+        let accounts = self.peers.iter().filter(|peer| peer.settings.alerts_of == Some(network));
+        let links = accounts.flat_map(|account| &account.links);
+        let links = links.filter_map(|index| self.links.get(*index as usize)?.as_ref());
+        out.commands.extend(
+            links.map(|link| EngineCommand::SubscriberReachable { link: link.id, imsi: imsi.clone() }),
+        );
     }
 
     fn segment_ids(&self, slot: Slot) -> Vec<PeerMessageId> {

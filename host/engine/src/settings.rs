@@ -64,6 +64,9 @@ pub struct PeerSettings {
     /// For an account: it is another partition, and its messages are its submit attempts. Each is tried once, and the outcome
     /// goes to that partition.
     pub partition_account: bool,
+    /// For an account of another partition: the core network whose alerts that partition receives, because its messages to
+    /// this network wait for them.
+    pub alerts_of: Option<PeerId>,
     /// For an account: the limits of the account, of its tenant, and of the tenants above.
     pub branch: BranchLimits,
 }
@@ -93,6 +96,7 @@ impl PeerSettings {
             submit_pace: PaceNames::default(),
             remote: false,
             partition_account: false,
+            alerts_of: None,
             branch: BranchLimits::default(),
         }
     }

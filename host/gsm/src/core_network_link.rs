@@ -17,7 +17,7 @@ use crate::{mapping, mt_refusal};
 use api::{CoreConnectionView, PresenceSign};
 use engine::{EngineAnswer, Event, QueriedState, ReplyTo};
 use gsup::{GmmCause, GsupImsi, IpaName, MessageType, Reporter};
-use model::{ErrorClass, LinkId, Message, MessageId, MessageKind, Outcome, Timestamp, Verdict};
+use model::{ErrorClass, LinkId, Message, MessageId, MessageKind, Outcome, Timestamp};
 use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, Protocol, Routing};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -265,7 +265,7 @@ impl CoreNetworkLink {
                 LinkCommand::Answer { token, answer } => self.handle_engine_answer(token, &answer),
                 // GSUP has no query for a message.
                 LinkCommand::QueryPeer { id, .. } => self.events.push(Event::QueryResult { id, dlr: None }),
-                LinkCommand::Flushed => {}
+                LinkCommand::SubscriberReachable { .. } | LinkCommand::Flushed => {}
             }
         }
     }
@@ -343,15 +343,8 @@ impl CoreNetworkLink {
     }
 
     fn imsi_of(&self, message: &Message, leg: u8) -> Option<GsupImsi> {
-        let resolved = match &message.routed.verdict {
-            Verdict::Forward(legs) => legs.get(usize::from(leg)).and_then(|leg| leg.imsi.as_ref()),
-            Verdict::Hold(_)
-            | Verdict::Reject(_)
-            | Verdict::Quarantine
-            | Verdict::AwaitLookup
-            | Verdict::Drop(_) => None,
-        };
-        if let Some(imsi) = resolved {
+        let resolved = message.routed.verdict.leg(leg);
+        if let Some(imsi) = resolved.and_then(|leg| leg.imsi.as_ref()) {
             return std::str::from_utf8(&imsi.0).ok()?.parse().ok();
         }
         let number = &message.addresses_on(leg).1.value;
@@ -521,7 +514,8 @@ impl CoreNetworkLink {
         if let Some(absence_monitor) = &mut self.absence_monitor {
             absence_monitor.remove(&imsi);
         }
-        self.events.push(Event::SubscriberReachable { imsi: to_model_imsi(imsi) });
+        let (network, imsi) = (self.options.peer, to_model_imsi(imsi));
+        self.events.push(Event::SubscriberReachable { network, imsi });
     }
 
     fn handle_message(&mut self, conn: ConnId, message: gsup::GsupMessage) {

@@ -28,7 +28,8 @@ pub(crate) fn segments(
     let shown = options.plan.as_ref().map(|plan| plan.display(source));
     let originator = address(shown.as_ref().unwrap_or(source))?;
     let text = &message.text;
-    let reference = ConcatReference::Short(u8::try_from(message.id.0 & 0xFF).unwrap_or(0));
+    let reference = u8::try_from(message.first_id().0 & 0xFF).unwrap_or(0);
+    let reference = ConcatReference::Short(reference);
     let optional = OptionalParameters::read(&message.tlvs);
     let to_air = |data_coding, udhi| to_air_with(data_coding, udhi, &text.octets, reference, &optional);
     let air = match to_air(text.data_coding, text.udhi) {
@@ -132,7 +133,8 @@ pub(crate) fn dlr_status(state: DlrState) -> TpStatus {
 mod tests {
     use super::*;
     use model::{
-        DlrRequest, MessageId, PeerId, PluginVersion, Priority, RejectReason, RoutingDecision, Verdict,
+        DlrRequest, MessageId, PeerId, PluginVersion, Priority, RejectReason, RemoteAttempt, RoutingDecision,
+        Verdict,
     };
     use std::sync::Arc;
     use tpdu::ToMs;
@@ -191,6 +193,21 @@ mod tests {
         assert!(delivers.iter().all(|part| part.user_data.udhi));
         // The same message always has the same segments.
         assert_eq!(delivers, decoded_delivers(&message(0, &[b'x'; 400]), false));
+    }
+
+    #[test]
+    fn the_segments_of_all_attempts_of_another_partition_have_one_reference() {
+        let attempt = |id: u64, attempt: u16| {
+            let mut fields = Vec::new();
+            let first = MessageId::first_of(1);
+            RemoteAttempt { id: first, attempt, taken: 0 }.append_to(&mut fields);
+            let message = message(0, &[b'x'; 400]);
+            decoded_delivers(&Message { id: MessageId(id), protocol_fields: fields.into(), ..message }, false)
+        };
+        assert_eq!(attempt(1_000_000_007, 1), attempt(1_000_000_008, 2));
+        let alone = message(0, &[b'x'; 400]);
+        let other = Message { id: MessageId(alone.id.0 + 1), ..alone.clone() };
+        assert_ne!(decoded_delivers(&alone, false), decoded_delivers(&other, false));
     }
 
     #[test]

@@ -261,7 +261,7 @@ impl LinkProtocol for SmppLink {
                     LinkSide::Unbound(_) => {}
                 }
             }
-            LinkCommand::Flushed => {}
+            LinkCommand::SubscriberReachable { .. } | LinkCommand::Flushed => {}
         }
     }
 

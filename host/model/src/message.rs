@@ -1,5 +1,6 @@
 use crate::{
-    Address, DlrState, MessageId, PeerId, PeerMessageId, RoutingDecision, SealedContent, Timestamp, Verdict,
+    Address, DlrState, MessageId, PeerId, PeerMessageId, RemoteAttempt, RoutingDecision, SealedContent,
+    Timestamp,
 };
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -259,18 +260,17 @@ impl Message {
         })
     }
 
+    /// The id in the partition that accepted the message. It is the same for all attempts at the home of the peer.
+    #[must_use]
+    pub fn first_id(&self) -> MessageId {
+        RemoteAttempt::read(&self.protocol_fields).map_or(self.id, |attempt| attempt.id)
+    }
+
     /// The source and destination on a leg (index into the forward verdict). The source is the leg's, otherwise the leased
     /// pool number, otherwise the submitter's.
     #[must_use]
     pub fn addresses_on(&self, leg: u8) -> (&Address, &Address) {
-        let leg = match &self.routed.verdict {
-            Verdict::Forward(legs) => legs.get(usize::from(leg)),
-            Verdict::Hold(_)
-            | Verdict::Reject(_)
-            | Verdict::Quarantine
-            | Verdict::AwaitLookup
-            | Verdict::Drop(_) => None,
-        };
+        let leg = self.routed.verdict.leg(leg);
         let given = || self.routed.sender.as_ref()?.leased.as_ref();
         let source = leg.and_then(|leg| leg.source.as_ref()).or_else(given).unwrap_or(&self.source);
         let destination = leg.and_then(|leg| leg.destination.as_ref()).unwrap_or(&self.destination);

@@ -248,6 +248,15 @@ impl<P> Verdict<P> {
         }
     }
 
+    /// The leg at an index; `None` if the message is not forwarded.
+    #[must_use]
+    pub fn leg(&self, index: u8) -> Option<&Leg<P>> {
+        match self {
+            Self::Forward(legs) => legs.get(usize::from(index)),
+            Self::Hold(_) | Self::Reject(_) | Self::Quarantine | Self::AwaitLookup | Self::Drop(_) => None,
+        }
+    }
+
     /// Whether the message is for one of the operator's own subscribers: the resolver determines its peer.
     #[must_use]
     pub fn is_home(&self) -> bool {

@@ -1,7 +1,7 @@
 use crate::{AccountRegistry, LoginLimiter, PassOn, Protocol, RefusalLog, RefusalRecord};
 use engine::{EngineAnswer, EngineCommand, RefusedSubmission};
 use journal::LeaderLease;
-use model::{LinkId, Message, MessageId, PeerMessageId, SubmitTicket, Timestamp};
+use model::{Imsi, LinkId, Message, MessageId, PeerMessageId, SubmitTicket, Timestamp};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,6 +43,11 @@ pub enum LinkCommand {
         message: Arc<Message>,
         /// Index of the leg.
         leg: u8,
+    },
+    /// A subscriber is reachable again.
+    SubscriberReachable {
+        /// The subscriber.
+        imsi: Imsi,
     },
     /// The answer to [`engine::Event::Flush`]: all commands that the engine has sent before have arrived.
     Flushed,
@@ -170,6 +175,9 @@ impl LinkRegistry {
                     (to.link, LinkCommand::Answer { token: to.token, answer })
                 }
                 EngineCommand::Flushed { link } => (link, LinkCommand::Flushed),
+                EngineCommand::SubscriberReachable { link, imsi } => {
+                    (link, LinkCommand::SubscriberReachable { imsi })
+                }
                 EngineCommand::Refused(refused) => {
                     self.record_refusal(*refused);
                     continue;

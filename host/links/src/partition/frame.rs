@@ -14,12 +14,13 @@
 //! | 7 DLR | server | 8 number, record of a DLR |
 //! | 8 recorded | client | 8 number: the outcome or DLR is stored |
 //! | 9 ping, 10 pong | client, server | nothing |
+//! | 11 subscriber reachable | server | the IMSI: digits |
 
 use bytes::{Buf, BytesMut};
 use codec::{
     Cursor, RecordDecoder, RecordError, decode_orphan_dlr, encode_message, encode_orphan_dlr, put_text,
 };
-use model::{Dlr, Message, MessageId, OrphanDlrRecord, Outcome, PeerId, Timestamp};
+use model::{AddressBytes, Dlr, Imsi, Message, MessageId, OrphanDlrRecord, Outcome, PeerId, Timestamp};
 
 /// The version of these frames.
 pub(crate) const VERSION: u8 = 1;
@@ -61,6 +62,10 @@ pub(crate) enum Frame {
     },
     Ping,
     Pong,
+    /// A subscriber of the core network is reachable again.
+    SubscriberReachable {
+        imsi: Imsi,
+    },
 }
 
 /// Invalid octets.
@@ -116,6 +121,10 @@ impl Frame {
             }
             Self::Ping => out.push(9),
             Self::Pong => out.push(10),
+            Self::SubscriberReachable { imsi } => {
+                out.push(11);
+                out.extend_from_slice(&imsi.0);
+            }
         }
         output.extend_from_slice(&u32::try_from(out.len()).unwrap_or(u32::MAX).to_be_bytes());
         output.extend_from_slice(&out);
@@ -160,6 +169,10 @@ impl Frame {
             8 => Self::Recorded { number: MessageId(cursor.u64()?) },
             9 => Self::Ping,
             10 => Self::Pong,
+            11 => {
+                let digits = octets.get(cursor.at()..).unwrap_or_default();
+                Self::SubscriberReachable { imsi: Imsi(AddressBytes::from_slice(digits)) }
+            }
             kind => return Err(FrameError::UnknownKind(kind)),
         };
         input.advance(4 + length);
@@ -184,8 +197,8 @@ mod tests {
     use super::*;
     use bytes::Bytes;
     use model::{
-        Address, AddressBytes, DlrState, ErrorClass, Leg, PeerMessageId, PluginVersion, RemoteAttempt,
-        RoutingDecision, Text, Verdict,
+        Address, DlrState, ErrorClass, Leg, PeerMessageId, PluginVersion, RemoteAttempt, RoutingDecision,
+        Text, Verdict,
     };
 
     fn frames() -> Vec<Frame> {
@@ -226,6 +239,7 @@ mod tests {
             Frame::Recorded { number },
             Frame::Ping,
             Frame::Pong,
+            Frame::SubscriberReachable { imsi: Imsi(AddressBytes::from_slice(b"001010000000001")) },
         ]
     }
 

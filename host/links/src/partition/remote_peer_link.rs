@@ -7,7 +7,7 @@ use codec::RecordDecoder;
 use engine::{EngineAnswer, Event};
 use model::{
     DlrRequest, Leg, Message, MessageId, MessageKind, Outcome, PeerId, PluginVersion, RemoteAttempt,
-    RoutingDecision, SubmitTicket, Timestamp, Verdict,
+    RoutingDecision, SubmitTicket, Verdict,
 };
 use ports::link::{
     BoundLink, DialTarget, DialedPeer, Link, LinkBlocker, LinkDeps, LinkProtocol, LinkStep, LoginRefusal,
@@ -164,6 +164,9 @@ impl RemotePeerLink {
                 let (peer, reply) = (self.options.peer, link.reply(number.0));
                 link.events.push(Event::Dlr { peer, dlr, reply });
             }
+            Frame::SubscriberReachable { imsi } => {
+                link.events.push(Event::SubscriberReachable { network: self.options.peer, imsi });
+            }
             Frame::Pong => {}
             Frame::Open { .. }
             | Frame::Opened
@@ -181,6 +184,7 @@ fn message_for_home(unsent: &Unsent) -> Message {
     let (source, destination) = message.addresses_on(*leg);
     let mut fields = Vec::new();
     RemoteAttempt { id: message.id, attempt: ticket.attempt, taken: *taken }.append_to(&mut fields);
+    let imsi = message.routed.verdict.leg(*leg).and_then(|leg| leg.imsi.clone());
     let dlr_request = match want_dlr {
         true => DlrRequest { intermediate: message.dlr_request.intermediate, ..DlrRequest::FINAL },
         false => DlrRequest::NONE,
@@ -202,10 +206,13 @@ fn message_for_home(unsent: &Unsent) -> Message {
         tlvs: message.outgoing_tlvs(),
         protocol_fields: Bytes::from(fields),
         sealed: None,
-        accepted_at: Timestamp::default(),
+        accepted_at: message.accepted_at,
         scheduled: None,
         expires_at: message.expires_at,
-        routed: RoutingDecision::new(Verdict::Forward(vec![Leg::to(PeerId(0))]), ROUTED.clone()),
+        routed: RoutingDecision::new(
+            Verdict::Forward(vec![Leg { imsi, ..Leg::to(PeerId(0)) }]),
+            ROUTED.clone(),
+        ),
     }
 }
 
@@ -289,7 +296,9 @@ impl LinkProtocol for RemotePeerLink {
                 }
             }
             // The home queries the peer.
-            LinkCommand::QueryPeer { .. } | LinkCommand::Answer { .. } => {}
+            LinkCommand::QueryPeer { .. }
+            | LinkCommand::SubscriberReachable { .. }
+            | LinkCommand::Answer { .. } => {}
         }
     }
 

@@ -305,6 +305,9 @@ impl LinkProtocol for PartitionSession {
                 }
             }
             LinkCommand::Answer { token, answer } => self.answered(token, answer),
+            LinkCommand::SubscriberReachable { imsi } => {
+                Frame::SubscriberReachable { imsi }.encode(&mut self.output);
+            }
             LinkCommand::QueryPeer { .. } | LinkCommand::Flushed => {}
         }
     }

@@ -280,7 +280,9 @@ impl<P: LinkedProtocol> LinkProtocol for SpLink<P> {
                 self.incoming.on_engine_answer(&mut self.session, link_peer, link, token, answer);
             }
             // These protocols have no query for a single message.
-            LinkCommand::QueryPeer { .. } | LinkCommand::Flushed => {}
+            LinkCommand::QueryPeer { .. }
+            | LinkCommand::SubscriberReachable { .. }
+            | LinkCommand::Flushed => {}
         }
     }
 

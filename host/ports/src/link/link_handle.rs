@@ -153,7 +153,9 @@ impl LinkHandle {
                         unsent.push(Event::Outcome { link, id, outcome });
                     }
                     LinkCommand::Flushed => flushed = true,
-                    LinkCommand::Answer { .. } | LinkCommand::QueryPeer { .. } => {}
+                    LinkCommand::Answer { .. }
+                    | LinkCommand::QueryPeer { .. }
+                    | LinkCommand::SubscriberReachable { .. } => {}
                 }
             }
             if flushed {

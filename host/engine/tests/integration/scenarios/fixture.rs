@@ -59,6 +59,10 @@ pub(crate) struct EngineFixture {
     pub(crate) answers: Vec<EngineAnswer>,
     /// The requests whose DLRs are recorded.
     pub(crate) recorded_dlrs: Vec<ReplyTo>,
+    /// The times at which messages were accepted first.
+    pub(crate) accepted_at: BTreeMap<MessageId, Timestamp>,
+    /// The alerts for other partitions, with the peer of the link.
+    pub(crate) alerts: Vec<(PeerId, Imsi)>,
     /// Lookups of messages that are not in memory.
     pub(crate) look_ups: Vec<EngineCommand>,
     /// The number of messages per load command.
@@ -112,6 +116,8 @@ impl EngineFixture {
             left_at: Vec::new(),
             answers: Vec::new(),
             recorded_dlrs: Vec::new(),
+            accepted_at: BTreeMap::new(),
+            alerts: Vec::new(),
             look_ups: Vec::new(),
             loads: Vec::new(),
             pace_days: BTreeMap::new(),
@@ -250,6 +256,7 @@ impl EngineFixture {
         if !batch.accepted.is_empty() {
             self.next_id = batch.next_id;
         }
+        self.accepted_at.extend(batch.accepted.iter().map(|message| (message.id, message.accepted_at)));
         for message in batch.accepted.into_iter().chain(batch.replaced) {
             self.messages.insert(message.id, message);
         }
@@ -300,6 +307,9 @@ impl EngineFixture {
                         self.recorded_dlrs.push(to);
                     }
                     self.answers.push(answer);
+                }
+                EngineCommand::SubscriberReachable { link, imsi } => {
+                    self.alerts.push((PeerId(u32::try_from(link.0).unwrap()), imsi));
                 }
                 EngineCommand::Reroute { message } => self.routes.push(message),
                 look_up @ EngineCommand::LookUp { .. } => self.look_ups.push(look_up),

@@ -1,10 +1,11 @@
-//! Two engines: the messages are in one partition, and the links to their peer in another, its home.
+//! Two engines: the messages are in one partition, and the links to their peer in another, its home. The peer is an SMSC or a
+//! core network.
 
-use crate::scenarios::fixture::{ACCOUNT, EngineFixture, FIRST, REPLY, message};
+use crate::scenarios::fixture::{ACCOUNT, EngineFixture, FIRST, REPLY, SECOND, imsi, message};
 use engine::{EngineAnswer, Event, PeerSettings, ReplyTo, Settings, UncertainPolicy};
 use model::{
-    AddressBytes, Dlr, DlrRequest, DlrState, ErrorClass, FinalState, Leg, LinkId, Message, MessageId,
-    MessageKind, Outcome, PeerId, PeerMessageId, Random, RemoteAttempt, RoutingDecision, Verdict,
+    AddressBytes, Dlr, DlrRequest, DlrState, ErrorClass, FinalState, Imsi, Leg, LinkId, Message, MessageId,
+    MessageKind, Outcome, PeerId, PeerMessageId, Random, RemoteAttempt, RoutingDecision,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,9 +23,13 @@ struct World {
     origin: EngineFixture,
     home: EngineFixture,
     random: Random,
+    /// The peer is a core network: it sends no DLRs, and gets one message at a time for each subscriber.
+    is_network: bool,
     is_connected: bool,
-    /// How often the peer has accepted the message to a number.
-    accepted: BTreeMap<AddressBytes, u32>,
+    /// The messages that the peer has accepted, by the id at the origin.
+    accepted: BTreeSet<MessageId>,
+    /// The last message that a subscriber of the core network has accepted.
+    last: BTreeMap<AddressBytes, MessageId>,
     /// DLRs that the peer still has to send.
     dlrs: Vec<Dlr>,
     /// DLRs that the home has not answered, by the number of their request. The peer sends them again when its link is lost.
@@ -36,7 +41,7 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, is_network: bool) -> Self {
         // Longer than all faults together: a DLR that is not matched in time would end its message as unknown.
         let settings =
             || Settings { orphan_dlr_retention: Duration::from_secs(1_000), ..Settings::default() };
@@ -48,16 +53,17 @@ impl World {
                 remote: true,
                 uncertainty: UncertainPolicy::SendAgain,
                 retry: vec![Duration::from_secs(10)],
-                ..PeerSettings::new(FIRST)
+                ..peer(is_network)
             },
         ];
         let mut home = EngineFixture::with_dlrs(settings(), true);
         home.peers = vec![
-            PeerSettings::new(FIRST),
+            peer(is_network),
             PeerSettings {
                 addressee: true,
                 sends_dlrs: false,
                 partition_account: true,
+                alerts_of: is_network.then_some(FIRST),
                 uncertainty: UncertainPolicy::SendAgain,
                 queue_limit: u64::MAX,
                 segment_dlrs: true,
@@ -72,8 +78,10 @@ impl World {
             origin,
             home,
             random: Random::new(seed),
+            is_network,
             is_connected: false,
-            accepted: BTreeMap::new(),
+            accepted: BTreeSet::new(),
+            last: BTreeMap::new(),
             dlrs: Vec::new(),
             unanswered_dlrs: BTreeMap::new(),
             unconfirmed: BTreeSet::new(),
@@ -104,9 +112,12 @@ impl World {
     }
 
     fn submit(&mut self) {
-        let number = format!("4917{:08}", self.submitted);
+        // A core network has few subscribers, so that messages wait for each other.
+        let number = if self.is_network { self.submitted % 5 } else { self.submitted };
         self.submitted += 1;
-        let asks = Message { dlr_request: DlrRequest::FINAL, ..message(&number, vec![Leg::to(FIRST)]) };
+        let leg = Leg { imsi: self.is_network.then(|| subscriber(number)), ..Leg::to(FIRST) };
+        let dlr_request = DlrRequest::FINAL;
+        let asks = Message { dlr_request, ..message(&format!("4917{number:08}"), vec![leg]) };
         self.origin.submit(asks).unwrap();
     }
 
@@ -133,7 +144,7 @@ impl World {
         let carried = Message {
             origin: PARTITION,
             protocol_fields: fields.into(),
-            routed: RoutingDecision::new(Verdict::Forward(vec![Leg::to(FIRST)]), by),
+            routed: RoutingDecision::new(message.routed.verdict.clone(), by),
             ..Message::clone(&message)
         };
         let messages = vec![carried];
@@ -148,13 +159,21 @@ impl World {
         let message = self.home.sent[at].1.clone();
         let lot = self.random.below(10);
         if lot == 9 {
-            let outcome = Outcome::Refused { class: ErrorClass::Temporary, code: 8, taken: Vec::new() };
+            let class = if self.is_network { ErrorClass::Absent } else { ErrorClass::Temporary };
+            let outcome = Outcome::Refused { class, code: 8, taken: Vec::new() };
             self.home.answer(message.id, outcome);
             return;
         }
-        if lot < 8 {
+        if lot < 7 && self.is_network {
+            self.accept(&message);
             let number = message.destination.value.clone();
-            *self.accepted.entry(number.clone()).or_default() += 1;
+            let before = self.last.insert(number, message.first_id());
+            assert!(before < Some(message.first_id()), "out of order: {before:?}, {:?}", message.first_id());
+            self.home.answer(message.id, Outcome::Accepted { ids: vec![PeerMessageId::default()] });
+            return;
+        }
+        if lot < 8 && !self.is_network {
+            self.accept(&message);
             let id = PeerMessageId::new(format!("p{}", message.id.0).as_bytes());
             self.dlrs.push(Dlr {
                 id: id.clone(),
@@ -163,7 +182,7 @@ impl World {
                 error: 0,
                 network_error: None,
                 done_at: None,
-                from: number,
+                from: message.destination.value.clone(),
                 to: message.source.value.clone(),
             });
             if lot < 7 {
@@ -175,6 +194,26 @@ impl World {
         self.home.sent.retain(|(peer, ..)| *peer != FIRST);
         self.home.run([Event::LinkDown { link: PEER_LINK }]);
         self.link_of_peer_is_new();
+    }
+
+    fn accept(&mut self, message: &Message) {
+        let id = message.first_id();
+        assert!(self.accepted.insert(id), "submitted twice: {id:?}");
+        assert_eq!(message.accepted_at, self.origin.accepted_at[&id], "the time of the first acceptance");
+    }
+
+    /// A subscriber of the core network is reachable again.
+    fn alert(&mut self) {
+        let imsi = subscriber(u32::try_from(self.random.below(6)).unwrap());
+        self.home.run([Event::SubscriberReachable { network: FIRST, imsi: imsi.clone() }]);
+        let alerts = std::mem::take(&mut self.home.alerts);
+        if !self.is_connected {
+            assert_eq!(alerts, []);
+        } else if self.is_network {
+            assert_eq!(alerts, [(PARTITION, imsi.clone())]);
+            self.origin.run([Event::SubscriberReachable { network: FIRST, imsi }]);
+            assert_eq!(self.origin.alerts, [], "the origin has no account of another partition");
+        }
     }
 
     fn link_of_peer_is_new(&mut self) {
@@ -277,7 +316,7 @@ impl World {
     }
 
     fn step(&mut self) {
-        match self.random.below(40) {
+        match self.random.below(if self.is_network { 42 } else { 40 }) {
             0..8 => self.submit(),
             8..18 => self.hand_over(),
             18..25 => self.answer(),
@@ -287,6 +326,7 @@ impl World {
             36 => self.crash_origin(),
             37 => self.crash_home(),
             38 => self.pass(Duration::from_secs(20)),
+            40.. => self.alert(),
             _ => self.connect(),
         }
         self.answer_dlrs();
@@ -294,7 +334,12 @@ impl World {
     }
 
     fn check(&self) {
-        assert!(self.accepted.values().all(|count| *count == 1), "submitted twice: {:?}", self.accepted);
+        if self.is_network {
+            let of_peer = self.home.sent.iter().filter(|(peer, ..)| *peer == FIRST);
+            let numbers: Vec<_> = of_peer.map(|(_, message, _)| &message.destination.value).collect();
+            let different: BTreeSet<_> = numbers.iter().collect();
+            assert_eq!(different.len(), numbers.len(), "two messages to a subscriber at a time: {numbers:?}");
+        }
     }
 
     /// Without faults from now on, until nothing is left.
@@ -321,11 +366,27 @@ impl World {
     }
 }
 
-#[test]
-fn an_attempt_is_submitted_once_and_its_outcome_reported_whatever_fails() {
+/// The peer, as its home has it.
+fn peer(is_network: bool) -> PeerSettings {
+    PeerSettings {
+        serial: is_network,
+        addressee: is_network,
+        sends_dlrs: !is_network,
+        // A handset recognises a repetition.
+        uncertainty: if is_network { UncertainPolicy::SendAgain } else { UncertainPolicy::AwaitDlr },
+        ..PeerSettings::new(FIRST)
+    }
+}
+
+fn subscriber(number: u32) -> Imsi {
+    imsi(&format!("26201{number:010}"))
+}
+
+/// The number of seeds, and 300 without the environment variable `SEEDS`.
+fn run(is_network: bool) {
     let seeds = std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
     for seed in 0..seeds {
-        let mut world = World::new(seed);
+        let mut world = World::new(seed, is_network);
         for _ in 0..400 {
             world.step();
         }
@@ -342,4 +403,36 @@ fn an_attempt_is_submitted_once_and_its_outcome_reported_whatever_fails() {
             others.collect::<Vec<_>>()
         );
     }
+}
+
+#[test]
+fn an_attempt_is_submitted_once_and_its_outcome_reported_whatever_fails() {
+    run(false);
+}
+
+#[test]
+fn a_core_network_gets_the_messages_to_a_subscriber_one_by_one_and_in_order() {
+    run(true);
+}
+
+#[test]
+fn an_alert_goes_to_the_partitions_with_messages_for_the_core_network() {
+    let mut world = World::new(0, true);
+    world.home.run([Event::SubscriberReachable { network: SECOND, imsi: subscriber(1) }]);
+    assert_eq!(world.home.alerts, [], "another core network");
+    world.alert();
+
+    // A message whose subscriber was absent is retried at once.
+    world.submit();
+    world.hand_over();
+    let sent = world.home.sent.remove(0).1;
+    world.home.sent.insert(0, (FIRST, sent.clone(), 0));
+    world.home.answer(
+        sent.id,
+        Outcome::Refused { class: ErrorClass::Absent, code: 27, taken: vec![PeerMessageId::default()] },
+    );
+    world.receive_from_home(false);
+    assert!(world.origin.sent.is_empty());
+    world.origin.run([Event::SubscriberReachable { network: FIRST, imsi: subscriber(0) }]);
+    assert_eq!(world.origin.sent.len(), 1);
 }

@@ -444,7 +444,10 @@ fn a_dlr_for_a_subscriber_is_resolved_and_waits_for_the_handset() {
     // It survives a restart like any message, and is sent on an alert.
     fixture.crash();
     fixture.link_up(SERIAL, 10);
-    fixture.run([Event::SubscriberReachable { imsi: crate::scenarios::fixture::imsi("262011") }]);
+    fixture.run([Event::SubscriberReachable {
+        network: SERIAL,
+        imsi: crate::scenarios::fixture::imsi("262011"),
+    }]);
     assert_eq!(fixture.on_links(), [dlr.id]);
     fixture.answer(dlr.id, ACCEPTED);
     assert_eq!(fixture.engine.live(), 0);

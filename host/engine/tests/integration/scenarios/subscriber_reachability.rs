@@ -33,7 +33,7 @@ fn messages_to_anne(count: usize, policy: bool) -> (EngineFixture, Vec<MessageId
 }
 
 fn reachable() -> Event {
-    Event::SubscriberReachable { imsi: imsi(IMSI) }
+    Event::SubscriberReachable { network: SERIAL, imsi: imsi(IMSI) }
 }
 
 fn alert() -> Event {
@@ -86,7 +86,7 @@ fn an_alert_retries_at_once_one_at_a_time() {
     for heard in [reachable(), alert()] {
         let (mut fixture, ids) = messages_to_anne(4, false);
         fixture.answer(ids[0], refused(ErrorClass::Absent));
-        fixture.run([Event::SubscriberReachable { imsi: imsi("262019") }]);
+        fixture.run([Event::SubscriberReachable { network: SERIAL, imsi: imsi("262019") }]);
         assert!(fixture.sent.is_empty(), "another subscriber was alerted");
         fixture.run([heard]);
         assert_eq!((fixture.on_links(), fixture.status(SERIAL).blocked_subscribers), (vec![ids[0]], 0));
@@ -432,7 +432,7 @@ fn alerts_by_imsi_retry_messages_at_all_peers() {
         fixture.answer(*id, refused(ErrorClass::Absent));
         decide(&mut fixture, Some(NextStep::AwaitAlert(VALIDITY)));
     }
-    fixture.run([Event::SubscriberReachable { imsi: imsi("1") }]);
+    fixture.run([Event::SubscriberReachable { network: SERIAL, imsi: imsi("1") }]);
     assert!(fixture.sent.is_empty());
     fixture.run([reachable()]);
     assert_eq!(fixture.on_links(), ids, "oldest first");

@@ -533,7 +533,9 @@ impl World {
                 EngineCommand::LookUp { id, .. } => {
                     assert!(!self.disk.waits(id), "seed {}: {id:?} is looked for, and waits", self.seed);
                 }
-                EngineCommand::Refused(_) | EngineCommand::Flushed { .. } => {}
+                EngineCommand::Refused(_)
+                | EngineCommand::SubscriberReachable { .. }
+                | EngineCommand::Flushed { .. } => {}
             }
         }
     }

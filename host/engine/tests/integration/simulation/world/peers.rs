@@ -163,7 +163,10 @@ impl World {
     /// An alert for the addressee of a message.
     pub(super) fn alert_addressee(&mut self, message: &Message, leg: u8) {
         match subscriber(message, leg) {
-            Some((true, imsi)) => self.apply(Event::SubscriberReachable { imsi: model::Imsi(imsi) }),
+            Some((true, imsi)) => {
+                let imsi = model::Imsi(imsi);
+                self.apply(Event::SubscriberReachable { network: SERIAL, imsi });
+            }
             Some((false, msisdn)) => self.apply(Event::Alert { msisdn }),
             None => {}
         }
@@ -174,7 +177,7 @@ impl World {
         let number = format!("861{}", self.random.below(FEW + 2));
         let (alerted, event) = if self.plan.plugins && self.random.chance(70) {
             let imsi = plugins::imsi(&mut self.random, number.as_bytes());
-            ((true, imsi.0.clone()), Event::SubscriberReachable { imsi })
+            ((true, imsi.0.clone()), Event::SubscriberReachable { network: SERIAL, imsi })
         } else {
             let msisdn = AddressBytes::from_slice(number.as_bytes());
             ((false, msisdn.clone()), Event::Alert { msisdn })
