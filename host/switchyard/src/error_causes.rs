@@ -9,7 +9,8 @@ use std::sync::Arc;
 /// Data to interpret the codes of peers.
 #[derive(Clone)]
 pub(crate) struct ErrorCauses {
-    pub(crate) networks: Vec<Arc<gsm::GsmNetwork>>,
+    /// The names of the core networks.
+    pub(crate) networks: Vec<String>,
     pub(crate) links: Arc<Links>,
     pub(crate) plugin_peers: Arc<PluginPeers>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
@@ -30,7 +31,7 @@ impl ErrorCauses {
         if code == 0 {
             return "no cause given".to_owned();
         }
-        if self.networks.iter().any(|network| network.name() == peer) {
+        if self.networks.iter().any(|network| network == peer) {
             return gsm::describe_refusal(code);
         }
         if self.plugin_peers.has_peer(peer) {

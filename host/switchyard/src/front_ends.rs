@@ -9,12 +9,27 @@ use shell::ShellServer;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The core networks.
+pub(crate) struct CoreNetworks {
+    /// Those with links to this partition.
+    pub(crate) here: Vec<Arc<GsmNetwork>>,
+    /// Those whose home is another partition and whose subscribers can be looked up here. They are not connected.
+    pub(crate) elsewhere: Vec<Arc<GsmNetwork>>,
+}
+
+impl CoreNetworks {
+    /// All whose subscribers can be looked up.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<GsmNetwork>> {
+        self.here.iter().chain(&self.elsewhere)
+    }
+}
+
 /// Front ends: everything that connects peers, accounts and clients to the engine.
 pub(crate) struct FrontEnds {
     pub(crate) links: Arc<Links>,
     pub(crate) business: Arc<Business>,
     pub(crate) plugin_peers: Arc<PluginPeers>,
-    pub(crate) networks: Vec<Arc<GsmNetwork>>,
+    pub(crate) networks: CoreNetworks,
     pub(crate) pools: Arc<PoolService>,
     /// The listener for Redis clients; `None` if it is not configured.
     pub(crate) redis: Option<Arc<::pools::RedisServer>>,
@@ -27,7 +42,7 @@ impl FrontEnds {
     /// after that.
     pub(crate) async fn shutdown(&self, within: Duration) -> ShutdownLeftover {
         let networks = async {
-            for network in &self.networks {
+            for network in &self.networks.here {
                 network.shutdown(within).await;
             }
         };

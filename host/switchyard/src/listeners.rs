@@ -136,6 +136,9 @@ pub(crate) async fn open(
             None => links.set_peer(peer.links.clone())?,
         }
     }
+    for network in config.networks.iter().filter_map(|network| network.remote_options()) {
+        links.set_remote_peer(network)?;
+    }
     for account in &config.remote_accounts {
         links.set_remote_peer(account.links.clone())?;
     }

@@ -1,6 +1,7 @@
 //! The plugin host at startup: its services, the plugins of the configuration, and the routing around them.
 
 use crate::config::{Config, FirstBinding};
+use crate::front_ends::CoreNetworks;
 use crate::lookups::AppliedLookups;
 use crate::routing::{ApplianceRouting, InboxRoutes};
 use anyhow::{Context as _, Result};
@@ -11,7 +12,6 @@ use capabilities::{
 };
 use codec::ContentCipher;
 use engine::Event;
-use gsm::GsmNetwork;
 use hooks::{
     ActivationConditions, Binding, CallObserver, Hooks, HooksOptions, HostServices, PeerSnapshots,
     VersionInfo,
@@ -31,7 +31,7 @@ pub(crate) fn values(config: &Config) -> Result<Arc<RedbKvStore>> {
 pub(crate) fn host_services(
     config: &Config,
     runtime: &tokio::runtime::Runtime,
-    networks: &[Arc<GsmNetwork>],
+    networks: &CoreNetworks,
     values: Arc<RedbKvStore>,
     durable_counters: Arc<DurableCounters>,
 ) -> Result<HostServices> {
@@ -39,7 +39,7 @@ pub(crate) fn host_services(
         Arc::new(TableStore::open(&config.appliance.data.join("tables"), TableStoreOptions::default())?);
     // HLRs are queried first; the table serves networks without an HLR. A single HLR is authoritative; with several
     // networks, no HLR knows all subscribers, so none is.
-    let registers: Vec<Arc<dyn Hlr>> = networks.iter().filter_map(|network| network.hlr()).collect();
+    let registers: Vec<Arc<dyn Hlr>> = networks.all().filter_map(|network| network.hlr()).collect();
     let alone = registers.len() == 1;
     let registers = registers.into_iter().fold(ChainHlr::new(), |chain, register| {
         if alone { chain.authority(register) } else { chain.hint(register) }

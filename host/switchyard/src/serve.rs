@@ -13,7 +13,7 @@ use crate::critical_thread;
 use crate::data_folder;
 use crate::error_causes::ErrorCauses;
 use crate::event_sinks::StoredMessages;
-use crate::front_ends::FrontEnds;
+use crate::front_ends::{CoreNetworks, FrontEnds};
 use crate::hook_workers::HookWorkers;
 use crate::housekeeper::Housekeeper;
 use crate::leading_node;
@@ -155,8 +155,7 @@ impl Daemon {
             text_keys.map(|keys| Arc::new(TextKeyRetention::new(keys, store.clone(), &config)));
         let cipher = store.cipher().cloned();
         let (channel, core) = core_handle::channel();
-        let networks: Vec<_> =
-            config.networks.iter().map(|network| Arc::new(GsmNetwork::new(network.links.clone()))).collect();
+        let networks = core_networks(&config);
 
         // Plugins, and the host services that they use.
         let counters = DurableCounters::recover(DurableCounterOptions::default(), &values, Timestamp::now())?;
@@ -206,7 +205,7 @@ impl Daemon {
             _ => None,
         };
         let causes = ErrorCauses {
-            networks: front_ends.networks.clone(),
+            networks: config.networks.iter().map(|network| network.links.name.clone()).collect(),
             links: front_ends.links.clone(),
             plugin_peers: front_ends.plugin_peers.clone(),
             directory: directory.clone(),
@@ -400,7 +399,7 @@ impl Daemon {
         };
         // The result is true if the lead is handed over.
         let result: Result<bool> = runtimes.network.block_on(async {
-            for network in &front_ends.networks {
+            for network in &front_ends.networks.here {
                 let (events, routing) = (self.front_end_events.clone(), self.routing.clone());
                 network.start(events, routing, front_ends.links.registry()).await?;
             }
@@ -510,6 +509,20 @@ impl BackgroundThreads {
     }
 }
 
+/// Creates the core networks; they are connected later. Must be called within the network runtime.
+fn core_networks(config: &Config) -> CoreNetworks {
+    let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
+    for network in &config.networks {
+        let created = || Arc::new(GsmNetwork::new(network.links.clone()));
+        if !network.queue.remote {
+            here.push(created());
+        } else if network.links.ctrl.is_some() {
+            elsewhere.push(created());
+        }
+    }
+    CoreNetworks { here, elsewhere }
+}
+
 /// Creates the front ends; the local socket is opened later. Must be called within the network runtime.
 fn create_front_ends(
     config: &Config,
@@ -517,7 +530,7 @@ fn create_front_ends(
     routing: &Arc<ApplianceRouting>,
     store: &Arc<Store>,
     limiter: &Arc<LoginLimiter>,
-    networks: Vec<Arc<GsmNetwork>>,
+    networks: CoreNetworks,
 ) -> Result<FrontEnds> {
     let options = LinksOptions {
         system_id: bytes::Bytes::from(config.appliance.name.clone().into_bytes()),

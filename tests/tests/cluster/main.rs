@@ -4,6 +4,7 @@
 mod addresses;
 mod all_partitions;
 mod backup;
+mod core_networks;
 mod homes;
 mod nodes;
 mod partitions;

@@ -31,7 +31,7 @@ pub(crate) use self::http::HttpTlsMode;
 use self::http::{BusinessListener, CallbackListener, HttpKeys};
 use self::pace::{PaceBucketKeys, SendWindowKeys};
 pub(crate) use self::partitions::OtherPartitions;
-use self::partitions::{PartitionAccount, RemoteAccount};
+use self::partitions::{PartitionAccount, PartitionAccountKind, RemoteAccount};
 use self::peers::{Account, Gateway, Network, RedisListener, SHELL, ShellSettings};
 pub(crate) use self::peers::{Peer, PluginPeer, SHELL as SHELL_PEER};
 pub(crate) use self::plugin_sources::{PluginSource, SourceError};
@@ -629,9 +629,10 @@ impl Config {
         for Peer { links, queue, .. } in &mut self.peers {
             assign(&links.name, &mut links.peer, queue);
         }
-        for PartitionAccount { links, queue, .. } in &mut self.partition_accounts {
+        for PartitionAccount { links, queue, kind, .. } in &mut self.partition_accounts {
             assign(&links.name, &mut links.account, queue);
             links.peer = number(&links.peer_name);
+            queue.alerts_of = (*kind == PartitionAccountKind::CoreNetwork).then_some(links.peer);
         }
         for RemoteAccount { links, queue } in &mut self.remote_accounts {
             assign(&links.name, &mut links.peer, queue);

@@ -17,8 +17,18 @@ pub(crate) struct PartitionAccount {
     pub(crate) queue: PeerSettings,
     /// The text retention of its messages.
     pub(crate) text_retention: Option<Duration>,
-    /// Its messages are MO messages.
-    pub(crate) is_mo: bool,
+    pub(crate) kind: PartitionAccountKind,
+}
+
+/// The destination of the messages of another partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PartitionAccountKind {
+    /// A peer.
+    Peer,
+    /// A core network, whose alerts the partition receives.
+    CoreNetwork,
+    /// An account: the messages are MO messages.
+    Account,
 }
 
 /// An account of another partition for which MO messages arrive here.
@@ -32,8 +42,8 @@ pub(crate) struct RemoteAccount {
 const MO_WINDOW: usize = 1_000;
 
 impl PartitionAccount {
-    /// The account of a partition for a peer, or for MO messages to an account, whose home is this partition.
-    fn new(partition: u8, peer: &str, text_retention: Option<Duration>, is_mo: bool) -> Self {
+    /// The account of a partition for its messages to a peer, a core network or an account of this partition.
+    fn new(partition: u8, peer: &str, text_retention: Option<Duration>, kind: PartitionAccountKind) -> Self {
         let queue = PeerSettings {
             partition_account: true,
             // No outcome or DLR may be lost.
@@ -49,7 +59,7 @@ impl PartitionAccount {
             peer_name: peer.to_owned(),
             peer: queue.peer,
         };
-        Self { links, queue, text_retention, is_mo }
+        Self { links, queue, text_retention, kind }
     }
 }
 
@@ -102,22 +112,22 @@ impl Config {
                     section.error("mo-partitions", what);
                 }
             }
-            for (section, peer) in root.sections("peer").iter().zip(&self.peers) {
-                if peer.partition.is_some() {
-                    let what = "names the home of the peer in a cluster, but this appliance belongs to none: remove the key, or add a section [cluster]";
-                    section.error("partition", what);
-                }
+            for (section, kind, _, _) in self.with_home(root) {
+                let what = format!(
+                    "names the home of the {kind} in a cluster, but this appliance belongs to none: remove the key, or add a section [cluster]"
+                );
+                section.error("partition", what);
             }
             return;
         }
         self.check_mo_partitions(root);
+        let accounts = self.accounts.iter().filter(|account| !account.mo_partitions.is_empty());
+        let accounts = accounts.map(|account| account.links.name.as_str());
+        let with_home = self.with_home(root).into_iter().map(|(_, _, name, _)| name);
+        let with_accounts: Vec<&str> = with_home.chain(accounts).collect();
         for (kind, section, name) in self.peer_sections(root) {
-            let peers = self.peers.iter().filter(|peer| peer.partition.is_some());
-            let accounts = self.accounts.iter().filter(|account| !account.mo_partitions.is_empty());
-            let with_home =
-                peers.map(|peer| &peer.links.name).chain(accounts.map(|account| &account.links.name));
-            let is_taken = with_home.into_iter().any(|peer| {
-                let name = name.strip_suffix(peer.as_str());
+            let is_taken = with_accounts.iter().any(|peer| {
+                let name = name.strip_suffix(peer);
                 let number = name.and_then(|name| name.strip_prefix("partition-")?.strip_suffix('/'));
                 number.is_some_and(|number| number.parse::<u8>().is_ok())
             });
@@ -129,12 +139,15 @@ impl Config {
             }
         }
         if self.partition() != 0 {
-            let own = "the process of partition 0 serves it: name the section in `own-sections` of [cluster], and leave it out of the file of \
-                       this process";
-            for section in root.sections("gsm") {
-                section.error("name", own);
+            for (section, network) in root.sections("gsm").iter().zip(&self.networks) {
+                if network.partition.is_none() {
+                    let what = "is missing: name the partition that has the links to the core network, for example partition = 0";
+                    section.error("partition", what);
+                }
             }
             if self.shell.is_some() {
+                let own = "the process of partition 0 serves it: name the section in `own-sections` of [cluster], and leave it out of the file \
+                           of this process";
                 root.error("shell", own);
             }
         }
@@ -177,6 +190,18 @@ impl Config {
         }
     }
 
+    /// The peers and core networks that have a home: section, kind, name and home.
+    fn with_home<'a>(&'a self, root: &Section<'a>) -> Vec<(Section<'a>, &'static str, &'a str, u8)> {
+        let peers = root.sections("peer").into_iter().zip(&self.peers);
+        let peers = peers.map(|(section, peer)| (section, "peer", peer.links.name.as_str(), peer.partition));
+        let networks = root.sections("gsm").into_iter().zip(&self.networks);
+        let networks =
+            networks.map(|(section, one)| (section, "core network", one.links.name.as_str(), one.partition));
+        let with_home =
+            |(section, kind, name, home): (_, _, _, Option<u8>)| Some((section, kind, name, home?));
+        peers.chain(networks).filter_map(with_home).collect()
+    }
+
     /// Checks the partitions in which MO messages for accounts arrive.
     fn check_mo_partitions(&self, root: &Section<'_>) {
         for (section, account) in root.sections("account").iter().zip(&self.accounts) {
@@ -197,15 +222,21 @@ impl Config {
                 section.error("mo-partitions", "contains a partition more than once");
             }
         }
-        for (section, peer) in root.sections("peer").iter().zip(&self.peers) {
-            let (Some(home), Some(name)) = (peer.partition, &peer.keys.default_account) else { continue };
-            let account = self.accounts.iter().find(|account| account.links.name == *name);
+        let peers = self.peers.iter().map(|peer| (&peer.links.name, &peer.keys));
+        let networks = self.networks.iter().map(|network| (&network.links.name, &network.keys));
+        let defaults: HashMap<&str, &str> = peers
+            .chain(networks)
+            .filter_map(|(name, keys)| Some((name.as_str(), keys.default_account.as_deref()?)))
+            .collect();
+        for (section, kind, peer, home) in self.with_home(root) {
+            let Some(name) = defaults.get(peer) else { continue };
+            let account = self.accounts.iter().find(|account| account.links.name == **name);
             if let Some(account) = account
                 && account.partition != home
                 && !account.mo_partitions.contains(&home)
             {
                 let what = format!(
-                    "{name:?} is in partition {}, and the MO messages of this peer arrive in partition {home}: give the account `mo-partitions = [{home}]`",
+                    "{name:?} is in partition {}, and the MO messages of this {kind} arrive in partition {home}: give the account `mo-partitions = [{home}]`",
                     account.partition
                 );
                 section.error("default-account", what);
@@ -217,28 +248,34 @@ impl Config {
     fn set_homes(&mut self, partition: u8) {
         let others: BTreeSet<u8> = self.accounts.iter().map(|account| account.partition).collect();
         self.partition_accounts.clear();
-        for peer in &mut self.peers {
-            let Some(home) = peer.partition else { continue };
+        let peers = self.peers.iter_mut();
+        let peers =
+            peers.map(|peer| (PartitionAccountKind::Peer, &peer.links.name, peer.partition, &mut peer.queue));
+        let networks = self.networks.iter_mut();
+        let networks = networks.map(|network| {
+            (PartitionAccountKind::CoreNetwork, &network.links.name, network.partition, &mut network.queue)
+        });
+        for (kind, name, home, queue) in peers.chain(networks) {
+            let Some(home) = home else { continue };
             if home != partition {
-                peer.set_remote();
+                *queue = remote_queue(queue);
                 continue;
             }
             for &other in others.iter().filter(|other| **other != partition) {
                 let its_accounts = self.accounts.iter().filter(|account| account.partition == other);
                 // All messages of the account have the shortest retention.
                 let text_retention = its_accounts.filter_map(|account| account.text_retention).min();
-                let account = PartitionAccount::new(other, &peer.links.name, text_retention, false);
-                self.partition_accounts.push(account);
+                self.partition_accounts.push(PartitionAccount::new(other, name, text_retention, kind));
             }
         }
         self.remote_accounts.clear();
         for account in &self.accounts {
             let name = &account.links.name;
             if account.partition == partition {
-                let created = account
-                    .mo_partitions
-                    .iter()
-                    .map(|&other| PartitionAccount::new(other, name, account.text_retention, true));
+                let created = account.mo_partitions.iter().map(|&other| {
+                    let kind = PartitionAccountKind::Account;
+                    PartitionAccount::new(other, name, account.text_retention, kind)
+                });
                 self.partition_accounts.extend(created);
             } else if account.mo_partitions.contains(&partition) {
                 let queue = remote_queue(&account.queue);
@@ -247,6 +284,18 @@ impl Config {
                 self.remote_accounts.push(RemoteAccount { links, queue });
             }
         }
+    }
+
+    /// Takes the accounts of other partitions from `new`, except accounts for core networks without links here: these links are
+    /// opened and closed at a start only.
+    pub(crate) fn take_partition_accounts(&mut self, new: &Self) {
+        self.partition_accounts.clone_from(&new.partition_accounts);
+        let networks = &self.networks;
+        let has_links =
+            |name: &str| networks.iter().any(|network| network.links.name == name && !network.queue.remote);
+        self.partition_accounts.retain(|account| {
+            account.kind != PartitionAccountKind::CoreNetwork || has_links(&account.links.peer_name)
+        });
     }
 
     /// The options of the accounts that other partitions have here.
@@ -403,6 +452,60 @@ mod tests {
         ] {
             let problems = parsed(1, &tables).unwrap_err();
             assert!(problems.len() == 1 && problems[0].contains(problem), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn a_core_network_has_links_in_one_partition() {
+        let network = |keys: &str| {
+            format!("[[gsm]]\nname = \"phones\"\nhlr = \"127.0.0.1:1\"\nservice-centre = \"1999\"\n{keys}")
+        };
+        let accounts = [account("one", 1, ""), account("two", 2, "mo-partitions = [1]\n")].concat();
+        let tables = [&accounts, network("partition = 1\ndefault-account = \"two\"\n").as_str()].concat();
+        let (home, other) = (parsed(1, &tables).unwrap(), parsed(2, &tables).unwrap());
+        assert_eq!(home.networks[0].remote_options(), None);
+        let kinds: Vec<_> =
+            home.partition_accounts.iter().map(|account| (&*account.links.name, account.kind)).collect();
+        assert_eq!(kinds, [("partition-2/phones", PartitionAccountKind::CoreNetwork)]);
+        let remote = other.networks[0].remote_options().unwrap();
+        assert_eq!((remote.partition, remote.window), (1, 2_000));
+        // The messages to a subscriber leave in order.
+        assert!(other.networks[0].queue.serial && other.networks[0].queue.remote);
+        assert!(other.partition_accounts.iter().all(|account| account.kind == PartitionAccountKind::Account));
+
+        let alone = format!("[appliance]\ndata = \"/x\"\n{}", network("partition = 1\n"));
+        let problems = Config::parse(&alone, Path::new("/nowhere")).unwrap_err();
+        assert!(
+            problems.len() == 1 && problems[0].message.contains("the core network in a cluster"),
+            "{problems:?}"
+        );
+        for (tables, problem) in [
+            (network(""), "name the partition that has the links"),
+            (
+                [account("one", 2, ""), network("partition = 1\ndefault-account = \"one\"\n")].concat(),
+                "of this core network arrive in partition 1",
+            ),
+            (
+                [account("partition-2/phones", 1, "system-id = \"y\"\n"), network("partition = 1\n")]
+                    .concat(),
+                "is reserved",
+            ),
+        ] {
+            let problems = parsed(1, &tables).unwrap_err();
+            assert!(problems.len() == 1 && problems[0].contains(problem), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn the_home_of_a_core_network_changes_at_a_start() {
+        let tables = |home: u8| {
+            let keys = format!("hlr = \"127.0.0.1:1\"\nservice-centre = \"1999\"\npartition = {home}\n");
+            [account("one", 2, ""), format!("[[gsm]]\nname = \"phones\"\n{keys}")].concat()
+        };
+        for (from, to, accounts) in [(1, 1, 1), (1, 0, 0), (0, 1, 0)] {
+            let (mut running, new) = (parsed(1, &tables(from)).unwrap(), parsed(1, &tables(to)).unwrap());
+            running.take_partition_accounts(&new);
+            assert_eq!(running.partition_accounts.len(), accounts, "from {from} to {to}");
         }
     }
 

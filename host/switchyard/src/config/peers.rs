@@ -4,7 +4,7 @@
 use super::branch_limits::BranchLimitKeys;
 use super::pace;
 use super::plugins::InitialPlugin;
-use super::queues::{UNASSIGNED_PEER, addressee_queue, remote_queue};
+use super::queues::{UNASSIGNED_PEER, addressee_queue};
 use super::unique_names::check_unique;
 use ::pools::RedisOptions;
 use business::BusinessAccountOptions;
@@ -12,7 +12,7 @@ use configuration::{KeyFormat, Keys, Section, Shape};
 use engine::{PeerSettings, UncertainPolicy};
 use gsm::GsmOptions;
 use links::{GatewayKind, LinkAccountOptions, PeerOptions, RemotePeerOptions};
-use model::MessageChanges;
+use model::{MessageChanges, PeerId};
 use numbering::NumberPlans;
 use plugin_peers::PluginPeerOptions;
 use ports::default_burst;
@@ -236,19 +236,18 @@ impl Peer {
         self.queue = self.keys.settings(self.uncertain);
     }
 
-    /// Makes it a remote peer. The home applies the limits and settles uncertain messages.
-    pub(super) fn set_remote(&mut self) {
-        self.queue = remote_queue(&self.queue);
-    }
-
     /// The options of the link to its home, if that is another partition.
     pub(crate) fn remote_options(&self) -> Option<RemotePeerOptions> {
         let partition = self.partition.filter(|_| self.queue.remote)?;
         let links = &self.links;
-        // Twice the windows of the links, since an outcome takes two commits and the way back.
-        let window = (2 * links.links * links.window).clamp(100, 10_000);
-        Some(RemotePeerOptions { name: links.name.clone(), peer: links.peer, partition, window })
+        Some(remote_options((&links.name, links.peer), partition, links.links * links.window))
     }
+}
+
+/// The options of the link to the home of a peer with this window at the home.
+fn remote_options((name, peer): (&str, PeerId), partition: u8, window: usize) -> RemotePeerOptions {
+    // Twice the window, since an outcome takes two commits and the way back.
+    RemotePeerOptions { name: name.to_owned(), peer, partition, window: (2 * window).clamp(100, 10_000) }
 }
 
 /// `[[plugin-peer]]`: options of its link, its initial binding and its queue.
@@ -314,6 +313,10 @@ pub(crate) struct Network {
     /// The name of the number plan.
     #[key(default_as = "the document's default plan")]
     number_plan: Option<String>,
+    /// The home of the core network: the partition of the cluster that has the links to it. The other partitions submit to its
+    /// leader, and look up subscribers over `ctrl`.
+    #[key(range = 0..=127, default_as = "none: the section is in the file of one process", label = "Home partition")]
+    pub(crate) partition: Option<u8>,
     #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
     pub(crate) queue: PeerSettings,
 }
@@ -322,6 +325,13 @@ impl Network {
     fn complete(&mut self, _: &Section<'_>) {
         let queue = self.keys.settings(self.uncertain);
         self.queue = PeerSettings { serial: true, sends_dlrs: false, addressee: true, ..queue };
+    }
+
+    /// The options of the link to its home, if that is another partition.
+    pub(crate) fn remote_options(&self) -> Option<RemotePeerOptions> {
+        let partition = self.partition.filter(|_| self.queue.remote)?;
+        let links = &self.links;
+        Some(remote_options((&links.name, links.peer), partition, links.window as usize))
     }
 
     /// Finds its number plan.

@@ -1,6 +1,7 @@
 //! The roles of the configured peers.
 
 use super::Config;
+use super::partitions::PartitionAccountKind;
 use crate::peer_roles::PeerRoles;
 use model::Directory;
 
@@ -18,7 +19,8 @@ impl Config {
             defaults.filter_map(|(peer, account)| Some((peer, names.id(account.as_deref()?)?))).collect();
         let shell = self.shell.as_ref().map(|shell| shell.options.peer);
         let accounts = self.accounts.iter().map(|account| account.links.peer);
-        let of_partitions = self.partition_accounts.iter().filter(|account| !account.is_mo);
+        let of_partitions =
+            self.partition_accounts.iter().filter(|account| account.kind != PartitionAccountKind::Account);
         let accounts = accounts.chain(of_partitions.map(|account| account.links.account));
         PeerRoles::new(defaults, accounts, shell)
     }

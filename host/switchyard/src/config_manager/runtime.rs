@@ -133,11 +133,12 @@ pub(super) fn effective(running: &Config, new: &Config) -> Config {
     effective.take_live(new, false);
     effective.pools_configured.clone_from(&new.pools_configured);
     effective.elsewhere.clone_from(&new.elsewhere);
-    effective.partition_accounts.clone_from(&new.partition_accounts);
+    effective.take_partition_accounts(new);
     effective.remote_accounts.clone_from(&new.remote_accounts);
     // The links of core networks and of the local socket stay as they are; their queues change.
     for network in &mut effective.networks {
-        if let Some(new) = new.networks.iter().find(|new| new.links.name == network.links.name) {
+        let mut same = new.networks.iter().filter(|new| new.links.name == network.links.name);
+        if let Some(new) = same.find(|new| new.partition == network.partition) {
             network.keys.clone_from(&new.keys);
             network.queue.clone_from(&new.queue);
         }
