@@ -136,8 +136,10 @@ pub(crate) async fn open(
             None => links.set_peer(peer.links.clone())?,
         }
     }
-    for network in config.networks.iter().filter_map(|network| network.remote_options()) {
-        links.set_remote_peer(network)?;
+    for network in &config.networks {
+        if let Some(remote) = network.remote_options() {
+            links.set_remote_peer(remote)?;
+        }
     }
     for account in &config.remote_accounts {
         links.set_remote_peer(account.links.clone())?;

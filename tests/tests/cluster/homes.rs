@@ -1,12 +1,12 @@
 //! A peer that permits one bind has a home: one partition has the link, and the other submits to it.
 
-use crate::nodes::ClusterFixture;
-use anyhow::{Context, Result, ensure};
+use crate::nodes::{ClusterFixture, queue};
+use anyhow::{Context as _, Result, ensure};
 use api::{ClusterView, UncertainPageView};
 use behaviour_tests::load::{Probe, SinkOptions, Source, SourceOptions};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
 use behaviour_tests::{TIMEOUT, until};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::net::SocketAddr;
 
 /// The account of partition 1 at the home of the peer.
@@ -30,12 +30,6 @@ fn source(fixture: &ClusterFixture, address: SocketAddr, account: &str) -> Resul
     let mut options = SourceOptions::new(address, account, PASSWORD);
     (options.reconnect, options.rate, options.track_receipts) = (true, Some(150.0), true);
     Source::start(&options, &fixture.tally)
-}
-
-fn queue(node: &TestDaemon, peer: &str) -> Result<Value> {
-    let queues = node.get("/v1/queues")?;
-    let found = queues.as_array().into_iter().flatten().find(|queue| queue["peer"] == peer);
-    found.cloned().with_context(|| format!("{peer} is not in {queues}"))
 }
 
 /// Submits a message; returns its id.

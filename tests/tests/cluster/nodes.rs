@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
 use behaviour_tests::{Fixture, until};
+use serde_json::Value;
 use std::net::SocketAddr;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -97,6 +98,13 @@ impl ClusterFixture {
         let before = self.tally.accepted_count();
         until("traffic", || Ok(self.tally.accepted_count() > before + 300))
     }
+}
+
+/// The queue of a peer.
+pub(crate) fn queue(node: &TestDaemon, peer: &str) -> Result<Value> {
+    let queues = node.get("/v1/queues")?;
+    let found = queues.as_array().into_iter().flatten().find(|queue| queue["peer"] == peer);
+    found.cloned().with_context(|| format!("{peer} is not in {queues}"))
 }
 
 /// Waits for the end of a process.
