@@ -1,7 +1,4 @@
-use crate::{
-    Address, DlrState, MessageId, PeerId, PeerMessageId, RemoteAttempt, RoutingDecision, SealedContent,
-    Timestamp,
-};
+use crate::{Address, DlrState, MessageId, PeerId, PeerMessageId, RoutingDecision, SealedContent, Timestamp};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -258,12 +255,6 @@ impl Message {
             MessageKind::Text => self.id,
             MessageKind::Dlr(dlr) => dlr.of,
         })
-    }
-
-    /// The id in the partition that accepted the message. It is the same for all attempts at the home of the peer.
-    #[must_use]
-    pub fn first_id(&self) -> MessageId {
-        RemoteAttempt::read(&self.protocol_fields).map_or(self.id, |attempt| attempt.id)
     }
 
     /// The source and destination on a leg (index into the forward verdict). The source is the leg's, otherwise the leased

@@ -1,4 +1,4 @@
-use crate::{ErrorClass, MessageId, Outcome, PeerMessageId, put_tlv, tlvs};
+use crate::{ErrorClass, Message, MessageId, Outcome, PeerMessageId, put_tlv, tlvs};
 
 /// The tags of its fields among [`crate::Message::protocol_fields`].
 const ATTEMPT: u16 = 0x1700;
@@ -39,6 +39,14 @@ impl RemoteAttempt {
             attempt: u16::from_be_bytes(*attempt),
             taken: u16::from_be_bytes(*taken),
         })
+    }
+}
+
+impl Message {
+    /// The id in the partition that accepted the message. It is the same for all attempts at the home of the peer.
+    #[must_use]
+    pub fn first_id(&self) -> MessageId {
+        RemoteAttempt::read(&self.protocol_fields).map_or(self.id, |attempt| attempt.id)
     }
 }
 
