@@ -317,13 +317,7 @@ impl Engine {
             // A repeated message may be accepted again; the first id counts.
             let _ = fault_message_id.set(id);
         }
-        message.accepted_at = match message.accepted_at {
-            // All attempts of a message have the same service centre time, by which a handset recognises a repetition.
-            first if first != Timestamp::default() && self.is_partition_account(message.origin) => {
-                first.min(now.wall)
-            }
-            _ => now.wall,
-        };
+        message.accepted_at = now.wall;
         let resolved = match sender.hold {
             Some(_) => Vec::new(),
             None => self.resolve_from_cache(now, &mut message, leg),

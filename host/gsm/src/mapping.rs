@@ -28,7 +28,8 @@ pub(crate) fn segments(
     let shown = options.plan.as_ref().map(|plan| plan.display(source));
     let originator = address(shown.as_ref().unwrap_or(source))?;
     let text = &message.text;
-    let reference = u8::try_from(message.first_id().0 & 0xFF).unwrap_or(0);
+    let (id, accepted_at) = message.first_acceptance();
+    let reference = u8::try_from(id.0 & 0xFF).unwrap_or(0);
     let reference = ConcatReference::Short(reference);
     let optional = OptionalParameters::read(&message.tlvs);
     let to_air = |data_coding, udhi| to_air_with(data_coding, udhi, &text.octets, reference, &optional);
@@ -52,7 +53,7 @@ pub(crate) fn segments(
             originator: originator.clone(),
             protocol_id: message.protocol_id,
             data_coding: air.data_coding,
-            service_centre_time: timestamp(message.accepted_at, options.zone)?,
+            service_centre_time: timestamp(accepted_at, options.zone)?,
             user_data,
         };
         Ok(deliver.encode()?.into())
@@ -196,16 +197,19 @@ mod tests {
     }
 
     #[test]
-    fn the_segments_of_all_attempts_of_another_partition_have_one_reference() {
+    fn all_attempts_of_another_partition_have_the_same_segments() {
         let attempt = |id: u64, attempt: u16| {
             let mut fields = Vec::new();
-            let first = MessageId::first_of(1);
-            RemoteAttempt { id: first, attempt, taken: 0 }.append_to(&mut fields);
-            let message = message(0, &[b'x'; 400]);
-            decoded_delivers(&Message { id: MessageId(id), protocol_fields: fields.into(), ..message }, false)
+            let first = message(0, &[b'x'; 400]);
+            let accepted_at = first.accepted_at;
+            RemoteAttempt { id: first.id, attempt, taken: 0, accepted_at }.append_to(&mut fields);
+            let (id, accepted_at) = (MessageId(id), Timestamp(accepted_at.0 + 60_000 * u64::from(attempt)));
+            decoded_delivers(&Message { id, accepted_at, protocol_fields: fields.into(), ..first }, false)
         };
-        assert_eq!(attempt(1_000_000_007, 1), attempt(1_000_000_008, 2));
         let alone = message(0, &[b'x'; 400]);
+        for (id, number) in [(70_369_744_177_664, 1), (70_369_744_177_665, 2)] {
+            assert_eq!(attempt(id, number), decoded_delivers(&alone, false));
+        }
         let other = Message { id: MessageId(alone.id.0 + 1), ..alone.clone() };
         assert_ne!(decoded_delivers(&alone, false), decoded_delivers(&other, false));
     }

@@ -1,4 +1,4 @@
-use crate::{ErrorClass, Message, MessageId, Outcome, PeerMessageId, put_tlv, tlvs};
+use crate::{ErrorClass, Message, MessageId, Outcome, PeerMessageId, Timestamp, put_tlv, tlvs};
 
 /// The tags of its fields among [`crate::Message::protocol_fields`].
 const ATTEMPT: u16 = 0x1700;
@@ -14,15 +14,18 @@ pub struct RemoteAttempt {
     pub attempt: u16,
     /// Segments that the peer has from earlier attempts.
     pub taken: u16,
+    /// When the other partition accepted the message.
+    pub accepted_at: Timestamp,
 }
 
 impl RemoteAttempt {
-    /// Appends it to protocol fields: 8 id, 2 attempt, 2 taken, all big-endian.
+    /// Appends it to protocol fields: 8 id, 2 attempt, 2 taken, 8 time, all big-endian.
     pub fn append_to(self, fields: &mut Vec<u8>) {
-        let mut value = Vec::with_capacity(12);
+        let mut value = Vec::with_capacity(20);
         value.extend_from_slice(&self.id.0.to_be_bytes());
         value.extend_from_slice(&self.attempt.to_be_bytes());
         value.extend_from_slice(&self.taken.to_be_bytes());
+        value.extend_from_slice(&self.accepted_at.0.to_be_bytes());
         put_tlv(fields, ATTEMPT, &value);
     }
 
@@ -30,23 +33,27 @@ impl RemoteAttempt {
     #[must_use]
     pub fn read(fields: &[u8]) -> Option<Self> {
         let (_, value) = tlvs(fields).find(|(tag, _)| *tag == ATTEMPT)?;
-        let value: &[u8; 12] = value.try_into().ok()?;
+        let value: &[u8; 20] = value.try_into().ok()?;
         let (id, rest) = value.split_first_chunk::<8>()?;
         let (attempt, rest) = rest.split_first_chunk::<2>()?;
-        let (taken, _) = rest.split_first_chunk::<2>()?;
+        let (taken, rest) = rest.split_first_chunk::<2>()?;
+        let (accepted_at, _) = rest.split_first_chunk::<8>()?;
         Some(Self {
             id: MessageId(u64::from_be_bytes(*id)),
             attempt: u16::from_be_bytes(*attempt),
             taken: u16::from_be_bytes(*taken),
+            accepted_at: Timestamp(u64::from_be_bytes(*accepted_at)),
         })
     }
 }
 
 impl Message {
-    /// The id in the partition that accepted the message. It is the same for all attempts at the home of the peer.
+    /// Id and time of the acceptance by the partition of the message. They are the same for all attempts at the home of the
+    /// peer.
     #[must_use]
-    pub fn first_id(&self) -> MessageId {
-        RemoteAttempt::read(&self.protocol_fields).map_or(self.id, |attempt| attempt.id)
+    pub fn first_acceptance(&self) -> (MessageId, Timestamp) {
+        let attempt = RemoteAttempt::read(&self.protocol_fields);
+        attempt.map_or((self.id, self.accepted_at), |attempt| (attempt.id, attempt.accepted_at))
     }
 }
 
@@ -140,7 +147,12 @@ mod tests {
 
     #[test]
     fn an_attempt_and_its_outcome_are_among_other_fields() {
-        let attempt = RemoteAttempt { id: MessageId::first_of(3), attempt: 7, taken: 2 };
+        let attempt = RemoteAttempt {
+            id: MessageId::first_of(3),
+            attempt: 7,
+            taken: 2,
+            accepted_at: Timestamp(1_795_000_000_007),
+        };
         let mut fields = Vec::new();
         put_tlv(&mut fields, 0x1501, b"other");
         attempt.append_to(&mut fields);

@@ -214,7 +214,7 @@ mod tests {
         );
         let (id, attempt) = (MessageId::first_of(1), 3);
         let mut fields = Vec::new();
-        RemoteAttempt { id, attempt, taken: 1 }.append_to(&mut fields);
+        RemoteAttempt { id, attempt, taken: 1, accepted_at: Timestamp(98) }.append_to(&mut fields);
         (message.protocol_fields, message.tlvs) = (fields.into(), vec![0x14, 1, 0, 1, 9].into());
         let dlr = Dlr {
             id: PeerMessageId::new(b"17"),

@@ -7,7 +7,7 @@ use codec::RecordDecoder;
 use engine::{EngineAnswer, Event};
 use model::{
     DlrRequest, Leg, Message, MessageId, MessageKind, Outcome, PeerId, PluginVersion, RemoteAttempt,
-    RoutingDecision, SubmitTicket, Verdict,
+    RoutingDecision, SubmitTicket, Timestamp, Verdict,
 };
 use ports::link::{
     BoundLink, DialTarget, DialedPeer, Link, LinkBlocker, LinkDeps, LinkProtocol, LinkStep, LoginRefusal,
@@ -183,7 +183,8 @@ fn message_for_home(unsent: &Unsent) -> Message {
     let Unsent { message, leg, taken, want_dlr, ticket } = unsent;
     let (source, destination) = message.addresses_on(*leg);
     let mut fields = Vec::new();
-    RemoteAttempt { id: message.id, attempt: ticket.attempt, taken: *taken }.append_to(&mut fields);
+    let (id, attempt, accepted_at) = (message.id, ticket.attempt, message.accepted_at);
+    RemoteAttempt { id, attempt, taken: *taken, accepted_at }.append_to(&mut fields);
     let imsi = message.routed.verdict.leg(*leg).and_then(|leg| leg.imsi.clone());
     let dlr_request = match want_dlr {
         true => DlrRequest { intermediate: message.dlr_request.intermediate, ..DlrRequest::FINAL },
@@ -206,7 +207,7 @@ fn message_for_home(unsent: &Unsent) -> Message {
         tlvs: message.outgoing_tlvs(),
         protocol_fields: Bytes::from(fields),
         sealed: None,
-        accepted_at: message.accepted_at,
+        accepted_at: Timestamp::default(),
         scheduled: None,
         expires_at: message.expires_at,
         routed: RoutingDecision::new(

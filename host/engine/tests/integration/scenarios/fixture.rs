@@ -59,8 +59,6 @@ pub(crate) struct EngineFixture {
     pub(crate) answers: Vec<EngineAnswer>,
     /// The requests whose DLRs are recorded.
     pub(crate) recorded_dlrs: Vec<ReplyTo>,
-    /// The times at which messages were accepted first.
-    pub(crate) accepted_at: BTreeMap<MessageId, Timestamp>,
     /// The alerts for other partitions, with the peer of the link.
     pub(crate) alerts: Vec<(PeerId, Imsi)>,
     /// Lookups of messages that are not in memory.
@@ -116,7 +114,6 @@ impl EngineFixture {
             left_at: Vec::new(),
             answers: Vec::new(),
             recorded_dlrs: Vec::new(),
-            accepted_at: BTreeMap::new(),
             alerts: Vec::new(),
             look_ups: Vec::new(),
             loads: Vec::new(),
@@ -256,7 +253,6 @@ impl EngineFixture {
         if !batch.accepted.is_empty() {
             self.next_id = batch.next_id;
         }
-        self.accepted_at.extend(batch.accepted.iter().map(|message| (message.id, message.accepted_at)));
         for message in batch.accepted.into_iter().chain(batch.replaced) {
             self.messages.insert(message.id, message);
         }

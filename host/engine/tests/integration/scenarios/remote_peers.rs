@@ -139,7 +139,7 @@ impl World {
         let id = message.id;
         let attempt = self.attempt_of(id);
         let mut fields = Vec::new();
-        RemoteAttempt { id, attempt, taken: 0 }.append_to(&mut fields);
+        RemoteAttempt { id, attempt, taken: 0, accepted_at: message.accepted_at }.append_to(&mut fields);
         let by = message.routed.by.clone();
         let carried = Message {
             origin: PARTITION,
@@ -167,8 +167,9 @@ impl World {
         if lot < 7 && self.is_network {
             self.accept(&message);
             let number = message.destination.value.clone();
-            let before = self.last.insert(number, message.first_id());
-            assert!(before < Some(message.first_id()), "out of order: {before:?}, {:?}", message.first_id());
+            let (id, _) = message.first_acceptance();
+            let before = self.last.insert(number, id);
+            assert!(before < Some(id), "out of order: {before:?}, {id:?}");
             self.home.answer(message.id, Outcome::Accepted { ids: vec![PeerMessageId::default()] });
             return;
         }
@@ -197,9 +198,8 @@ impl World {
     }
 
     fn accept(&mut self, message: &Message) {
-        let id = message.first_id();
+        let (id, _) = message.first_acceptance();
         assert!(self.accepted.insert(id), "submitted twice: {id:?}");
-        assert_eq!(message.accepted_at, self.origin.accepted_at[&id], "the time of the first acceptance");
     }
 
     /// A subscriber of the core network is reachable again.
