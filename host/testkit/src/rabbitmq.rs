@@ -40,6 +40,8 @@ pub struct RabbitMqServer {
     management: SocketAddr,
     distribution: u16,
     mapper_port: u16,
+    /// The requests that created exchanges, queues and bindings: method, path and body.
+    created: Vec<(&'static str, String, Value)>,
     /// `None` while it is dead.
     program: Option<Program>,
     _mapper: Program,
@@ -88,6 +90,7 @@ impl RabbitMqServer {
             management,
             distribution,
             mapper_port,
+            created: Vec::new(),
             program: None,
             _mapper: mapper,
         };
@@ -115,7 +118,8 @@ impl RabbitMqServer {
         self.program.as_ref().map(Program::log).unwrap_or_default()
     }
 
-    /// Restarts the broker with its durable queues.
+    /// Restarts the broker with its durable queues. It creates the bindings again: a broker that is killed can lose a binding
+    /// that it has confirmed just before.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -143,6 +147,12 @@ impl RabbitMqServer {
         let mut program = Program::launch("rabbitmq-server", &self.folder, &mut command)?;
         program.wait_within(&listens, START_TIMEOUT)?;
         self.program = Some(program);
+        self.created.iter().try_for_each(|(method, path, body)| self.ask(method, path, body).map(drop))
+    }
+
+    fn create(&mut self, method: &'static str, path: String, body: Value) -> Result<()> {
+        self.ask(method, &path, &body)?;
+        self.created.push((method, path, body));
         Ok(())
     }
 
@@ -150,19 +160,19 @@ impl RabbitMqServer {
     ///
     /// # Errors
     /// If the broker refuses.
-    pub fn make_exchange(&self, name: &str) -> Result<()> {
+    pub fn make_exchange(&mut self, name: &str) -> Result<()> {
         let exchange = json!({ "type": "topic", "durable": true });
-        self.ask("PUT", &format!("/api/exchanges/%2F/{name}"), &exchange).map(drop)
+        self.create("PUT", format!("/api/exchanges/%2F/{name}"), exchange)
     }
 
     /// Creates a durable queue for the messages of an exchange with these routing keys.
     ///
     /// # Errors
     /// If the broker refuses.
-    pub fn make_queue(&self, name: &str, exchange: &str, routing_key: &str) -> Result<()> {
-        self.ask("PUT", &format!("/api/queues/%2F/{name}"), &json!({ "durable": true }))?;
+    pub fn make_queue(&mut self, name: &str, exchange: &str, routing_key: &str) -> Result<()> {
+        self.create("PUT", format!("/api/queues/%2F/{name}"), json!({ "durable": true }))?;
         let path = format!("/api/bindings/%2F/e/{exchange}/q/{name}");
-        self.ask("POST", &path, &json!({ "routing_key": routing_key })).map(drop)
+        self.create("POST", path, json!({ "routing_key": routing_key }))
     }
 
     /// All messages of a queue, in order. They stay.
