@@ -374,6 +374,8 @@ fn peer(is_network: bool) -> PeerSettings {
         sends_dlrs: !is_network,
         // A handset recognises a repetition.
         uncertainty: if is_network { UncertainPolicy::SendAgain } else { UncertainPolicy::AwaitDlr },
+        // So that no message waits behind another one until its validity ends.
+        retry: vec![Duration::from_secs(10)],
         ..PeerSettings::new(FIRST)
     }
 }
