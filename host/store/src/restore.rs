@@ -120,9 +120,7 @@ fn as_uncertain(recovered: RecoveredMessage, now: Timestamp) -> MessageProgress 
     });
     if let Some(attempt) = attempt.filter(|attempt| attempt.attempt > progress.attempts) {
         (progress.attempts, progress.leg) = (attempt.attempt, attempt.leg);
-        if let Verdict::Forward(legs) = &message.routed.verdict
-            && let Some(leg) = legs.get(usize::from(attempt.leg))
-        {
+        if let Some(leg) = message.routed.verdict.leg(attempt.leg) {
             let kind = StepKind::Submitted { peer: leg.peer, attempt: attempt.attempt };
             progress.steps.push(Step { at: attempt.at, kind });
         }

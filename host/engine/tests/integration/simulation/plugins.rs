@@ -6,7 +6,7 @@ use engine::Event;
 use model::{
     Address, AddressBytes, Attempt, DeliveryDecision, FinalRecord, FinalState, Hook, Imsi, Leg, Message,
     MessageId, MessageKind, NextStep, PeerAdvice, PeerId, PluginVersion, Resolution, StepKind, Subscriber,
-    Verdict, WaitState,
+    WaitState,
 };
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -41,17 +41,6 @@ pub(crate) fn imsi(random: &mut Random, number: &[u8]) -> Imsi {
 
 fn by() -> Arc<PluginVersion> {
     Arc::new(PluginVersion { plugin: "sim".to_owned(), version: "1".to_owned() })
-}
-
-pub(crate) fn leg_of(message: &Message, leg: u8) -> Option<&Leg> {
-    match &message.routed.verdict {
-        Verdict::Forward(legs) => legs.get(usize::from(leg)),
-        Verdict::Hold(_)
-        | Verdict::Reject(_)
-        | Verdict::Quarantine
-        | Verdict::AwaitLookup
-        | Verdict::Drop(_) => None,
-    }
 }
 
 pub(crate) fn number_on(message: &Message, leg: &Leg) -> AddressBytes {
@@ -108,14 +97,16 @@ impl Plugins {
             assert_eq!(progress.attempts, attempt.number, "{id:?}");
             assert!(matches!(progress.waiting, WaitState::Deferred { .. }), "{id:?}: {progress:?}");
         }
-        let leg = leg_of(message, attempt.leg.0).map(|leg| leg.peer);
+        let leg = message.routed.verdict.leg(attempt.leg.0).map(|leg| leg.peer);
         assert_eq!(leg, Some(attempt.peer), "{id:?}: {attempt:?}");
         self.decisions.push((id, attempt));
     }
 
     /// A message goes to the peer of its leg, and not without its subscriber.
     pub(crate) fn sent(message: &Message, leg: u8, peer: Option<PeerId>) {
-        let Some(leg) = leg_of(message, leg).filter(|_| message.kind == MessageKind::Text) else { return };
+        let Some(leg) = message.routed.verdict.leg(leg).filter(|_| message.kind == MessageKind::Text) else {
+            return;
+        };
         assert!(peer.is_none_or(|peer| peer == leg.peer), "{:?} went to {peer:?}: {leg:?}", message.id);
         let found = leg.imsi.as_ref().is_some_and(|imsi| imsis(&number_on(message, leg)).contains(imsi));
         assert_eq!(found, leg.resolve, "{:?} went out: {leg:?}", message.id);
@@ -206,7 +197,11 @@ impl Plugins {
         let waits = |message: &&Arc<Message>| {
             engine.message(message.id).is_some_and(|status| {
                 status.state == engine::MessageState::Resolving
-                    && leg_of(message, status.leg).is_some_and(|leg| number_on(message, leg) == *number)
+                    && message
+                        .routed
+                        .verdict
+                        .leg(status.leg)
+                        .is_some_and(|leg| number_on(message, leg) == *number)
             })
         };
         disk.messages.values().filter(waits).map(|message| message.id).collect()

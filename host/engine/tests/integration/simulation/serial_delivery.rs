@@ -1,7 +1,7 @@
 //! The witness of serial delivery.
 
 use crate::simulation::disk::Disk;
-use crate::simulation::plugins::{leg_of, number_on};
+use crate::simulation::plugins::number_on;
 use engine::{Engine, EngineCommand, MessageState, Output};
 use model::{AddressBytes, LinkId, Message, MessageId, MessageKind, PeerId, StepKind};
 use std::collections::{BTreeMap, HashMap};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) type Subscriber = (bool, AddressBytes);
 
 pub(crate) fn subscriber(message: &Message, leg: u8) -> Option<Subscriber> {
-    let leg = leg_of(message, leg)?;
+    let leg = message.routed.verdict.leg(leg)?;
     Some(match &leg.imsi {
         Some(imsi) => (true, imsi.0.clone()),
         None => (false, number_on(message, leg)),

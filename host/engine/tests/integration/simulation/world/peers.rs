@@ -195,7 +195,7 @@ impl World {
         self.settle();
         self.apply(Event::SubscriberLearned { msisdn: msisdn.clone(), imsi: imsi.clone(), before });
         for (message, leg) in Witness::waiting_for_alert(&self.engine, &self.disk, &self.out, SERIAL) {
-            let Some(leg) = plugins::leg_of(&message, leg) else { continue };
+            let Some(leg) = message.routed.verdict.leg(leg) else { continue };
             let other = leg.imsi.as_ref().is_some_and(|other| *other != imsi);
             let under = plugins::number_on(&message, leg) == msisdn;
             assert!(
