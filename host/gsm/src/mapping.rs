@@ -29,8 +29,7 @@ pub(crate) fn segments(
     let originator = address(shown.as_ref().unwrap_or(source))?;
     let text = &message.text;
     let (id, accepted_at) = message.first_acceptance();
-    let reference = u8::try_from(id.0 & 0xFF).unwrap_or(0);
-    let reference = ConcatReference::Short(reference);
+    let reference = ConcatReference::Short(u8::try_from(id.0 & 0xFF).unwrap_or(0));
     let optional = OptionalParameters::read(&message.tlvs);
     let to_air = |data_coding, udhi| to_air_with(data_coding, udhi, &text.octets, reference, &optional);
     let air = match to_air(text.data_coding, text.udhi) {

@@ -384,7 +384,7 @@ fn subscriber(number: u32) -> Imsi {
     imsi(&format!("26201{number:010}"))
 }
 
-/// The number of seeds, and 300 without the environment variable `SEEDS`.
+/// Runs a world for each seed: 300, or as many as the environment variable `SEEDS` says.
 fn run(is_network: bool) {
     let seeds = std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
     for seed in 0..seeds {
@@ -427,12 +427,9 @@ fn an_alert_goes_to_the_partitions_with_messages_for_the_core_network() {
     // A message whose subscriber was absent is retried at once.
     world.submit();
     world.hand_over();
-    let sent = world.home.sent.remove(0).1;
-    world.home.sent.insert(0, (FIRST, sent.clone(), 0));
-    world.home.answer(
-        sent.id,
-        Outcome::Refused { class: ErrorClass::Absent, code: 27, taken: vec![PeerMessageId::default()] },
-    );
+    let id = world.home.sent[0].1.id;
+    let taken = vec![PeerMessageId::default()];
+    world.home.answer(id, Outcome::Refused { class: ErrorClass::Absent, code: 27, taken });
     world.receive_from_home(false);
     assert!(world.origin.sent.is_empty());
     world.origin.run([Event::SubscriberReachable { network: FIRST, imsi: subscriber(0) }]);
