@@ -15,6 +15,34 @@ fn address(peer: &mut Peer) -> Result<SocketAddr> {
     Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port)?)))
 }
 
+/// Starts `sgip.py` as a gateway, with these options; returns its address, too.
+pub fn start_gateway(options: &Value) -> Result<(Peer, SocketAddr)> {
+    let role = json!({ "role": "gateway", "node": 101_001, "name": "us", "password": "pw", "retry": 0.05 });
+    let mut gateway = Peer::plain_python("sgip.py", &with(role, options))?;
+    let address = address(&mut gateway)?;
+    Ok((gateway, address))
+}
+
+/// Starts `sgip.py` as an SP; returns our configuration for its account, too.
+pub fn start_sp() -> Result<(Peer, String)> {
+    let role = json!({
+        "role": "sp", "node": 3_075_512_345_u32, "name": "gate", "password": "gatepw", "retry": 0.05 });
+    let mut sp = Peer::plain_python("sgip.py", &role)?;
+    let keys = format!(
+        "[account.sgip]\nnode = 205502\naddress = \"{}\"\nlogin-name = \"gate\"\nlogin-password = \"gatepw\"\n",
+        address(&mut sp)?
+    );
+    Ok((sp, keys))
+}
+
+/// Lets a peer log in at this port; the login must succeed.
+pub fn log_in(peer: &mut Peer, port: u16, name: &str, password: &str) -> Result<()> {
+    peer.send_action(&json!({ "dial": { "port": port, "name": name, "password": password } }))?;
+    let bound = peer.expect("dialled")?;
+    ensure!(bound["result"] == 0, "the login of {name} was answered by {bound}");
+    Ok(())
+}
+
 /// Adds keys to a JSON object.
 fn with(mut options: Value, more: &Value) -> Value {
     if let (Some(options), Some(more)) = (options.as_object_mut(), more.as_object()) {
@@ -43,10 +71,7 @@ impl SpFixture {
     /// keys of the account's push.
     pub fn new(options: &Value, keys: &str, push: &str) -> Result<Self> {
         let fixture = Fixture::new()?;
-        let role =
-            json!({ "role": "gateway", "node": 101_001, "name": "us", "password": "pw", "retry": 0.05 });
-        let mut gateway = Peer::plain_python("sgip.py", &with(role, options))?;
-        let unicom = address(&mut gateway)?;
+        let (gateway, unicom) = start_gateway(options)?;
         let mut business = Peer::plain_python("business.py", &json!({ "secret": SECRET }))?;
         let shop = address(&mut business)?;
         let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
@@ -115,24 +140,12 @@ impl GatewayFixture {
     /// Starts the two peers, but not the appliance. `options` are the gateway's, `keys` our configuration for the SP.
     pub fn new(options: &Value, keys: &str) -> Result<Self> {
         let fixture = Fixture::new()?;
-        let role =
-            json!({ "role": "gateway", "node": 101_001, "name": "us", "password": "pw", "retry": 0.05 });
-        let mut gateway = Peer::plain_python("sgip.py", &with(role, options))?;
-        let unicom = address(&mut gateway)?;
-        let role = json!({
-            "role": "sp", "node": 3_075_512_345_u32, "name": "gate", "password": "gatepw", "retry": 0.05 });
-        let mut sp = Peer::plain_python("sgip.py", &role)?;
-        let corp = address(&mut sp)?;
+        let (gateway, unicom) = start_gateway(options)?;
+        let (sp, corp) = start_sp()?;
         let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
         config
             .gateway("unicom", unicom, "default-account = \"corp\"")
-            .account(
-                "corp",
-                &format!(
-                    "[account.sgip]\nnode = 205502\naddress = \"{corp}\"\nlogin-name = \"gate\"\n\
-                     login-password = \"gatepw\"\n{keys}\n"
-                ),
-            )
+            .account("corp", &format!("{corp}{keys}\n"))
             .native("unicom");
         Ok(Self { fixture, gateway, sp, config })
     }
@@ -142,9 +155,7 @@ impl GatewayFixture {
         let appliance = self.config.start()?;
         let port = self.config.sgip().port();
         self.gateway.send_action(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
-        self.sp.send_action(&json!({ "dial": { "port": port, "name": "corp", "password": PASSWORD } }))?;
-        let bound = self.sp.expect("dialled")?;
-        ensure!(bound["result"] == 0, "the SP's login was answered by {bound}");
+        log_in(&mut self.sp, port, "corp", PASSWORD)?;
         Ok(appliance)
     }
 }

@@ -1,7 +1,9 @@
 use crate::sgip::GatewayOptions;
 use crate::sp::SpGatewayOptions;
+use bytes::Bytes;
 use configuration::{Key, KeyValue as _, Keys, Natural, Section, Shape, Word};
 use model::PeerId;
+use ports::Protocol;
 use std::sync::Arc;
 
 /// The options of a gateway of an operator, by protocol.
@@ -132,6 +134,34 @@ impl GatewayKind {
         match self {
             Self::Sgip(options) => options.node.connections,
             Self::Cmpp(options) | Self::Smgp(options) => options.connections,
+        }
+    }
+
+    /// Greatest number of Submits on a connection without a response.
+    #[must_use]
+    pub fn window(&self) -> usize {
+        match self {
+            Self::Sgip(options) => options.node.window,
+            Self::Cmpp(options) | Self::Smgp(options) => options.node.window,
+        }
+    }
+
+    /// The protocol.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        match self {
+            Self::Sgip(_) => Protocol::Sgip,
+            Self::Cmpp(_) => Protocol::Cmpp,
+            Self::Smgp(_) => Protocol::Smgp,
+        }
+    }
+
+    /// The login name with which the gateway logs in at our listener, if it does so.
+    #[must_use]
+    pub fn inbound_login_name(&self) -> Option<&Bytes> {
+        match self {
+            Self::Sgip(options) => Some(&options.inbound_login_name).filter(|name| !name.is_empty()),
+            Self::Cmpp(_) | Self::Smgp(_) => None,
         }
     }
 

@@ -19,10 +19,11 @@ use ports::link::{
 };
 use ports::{
     ConnectionLimitReached, EventSink, LinkRegistry, LoginLimiter, PassedConnection, PassedInterface,
-    PasswordVerifier, Routing, Socket, clock,
+    PasswordVerifier, Protocol, Routing, Socket, clock,
 };
 use smgp::Smgp;
 use sp_session::SpProtocol as _;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -298,37 +299,42 @@ impl Links {
             GatewayKind::Cmpp(options) => sp::dial_gateway::<Cmpp>(&self.shared, options)?,
             GatewayKind::Smgp(options) => sp::dial_gateway::<Smgp>(&self.shared, options)?,
         };
+        let until = clock::now() + CLOSE_TIMEOUT;
         match &options {
             GatewayKind::Sgip(options) => {
                 let limits = self.shared.deps.registry.accounts().set(options.peer, None, 1, clock::now());
                 self.shared.logins.set_gateway(options, limits);
             }
-            GatewayKind::Cmpp(_) | GatewayKind::Smgp(_) => self.shared.logins.remove_gateway(&name),
+            GatewayKind::Cmpp(_) | GatewayKind::Smgp(_) => self.shared.logins.remove_gateway(&name, until),
         }
         if let Some((_, old)) = gateways.insert(name, (options, dialed)) {
-            old.stop(clock::now() + CLOSE_TIMEOUT);
+            old.stop(until);
         }
         Ok(())
     }
 
-    /// Meaning of a code, if the peer is a gateway or an SP; the codes of other peers are those of SMPP.
+    /// Meaning of a code, if the peer is a gateway, an SP, or a peer with another protocol whose home is another partition; the
+    /// codes of other peers are those of SMPP.
     #[must_use]
     pub fn result_text(&self, peer: &str, code: u32) -> Option<String> {
-        let sgip = || u8::try_from(code).ok().map(|code| ::sgip::ResultCode(code).to_string());
-        match self.gateways.lock().get(peer).map(|(options, _)| options) {
-            Some(GatewayKind::Sgip(_)) => sgip(),
-            Some(GatewayKind::Cmpp(_)) => Some(format!("{code}: {}", Cmpp::status_text(code))),
-            Some(GatewayKind::Smgp(_)) => Some(format!("{code}: {}", Smgp::status_text(code))),
-            None if self.sps.lock().contains_key(peer) => sgip(),
-            None => None,
+        let gateway = self.gateways.lock().get(peer).map(|(options, _)| options.protocol());
+        let remote = || self.remote_peers.lock().get(peer)?.0.protocol;
+        let sp = || self.sps.lock().contains_key(peer).then_some(Protocol::Sgip);
+        match gateway.or_else(remote).or_else(sp)? {
+            Protocol::Sgip => u8::try_from(code).ok().map(|code| ::sgip::ResultCode(code).to_string()),
+            Protocol::Cmpp => Some(format!("{code}: {}", Cmpp::status_text(code))),
+            Protocol::Smgp => Some(format!("{code}: {}", Smgp::status_text(code))),
+            Protocol::Http => Some(format!("code {code} of its API")),
+            _ => None,
         }
     }
 
     /// Removes a gateway: closes its connections and refuses its logins. Returns whether there was one.
     pub fn remove_gateway(&self, name: &str) -> bool {
         let Some((_, gateway)) = self.gateways.lock().remove(name) else { return false };
-        self.shared.logins.remove_gateway(name);
-        gateway.stop(clock::now() + CLOSE_TIMEOUT);
+        let until = clock::now() + CLOSE_TIMEOUT;
+        self.shared.logins.remove_gateway(name, until);
+        gateway.stop(until);
         true
     }
 
@@ -348,33 +354,31 @@ impl Links {
             SmppLink::client(now, system_id.clone(), peer.clone())
         })?;
         let name = options.name.clone();
-        if let Some((_, old)) = peers.insert(name.clone(), (options, dialed)) {
+        if let Some((_, old)) = peers.insert(name, (options, dialed)) {
             old.stop(clock::now() + CLOSE_TIMEOUT);
-        }
-        if let Some((_, remote)) = self.remote_peers.lock().remove(&name) {
-            remote.stop(clock::now() + CLOSE_TIMEOUT);
         }
         Ok(())
     }
 
-    /// Adds a peer whose home is another partition, or changes the one of that name. Links to the peer itself are closed.
+    /// Sets the peers whose home is another partition. The links of removed and changed ones are closed.
     ///
     /// # Errors
     /// If the appliance is shutting down.
-    pub fn set_remote_peer(&self, options: RemotePeerOptions) -> Result<(), PeerError> {
-        let mut remote = self.remote_peers.lock();
-        if remote.get(&options.name).is_some_and(|(old, _)| *old == options) {
-            return Ok(());
-        }
-        let dialed = dial_home(&self.shared.deps, options.clone())?;
-        let name = options.name.clone();
-        if let Some((_, old)) = remote.insert(name.clone(), (options, dialed)) {
-            old.stop(clock::now() + CLOSE_TIMEOUT);
-        }
-        // One lock at a time: `set_peer` takes both in the other order.
-        drop(remote);
-        if let Some((_, own)) = self.peers.lock().remove(&name) {
-            own.stop(clock::now() + CLOSE_TIMEOUT);
+    pub fn set_remote_peers(&self, wanted: Vec<RemotePeerOptions>) -> Result<(), PeerError> {
+        let mut known = self.remote_peers.lock();
+        let until = clock::now() + CLOSE_TIMEOUT;
+        known.retain(|_, (old, link)| {
+            let stays = wanted.contains(old);
+            if !stays {
+                link.stop(until);
+            }
+            stays
+        });
+        for options in wanted {
+            if let Entry::Vacant(place) = known.entry(options.name.clone()) {
+                let dialed = dial_home(&self.shared.deps, options.clone())?;
+                place.insert((options, dialed));
+            }
         }
         Ok(())
     }
@@ -386,9 +390,7 @@ impl Links {
 
     /// Removes a peer and closes its links. Returns whether there was one.
     pub fn remove_peer(&self, name: &str) -> bool {
-        let own = self.peers.lock().remove(name).map(|(_, peer)| peer);
-        let remote = self.remote_peers.lock().remove(name).map(|(_, peer)| peer);
-        let Some(peer) = own.or(remote) else { return false };
+        let Some((_, peer)) = self.peers.lock().remove(name) else { return false };
         peer.stop(clock::now() + CLOSE_TIMEOUT);
         true
     }

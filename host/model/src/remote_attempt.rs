@@ -29,6 +29,17 @@ impl RemoteAttempt {
         put_tlv(fields, ATTEMPT, &value);
     }
 
+    /// The protocol fields of a message, with this attempt in place of one that the message itself carries out.
+    #[must_use]
+    pub fn added_to(self, fields: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(fields.len() + 24);
+        for (tag, value) in tlvs(fields).filter(|(tag, _)| ![ATTEMPT, OUTCOME].contains(tag)) {
+            put_tlv(&mut out, tag, value);
+        }
+        self.append_to(&mut out);
+        out
+    }
+
     /// Reads it from protocol fields, if it is among them.
     #[must_use]
     pub fn read(fields: &[u8]) -> Option<Self> {
@@ -175,5 +186,18 @@ mod tests {
             }
         }
         assert_eq!(Outcome::decode(&[9]), None);
+    }
+
+    #[test]
+    fn an_attempt_takes_the_place_of_the_one_before() {
+        let attempt = |id| RemoteAttempt { id, attempt: 1, taken: 0, accepted_at: Timestamp(7) };
+        let mut fields = Vec::new();
+        attempt(MessageId(1)).append_to(&mut fields);
+        put_tlv(&mut fields, 0x15F0, b"fee");
+        Outcome::NotSent.append_to(&mut fields);
+        let mut expected = Vec::new();
+        put_tlv(&mut expected, 0x15F0, b"fee");
+        attempt(MessageId(2)).append_to(&mut expected);
+        assert_eq!(attempt(MessageId(2)).added_to(&fields), expected);
     }
 }

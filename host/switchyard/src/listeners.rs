@@ -123,26 +123,16 @@ pub(crate) async fn open(
         live.callback_limits = Some(limits);
         tracing::info!(%address, tls, "callback listener open");
     }
-    for peer in &config.plugin_peers {
+    links.set_partition_accounts(config.partition_account_options());
+    links.set_remote_peers(config.remote_peer_options())?;
+    for peer in config.plugin_peers.iter().filter(|peer| !peer.queue.remote) {
         plugin_peers.set_peer(peer.link.clone())?;
     }
-    for gateway in &config.gateways {
+    for gateway in config.gateways.iter().filter(|gateway| !gateway.queue.remote) {
         links.set_gateway(gateway.links.clone())?;
     }
-    links.set_partition_accounts(config.partition_account_options());
-    for peer in &config.peers {
-        match peer.remote_options() {
-            Some(remote) => links.set_remote_peer(remote)?,
-            None => links.set_peer(peer.links.clone())?,
-        }
-    }
-    for network in &config.networks {
-        if let Some(remote) = network.remote_options() {
-            links.set_remote_peer(remote)?;
-        }
-    }
-    for account in &config.remote_accounts {
-        links.set_remote_peer(account.links.clone())?;
+    for peer in config.peers.iter().filter(|peer| !peer.queue.remote) {
+        links.set_peer(peer.links.clone())?;
     }
     for listener in &config.listeners {
         let address = links.listen(listener.clone()).await?;

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
-use workspace::{DAEMON_VARIABLE, PLUGINS_VARIABLE};
+use workspace::{DAEMON_VARIABLE, OLDER_DAEMON_VARIABLE, PLUGINS_VARIABLE};
 
 fn path(variable: &str) -> Result<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
@@ -20,6 +20,17 @@ fn path(variable: &str) -> Result<PathBuf> {
 /// If the caller did not pass it.
 pub fn daemon() -> Result<PathBuf> {
     path(DAEMON_VARIABLE)
+}
+
+/// A daemon of an earlier version, from which an upgrade begins; by default the same daemon.
+///
+/// # Errors
+/// If the file does not exist.
+pub fn older_daemon() -> Result<PathBuf> {
+    match std::env::var_os(OLDER_DAEMON_VARIABLE) {
+        Some(_) => path(OLDER_DAEMON_VARIABLE),
+        None => daemon(),
+    }
 }
 
 /// Folder of the built plugins.

@@ -198,6 +198,12 @@ impl TestDaemonConfig {
         loopback(self.sgip)
     }
 
+    /// Uses another daemon from the next start on.
+    pub fn binary(&mut self, binary: &Path) -> &mut Self {
+        binary.clone_into(&mut self.binary);
+        self
+    }
+
     /// Adds a gateway: we log in as the SP `us` with the password `pw`; it logs in to us as `smg` with `its`. Also adds
     /// the SGIP listener.
     pub fn gateway(&mut self, name: &str, address: SocketAddr, keys: &str) -> &mut Self {

@@ -76,6 +76,8 @@ pub fn cargo() -> Command {
 
 /// Environment variable: path of the daemon that tests and workloads run.
 pub const DAEMON_VARIABLE: &str = "SWITCHYARD_TEST_DAEMON";
+/// Environment variable: path of a daemon of an earlier version, from which the test of upgrades begins.
+pub const OLDER_DAEMON_VARIABLE: &str = "SWITCHYARD_TEST_OLDER_DAEMON";
 /// Environment variable: folder of the plugins that tests and workloads use.
 pub const PLUGINS_VARIABLE: &str = "SWITCHYARD_TEST_PLUGINS";
 /// Environment variable: folder in which the daemons of a test run share compiled plugins.

@@ -5,6 +5,7 @@ mod addresses;
 mod all_partitions;
 mod backup;
 mod core_networks;
+mod gateways;
 mod homes;
 mod nodes;
 mod partitions;

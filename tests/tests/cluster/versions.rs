@@ -1,7 +1,7 @@
 //! Nodes of several versions: upgrades one by one, and records that a node cannot read.
 //!
-//! There is one format of records so far. So both daemons of the upgrade are the same binary, and the nodes that read another
-//! format are written by the tests.
+//! There is one format of records so far. So both daemons of the upgrade are the same binary, unless
+//! `SWITCHYARD_TEST_OLDER_DAEMON` is the path of an earlier one, and the nodes that read another format are written by the tests.
 
 use crate::nodes::{ClusterFixture, ended};
 use anyhow::{Context, Result, ensure};
@@ -11,6 +11,7 @@ use behaviour_tests::{TIMEOUT, until};
 use cluster::{Cluster, ClusterOptions, DegradedPolicy};
 use journal::{Journal as _, NodeId, Seq};
 use std::sync::Arc;
+use testkit::built;
 use tokio::runtime::Runtime;
 
 /// A node of a version that reads and writes only records of a format after the newest one.
@@ -103,8 +104,9 @@ fn a_record_of_a_newer_format_stops_the_follower_and_not_the_leader() -> Result<
 #[test]
 fn nodes_are_upgraded_one_by_one_under_traffic() -> Result<()> {
     let fixture = ClusterFixture::new()?;
-    let leader = fixture.node("a", "")?.start()?;
-    let follower = fixture.node("b", "")?.follow()?;
+    let older_daemon = built::older_daemon()?;
+    let leader = fixture.node("a", "")?.binary(&older_daemon).start()?;
+    let follower = fixture.node("b", "")?.binary(&older_daemon).follow()?;
     // An absent node of a version that did not publish its formats: it reads only the first format.
     let older =
         r#"{"role":"follower","address":"http://192.0.2.3","version":"0.1.0","applied":0,"renewal":1}"#;
@@ -124,12 +126,12 @@ fn nodes_are_upgraded_one_by_one_under_traffic() -> Result<()> {
         Ok(config)
     };
     // The follower first, then the leader; and back, so that both have led and followed after their upgrade.
-    let (status, config) = follower.stop()?;
+    let (status, mut config) = follower.stop()?;
     assert!(status.success());
     fixture.wait_for_traffic()?;
-    let follower = config.follow()?;
+    let follower = config.binary(fixture.base.binary()).follow()?;
     fixture.wait_for_traffic()?;
-    let upgraded = hand_over(leader)?.follow()?;
+    let upgraded = hand_over(leader)?.binary(fixture.base.binary()).follow()?;
     let leader = follower.ready()?;
     fixture.wait_for_traffic()?;
     let follower = hand_over(leader)?.follow()?;

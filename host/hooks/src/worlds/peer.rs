@@ -13,7 +13,9 @@ use crate::peer_calls::{
 };
 use crate::text_limits::truncate_note;
 use api::Binding;
-use model::{Directory, DlrState, ErrorClass, Hook, MessageId, Outcome, PeerMessageId, Timestamp};
+use model::{
+    Directory, DlrState, ErrorClass, Hook, MessageId, Outcome, PeerMessageId, RemoteAttempt, Timestamp,
+};
 use std::time::Duration;
 
 /// Maximum length of a peer's message id, in octets.
@@ -224,11 +226,14 @@ fn submit(
     record.destination = address(destination, &destination_text);
     let id = message.id.to_string();
     let key = format!("{id}-{}", submission.ticket.attempt);
+    // Another partition has tried the message before.
+    let number =
+        RemoteAttempt::read(&message.protocol_fields).map_or(submission.ticket.attempt, |one| one.attempt);
     let attempt = wit::Attempt {
         peer: &submission.peer,
         id: &id,
         key: &key,
-        number: submission.ticket.attempt,
+        number,
         wants_receipts: submission.want_dlr,
     };
     let submitted = instance.guest.submit.call(&mut instance.store, (record, attempt))?;

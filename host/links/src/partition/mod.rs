@@ -14,6 +14,8 @@ pub(crate) use session::PartitionSession;
 pub(crate) use sessions::PartitionSessions;
 
 use model::PeerId;
+use ports::Protocol;
+use std::collections::{BTreeMap, HashMap};
 
 /// A peer whose home is another partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +28,10 @@ pub struct RemotePeerOptions {
     pub partition: u8,
     /// The greatest number of messages at the home without an outcome.
     pub window: usize,
+    /// The protocol between home and peer, whose codes the outcomes have; `None` for an account.
+    pub protocol: Option<Protocol>,
+    /// Attributes of accounts, if plugins at the home may read them.
+    pub account_attributes: HashMap<PeerId, BTreeMap<String, String>>,
 }
 
 /// An account of another partition, for its messages to one peer of this one.

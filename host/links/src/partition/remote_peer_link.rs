@@ -6,8 +6,8 @@ use bytes::{Bytes, BytesMut};
 use codec::RecordDecoder;
 use engine::{EngineAnswer, Event};
 use model::{
-    DlrRequest, Leg, Message, MessageId, MessageKind, Outcome, PeerId, PluginVersion, RemoteAttempt,
-    RoutingDecision, SubmitTicket, Timestamp, Verdict,
+    DlrRequest, Leg, Message, MessageChanges, MessageId, MessageKind, Outcome, PeerId, PluginVersion,
+    RemoteAttempt, RoutingDecision, SubmitTicket, Timestamp, Verdict,
 };
 use ports::link::{
     BoundLink, DialTarget, DialedPeer, Link, LinkBlocker, LinkDeps, LinkProtocol, LinkStep, LoginRefusal,
@@ -178,13 +178,31 @@ impl RemotePeerLink {
     }
 }
 
+/// The attributes of a message, for plugins at the home: as a plugin here would read them.
+fn attributes_for_home(message: &Message, options: &RemotePeerOptions) -> Option<Box<MessageChanges>> {
+    let RoutingDecision { changes, screening, lookup, .. } = &message.routed;
+    let screened = screening.as_deref().and_then(|screening| screening.changes.as_deref());
+    let by_plugins = [
+        screened.map(|changes| &changes.attributes),
+        lookup.as_deref().map(|lookup| &lookup.attributes),
+        changes.as_deref().map(|changes| &changes.attributes),
+    ];
+    let account = options.account_attributes.get(&message.origin).into_iter().flatten();
+    let account = account.map(|(name, value)| (name.as_str().into(), value.as_str().into()));
+    let mut attributes = MessageChanges::default();
+    // The last one with a name counts.
+    for (name, value) in account.chain(by_plugins.into_iter().flatten().flatten().cloned()) {
+        attributes.set_attribute(name, value);
+    }
+    (!attributes.is_empty()).then(|| Box::new(attributes))
+}
+
 /// The message for the home: the message as this leg sends it, with the attempt in its protocol fields.
-fn message_for_home(unsent: &Unsent) -> Message {
+fn message_for_home(unsent: &Unsent, options: &RemotePeerOptions) -> Message {
     let Unsent { message, leg, taken, want_dlr, ticket } = unsent;
     let (source, destination) = message.addresses_on(*leg);
-    let mut fields = Vec::new();
     let (id, attempt, accepted_at) = (message.id, ticket.attempt, message.accepted_at);
-    RemoteAttempt { id, attempt, taken: *taken, accepted_at }.append_to(&mut fields);
+    let attempt = RemoteAttempt { id, attempt, taken: *taken, accepted_at };
     let imsi = message.routed.verdict.leg(*leg).and_then(|leg| leg.imsi.clone());
     let dlr_request = match want_dlr {
         true => DlrRequest { intermediate: message.dlr_request.intermediate, ..DlrRequest::FINAL },
@@ -205,15 +223,15 @@ fn message_for_home(unsent: &Unsent) -> Message {
         submission: None,
         text: message.text.clone(),
         tlvs: message.outgoing_tlvs(),
-        protocol_fields: Bytes::from(fields),
+        protocol_fields: Bytes::from(attempt.added_to(&message.protocol_fields)),
         sealed: None,
         accepted_at: Timestamp::default(),
         scheduled: None,
         expires_at: message.expires_at,
-        routed: RoutingDecision::new(
-            Verdict::Forward(vec![Leg { imsi, ..Leg::to(PeerId(0)) }]),
-            ROUTED.clone(),
-        ),
+        routed: RoutingDecision {
+            changes: attributes_for_home(message, options),
+            ..RoutingDecision::new(Verdict::Forward(vec![Leg { imsi, ..Leg::to(PeerId(0)) }]), ROUTED.clone())
+        },
     }
 }
 
@@ -313,7 +331,7 @@ impl LinkProtocol for RemotePeerLink {
             && let Some(unsent) = self.unsent.pop_front()
         {
             let offset = link.written + self.output.len() as u64;
-            Frame::Submit(Box::new(message_for_home(&unsent))).encode(&mut self.output);
+            Frame::Submit(Box::new(message_for_home(&unsent, &self.options))).encode(&mut self.output);
             let attempt = unsent.ticket.attempt;
             self.in_flight.insert(unsent.message.id, InFlight { attempt, offset });
             sent = true;
@@ -343,5 +361,87 @@ impl LinkProtocol for RemotePeerLink {
         let not_sent =
             ids.into_iter().map(|id| Event::Outcome { link: link_id, id, outcome: Outcome::NotSent });
         link.events.extend(not_sent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Address, Lookup, LookupResult, ScreenVerdict, Screening, Text, put_tlv};
+    use ports::Protocol;
+    use std::collections::BTreeMap;
+
+    fn options(account_attributes: &[(&str, &str)]) -> RemotePeerOptions {
+        let attributes = account_attributes.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let attributes: BTreeMap<String, String> = attributes.collect();
+        RemotePeerOptions {
+            name: "api".to_owned(),
+            peer: PeerId(4),
+            partition: 0,
+            window: 1,
+            protocol: Some(Protocol::Http),
+            account_attributes: [(PeerId(1), attributes)].into(),
+        }
+    }
+
+    fn changes(attributes: &[(&str, &str)]) -> Option<Box<MessageChanges>> {
+        let mut changes = MessageChanges::default();
+        attributes.iter().for_each(|(name, value)| changes.set_attribute((*name).into(), (*value).into()));
+        Some(Box::new(changes))
+    }
+
+    fn message() -> Message {
+        let number = Address::new(1, 1, b"861");
+        let text = Text { octets: Bytes::from_static(b"hi"), data_coding: 0, udhi: false, payload: false };
+        let routed = RoutingDecision::new(Verdict::Forward(vec![Leg::to(PeerId(4))]), ROUTED.clone());
+        Message::new(PeerId(1), number.clone(), number, text, Timestamp(9), routed)
+    }
+
+    fn for_home(message: Message, options: &RemotePeerOptions) -> Message {
+        let ticket = SubmitTicket { attempt: 2, ..SubmitTicket::default() };
+        let unsent = Unsent { message: Arc::new(message), leg: 0, taken: 0, want_dlr: true, ticket };
+        message_for_home(&unsent, options)
+    }
+
+    #[test]
+    fn a_message_has_the_attributes_that_a_plugin_here_would_read() {
+        let mut message = message();
+        assert_eq!(for_home(message.clone(), &options(&[])).routed.changes, None);
+        let attributes = |message: &Message| {
+            for_home(message.clone(), &options(&[("brand", "account"), ("own", "1")])).routed.changes
+        };
+        assert_eq!(attributes(&message), changes(&[("brand", "account"), ("own", "1")]));
+        message.routed.screening = Some(Box::new(Screening {
+            verdict: ScreenVerdict::Pass,
+            by: ROUTED.clone(),
+            note: None,
+            changes: changes(&[("brand", "screen"), ("spam", "no")]),
+            submitted_text: None,
+            host_calls: None,
+        }));
+        message.routed.lookup = Some(Arc::new(Lookup {
+            result: LookupResult::Found,
+            attributes: vec![("brand".into(), "lookup".into())],
+            by: ROUTED.clone(),
+            note: None,
+            cached: false,
+            host_calls: None,
+        }));
+        assert_eq!(attributes(&message), changes(&[("brand", "lookup"), ("own", "1"), ("spam", "no")]));
+        message.routed.changes = changes(&[("brand", "router")]);
+        assert_eq!(attributes(&message), changes(&[("brand", "router"), ("own", "1"), ("spam", "no")]));
+    }
+
+    #[test]
+    fn a_message_keeps_its_protocol_fields() {
+        let mut fields = Vec::new();
+        put_tlv(&mut fields, 0x15F0, b"fee");
+        let mut message = message();
+        (message.id, message.accepted_at, message.protocol_fields) =
+            (MessageId(7), Timestamp(5), fields.clone().into());
+        let sent = for_home(message, &options(&[])).protocol_fields;
+        assert!(sent.starts_with(&fields));
+        let attempt = RemoteAttempt { id: MessageId(7), attempt: 2, taken: 0, accepted_at: Timestamp(5) };
+        assert_eq!(RemoteAttempt::read(&sent), Some(attempt));
     }
 }

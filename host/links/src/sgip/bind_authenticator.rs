@@ -15,7 +15,7 @@ use ports::{
 use sgip::{Bind, LoginType, ResultCode};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The logins of gateways and SPs, by login name.
 #[derive(Debug, Default)]
@@ -46,8 +46,15 @@ impl Logins {
         }
     }
 
-    pub(crate) fn remove_gateway(&self, name: &str) {
-        self.gateways.write().retain(|_, other| other.options.name != name);
+    /// Removes a gateway and closes the connections that it has opened.
+    pub(crate) fn remove_gateway(&self, name: &str, until: Instant) {
+        self.gateways.write().retain(|_, other| {
+            let stays = other.options.name != name;
+            if !stays {
+                other.limits.close_sessions(None, until);
+            }
+            stays
+        });
     }
 
     pub(crate) fn set_sp(&self, account: &Arc<Account>, options: &Arc<SpOptions>) {

@@ -9,6 +9,8 @@ mod http;
 mod pace;
 #[cfg(test)]
 mod pace_tests;
+#[cfg(test)]
+mod partition_tests;
 mod partitions;
 mod peers;
 mod plugin_sources;

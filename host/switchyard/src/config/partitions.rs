@@ -1,10 +1,10 @@
 //! Partitions of a cluster: the accounts of this partition, and those of others.
 
 use super::queues::{addressee_queue, remote_queue};
-use super::{Account, Config};
+use super::{Account, Config, Gateway, Network, Peer};
 use configuration::Section;
 use engine::PeerSettings;
-use links::{GatewayKind, PartitionAccountOptions, RemotePeerOptions};
+use links::{PartitionAccountOptions, RemotePeerOptions};
 use model::MessageId;
 use pools::RedisAccountOptions;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -36,6 +36,16 @@ pub(crate) enum PartitionAccountKind {
 pub(crate) struct RemoteAccount {
     pub(crate) links: RemotePeerOptions,
     pub(crate) queue: PeerSettings,
+}
+
+/// A section of something that has a home.
+struct WithHome<'a> {
+    section: Section<'a>,
+    /// What it is, for error texts.
+    kind: &'static str,
+    name: &'a str,
+    default_account: Option<&'a str>,
+    home: u8,
 }
 
 /// The greatest number of MO messages for a remote account without an outcome.
@@ -76,8 +86,9 @@ const NOTICE_RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct OtherPartitions {
     /// Partition by system_id.
     pub(crate) system_ids: HashMap<Vec<u8>, u8>,
-    /// Partition by the login name of an SP. A login name of SGIP that a gateway has, too, is not included: this node decides about
-    /// the login, since its listener knows whether it permits logins of the other direction.
+    /// Partition by the login name of an SP, or of a gateway with a home. The login name of a gateway without a home is not included,
+    /// even if an SP has it, too: this node decides about the login, since its listener knows whether it permits logins of the
+    /// other direction.
     pub(crate) sgip: HashMap<Vec<u8>, u8>,
     pub(crate) cmpp: HashMap<Vec<u8>, u8>,
     pub(crate) smgp: HashMap<Vec<u8>, u8>,
@@ -112,7 +123,7 @@ impl Config {
                     section.error("mo-partitions", what);
                 }
             }
-            for (section, kind, _, _) in self.with_home(root) {
+            for WithHome { section, kind, .. } in self.with_home(root) {
                 let what = format!(
                     "names the home of the {kind} in a cluster, but this appliance belongs to none: remove the key, or add a section [cluster]"
                 );
@@ -121,9 +132,10 @@ impl Config {
             return;
         }
         self.check_mo_partitions(root);
+        self.check_inbound_logins(root);
         let accounts = self.accounts.iter().filter(|account| !account.mo_partitions.is_empty());
         let accounts = accounts.map(|account| account.links.name.as_str());
-        let with_home = self.with_home(root).into_iter().map(|(_, _, name, _)| name);
+        let with_home = self.with_home(root).into_iter().map(|one| one.name);
         let with_accounts: Vec<&str> = with_home.chain(accounts).collect();
         for (kind, section, name) in self.peer_sections(root) {
             let is_taken = with_accounts.iter().any(|peer| {
@@ -190,16 +202,32 @@ impl Config {
         }
     }
 
-    /// The peers and core networks that have a home: section, kind, name and home.
-    fn with_home<'a>(&'a self, root: &Section<'a>) -> Vec<(Section<'a>, &'static str, &'a str, u8)> {
-        let peers = root.sections("peer").into_iter().zip(&self.peers);
-        let peers = peers.map(|(section, peer)| (section, "peer", peer.links.name.as_str(), peer.partition));
-        let networks = root.sections("gsm").into_iter().zip(&self.networks);
-        let networks =
-            networks.map(|(section, one)| (section, "core network", one.links.name.as_str(), one.partition));
-        let with_home =
-            |(section, kind, name, home): (_, _, _, Option<u8>)| Some((section, kind, name, home?));
-        peers.chain(networks).filter_map(with_home).collect()
+    /// Everything that has a home.
+    fn with_home<'a>(&'a self, root: &Section<'a>) -> Vec<WithHome<'a>> {
+        let sections = |name| root.sections(name).into_iter();
+        let peers = sections("peer")
+            .zip(&self.peers)
+            .map(|(section, peer)| (section, "peer", &*peer.links.name, &peer.keys, peer.home.partition));
+        let gateways = sections("gateway").zip(&self.gateways).map(|(section, gateway)| {
+            (section, "gateway", gateway.links.name(), &gateway.keys, gateway.home.partition)
+        });
+        let plugin_peers = sections("plugin-peer").zip(&self.plugin_peers).map(|(section, peer)| {
+            (section, "plugin peer", &*peer.link.name, &peer.keys, peer.home.partition)
+        });
+        let networks = sections("gsm").zip(&self.networks).map(|(section, network)| {
+            (section, "core network", &*network.links.name, &network.keys, network.partition)
+        });
+        let all = peers.chain(gateways).chain(plugin_peers).chain(networks);
+        let with_home = all.filter_map(|(section, kind, name, keys, home)| {
+            Some(WithHome {
+                section,
+                kind,
+                name,
+                default_account: keys.default_account.as_deref(),
+                home: home?,
+            })
+        });
+        with_home.collect()
     }
 
     /// Checks the partitions in which MO messages for accounts arrive.
@@ -222,15 +250,9 @@ impl Config {
                 section.error("mo-partitions", "contains a partition more than once");
             }
         }
-        let peers = self.peers.iter().map(|peer| (&peer.links.name, &peer.keys));
-        let networks = self.networks.iter().map(|network| (&network.links.name, &network.keys));
-        let defaults: HashMap<&str, &str> = peers
-            .chain(networks)
-            .filter_map(|(name, keys)| Some((name.as_str(), keys.default_account.as_deref()?)))
-            .collect();
-        for (section, kind, peer, home) in self.with_home(root) {
-            let Some(name) = defaults.get(peer) else { continue };
-            let account = self.accounts.iter().find(|account| account.links.name == **name);
+        for WithHome { section, kind, default_account, home, .. } in self.with_home(root) {
+            let Some(name) = default_account else { continue };
+            let account = self.accounts.iter().find(|account| account.links.name == name);
             if let Some(account) = account
                 && account.partition != home
                 && !account.mo_partitions.contains(&home)
@@ -248,13 +270,18 @@ impl Config {
     fn set_homes(&mut self, partition: u8) {
         let others: BTreeSet<u8> = self.accounts.iter().map(|account| account.partition).collect();
         self.partition_accounts.clear();
+        let peer = PartitionAccountKind::Peer;
         let peers = self.peers.iter_mut();
-        let peers =
-            peers.map(|peer| (PartitionAccountKind::Peer, &peer.links.name, peer.partition, &mut peer.queue));
+        let peers = peers.map(|one| (peer, &*one.links.name, one.home.partition, &mut one.queue));
+        let gateways = self.gateways.iter_mut();
+        let gateways = gateways.map(|one| (peer, one.links.name(), one.home.partition, &mut one.queue));
+        let plugin_peers = self.plugin_peers.iter_mut();
+        let plugin_peers =
+            plugin_peers.map(|one| (peer, &*one.link.name, one.home.partition, &mut one.queue));
         let networks = self.networks.iter_mut();
-        let networks = networks.map(|network| {
-            (PartitionAccountKind::CoreNetwork, &network.links.name, network.partition, &mut network.queue)
-        });
+        let networks = networks
+            .map(|one| (PartitionAccountKind::CoreNetwork, &*one.links.name, one.partition, &mut one.queue));
+        let peers = peers.chain(gateways).chain(plugin_peers);
         for (kind, name, home, queue) in peers.chain(networks) {
             let Some(home) = home else { continue };
             if home != partition {
@@ -280,10 +307,50 @@ impl Config {
             } else if account.mo_partitions.contains(&partition) {
                 let queue = remote_queue(&account.queue);
                 let (peer, partition) = (queue.peer, account.partition);
-                let links = RemotePeerOptions { name: name.clone(), peer, partition, window: MO_WINDOW };
+                let links = RemotePeerOptions {
+                    name: name.clone(),
+                    peer,
+                    partition,
+                    window: MO_WINDOW,
+                    protocol: None,
+                    account_attributes: HashMap::new(),
+                };
                 self.remote_accounts.push(RemoteAccount { links, queue });
             }
         }
+    }
+
+    /// Checks the login names that a gateway and an SP of another partition have: a Bind with it could be for each of them.
+    fn check_inbound_logins(&self, root: &Section<'_>) {
+        for (section, gateway) in root.sections("gateway").iter().zip(&self.gateways) {
+            let (Some(home), Some(name)) = (gateway.home.partition, gateway.links.inbound_login_name())
+            else {
+                continue;
+            };
+            let is_torn = |account: &&Account| {
+                let sp = account.links.sgip.as_ref();
+                account.partition != home && sp.is_some_and(|sp| sp.inbound_login_name == name)
+            };
+            if let Some(account) = self.accounts.iter().find(is_torn) {
+                let what = format!(
+                    "is also that of the account {:?} in partition {}, and the home of this gateway is partition {home}: give one of them another name",
+                    account.links.name, account.partition
+                );
+                section.error("inbound-login-name", what);
+            }
+        }
+    }
+
+    /// The options of the links to other partitions: to the homes of peers, and to the partitions of accounts.
+    pub(crate) fn remote_peer_options(&self) -> Vec<RemotePeerOptions> {
+        let attributes = self.account_attributes();
+        let peers = self.peers.iter().filter_map(Peer::remote_options);
+        let gateways = self.gateways.iter().filter_map(Gateway::remote_options);
+        let plugin_peers =
+            self.plugin_peers.iter().filter_map(|peer| peer.remote_options(attributes.clone()));
+        let networks = self.networks.iter().filter_map(Network::remote_options);
+        let accounts = self.remote_accounts.iter().map(|account| account.links.clone());
+        peers.chain(gateways).chain(plugin_peers).chain(networks).chain(accounts).collect()
     }
 
     /// Takes the accounts of other partitions from `new`, except accounts for core networks without links here: these links are
@@ -311,18 +378,18 @@ impl Config {
             self.accounts.drain(..).partition(|account| account.partition == partition);
         self.accounts = here;
         self.elsewhere = OtherPartitions::default();
-        let is_gateway = |name: &[u8]| {
-            self.gateways.iter().any(|gateway| match &gateway.links {
-                GatewayKind::Sgip(options) => options.inbound_login_name == name,
-                GatewayKind::Cmpp(_) | GatewayKind::Smgp(_) => false,
-            })
-        };
+        let inbound = self.gateways.iter();
+        let inbound: HashMap<&[u8], Option<u8>> = inbound
+            .filter_map(|gateway| Some((&**gateway.links.inbound_login_name()?, gateway.home.partition)))
+            .collect();
+        let homes = inbound.iter().filter_map(|(name, home)| Some((name.to_vec(), (*home)?)));
+        self.elsewhere.sgip = homes.filter(|(_, home)| *home != partition).collect();
         for account in elsewhere {
             let Account { links, partition, tenant, .. } = account;
             let name = links.name;
             self.elsewhere.system_ids.insert(links.system_id.to_vec(), partition);
             let sgip_name = links.sgip.map(|sp| sp.inbound_login_name.to_vec());
-            let sgip_name = sgip_name.filter(|name| !name.is_empty() && !is_gateway(name));
+            let sgip_name = sgip_name.filter(|name| !name.is_empty() && !inbound.contains_key(&**name));
             self.elsewhere.sgip.extend(sgip_name.map(|name| (name, partition)));
             let sp_names = [(&mut self.elsewhere.cmpp, links.cmpp), (&mut self.elsewhere.smgp, links.smgp)];
             for (names, sp) in sp_names {
@@ -350,211 +417,5 @@ impl Config {
         accounts
             .filter_map(|account| Some((account.name.clone().into_bytes(), partition_of(account)?)))
             .collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-
-    const HASH: &str = "password-hash = \"$argon2id$v=19$m=64,t=1,p=1$85hrG3wk8kcb2sJTCOk1yg$vVqmsA3TKLPeDWcMpGJjcULw5ivDKUITdjoQhpY8L8c\"\n";
-
-    fn parsed(partition: u8, tables: &str) -> Result<Config, Vec<String>> {
-        let cluster = format!(
-            "[archive]\nurl = \"none\"\n[cluster]\nnode = \"a\"\nendpoints = [\"http://127.0.0.1:1\"]\npartition = {partition}\n"
-        );
-        let text = format!("[appliance]\ndata = \"/x\"\n{cluster}{tables}");
-        Config::parse(&text, Path::new("/nowhere"))
-            .map_err(|problems| problems.iter().map(|problem| problem.message.clone()).collect())
-    }
-
-    fn account(name: &str, partition: u8, keys: &str) -> String {
-        format!("[[account]]\nname = \"{name}\"\npartition = {partition}\n{keys}{HASH}")
-    }
-
-    #[test]
-    fn each_partition_has_its_own_accounts_and_knows_where_the_others_are() {
-        let tables = [account("one", 0, ""), account("two", 1, ""), account("three", 2, "")].concat();
-        for (partition, own) in [(0, "one"), (1, "two"), (2, "three")] {
-            let config = parsed(partition, &tables).unwrap();
-            let here: Vec<&str> = config.accounts.iter().map(|account| &*account.links.name).collect();
-            assert_eq!(here, [own]);
-            assert_eq!(config.elsewhere.names.len(), 2);
-            assert!(!config.elsewhere.names.contains_key(own));
-            assert_eq!(
-                config.elsewhere.system_ids.get(&b"three"[..]).copied(),
-                Some(2).filter(|_| own != "three")
-            );
-        }
-    }
-
-    #[test]
-    fn without_a_cluster_all_accounts_are_in_partition_0() {
-        let text = format!("[appliance]\ndata = \"/x\"\n{}", account("one", 1, ""));
-        let problems = Config::parse(&text, Path::new("/nowhere")).unwrap_err();
-        assert!(problems.len() == 1 && problems[0].message.contains("no cluster"), "{problems:?}");
-    }
-
-    #[test]
-    fn accounts_that_share_limits_are_in_one_partition() {
-        let tenant = |keys: &str| format!("[[tenant]]\nname = \"north\"\n{keys}");
-        let of_tenant = "tenant = \"north\"\n";
-        for (key, shown) in [
-            ("charged = true\n", "charged"),
-            ("rate = 5.0\n", "rate"),
-            ("messages-per-day = 5\n", "messages-per-day"),
-        ] {
-            let torn = [tenant(key), account("one", 0, of_tenant), account("two", 1, of_tenant)].concat();
-            let problems = parsed(0, &torn).unwrap_err();
-            assert_eq!(problems.len(), 2, "{problems:?}");
-            assert!(
-                problems[0].contains(&format!("share `{shown}` of the tenant \"north\"")),
-                "{problems:?}"
-            );
-            let together = [tenant(key), account("one", 1, of_tenant), account("two", 1, of_tenant)].concat();
-            assert!(parsed(0, &together).is_ok());
-        }
-        let unlimited = [tenant(""), account("one", 0, of_tenant), account("two", 1, of_tenant)].concat();
-        let config = parsed(0, &unlimited).unwrap();
-        assert_eq!(config.tenant_tree().branch("north").accounts.len(), 2, "its users see both");
-        let bucket = "[[pace-bucket]]\nname = \"night\"\namount = 2000\n";
-        let in_it = "pace-buckets = [\"night\"]\n";
-        let torn = [bucket, &account("one", 0, in_it), &account("two", 1, in_it)].concat();
-        let problems = parsed(1, &torn).unwrap_err();
-        assert!(problems.len() == 2 && problems[0].contains("the pace bucket \"night\""), "{problems:?}");
-    }
-
-    #[test]
-    fn an_account_gets_mo_messages_of_other_partitions() {
-        let tables = account("zenith", 1, "mo-partitions = [0, 2]\n");
-        let (zero, one) = (parsed(0, &tables).unwrap(), parsed(1, &tables).unwrap());
-        let remote: Vec<_> = zero
-            .remote_accounts
-            .iter()
-            .map(|account| (&*account.links.name, account.links.partition))
-            .collect();
-        assert_eq!(remote, [("zenith", 1)]);
-        assert!(zero.remote_accounts[0].queue.remote && zero.remote_accounts[0].queue.addressee);
-        let names: Vec<_> = one.partition_accounts.iter().map(|account| &*account.links.name).collect();
-        assert_eq!(names, ["partition-0/zenith", "partition-2/zenith"]);
-        assert!(parsed(3, &tables).unwrap().remote_accounts.is_empty());
-
-        let peer = "[[peer]]\nname = \"upstream\"\naddress = \"127.0.0.1:1\"\nsystem-id = \"x\"\npartition = 0\ndefault-account = \"zenith\"\n";
-        assert!(parsed(0, &[tables.as_str(), peer].concat()).is_ok());
-        let taken = account("partition-2/zenith", 1, "system-id = \"y\"\n");
-        for (tables, problem) in [
-            ([account("zenith", 1, ""), peer.to_owned()].concat(), "give the account `mo-partitions = [0]`"),
-            (account("zenith", 1, "mo-partitions = [1]\n"), "the partition of the account"),
-            (account("zenith", 1, "mo-partitions = [128]\n"), "partitions are 0 to 127"),
-            (account("zenith", 1, "mo-partitions = [2, 2]\n"), "more than once"),
-            ([tables.clone(), taken].concat(), "is reserved"),
-        ] {
-            let problems = parsed(1, &tables).unwrap_err();
-            assert!(problems.len() == 1 && problems[0].contains(problem), "{problems:?}");
-        }
-    }
-
-    #[test]
-    fn a_core_network_has_links_in_one_partition() {
-        let network = |keys: &str| {
-            format!("[[gsm]]\nname = \"phones\"\nhlr = \"127.0.0.1:1\"\nservice-centre = \"1999\"\n{keys}")
-        };
-        let accounts = [account("one", 1, ""), account("two", 2, "mo-partitions = [1]\n")].concat();
-        let tables = [&accounts, network("partition = 1\ndefault-account = \"two\"\n").as_str()].concat();
-        let (home, other) = (parsed(1, &tables).unwrap(), parsed(2, &tables).unwrap());
-        assert_eq!(home.networks[0].remote_options(), None);
-        let kinds: Vec<_> =
-            home.partition_accounts.iter().map(|account| (&*account.links.name, account.kind)).collect();
-        assert_eq!(kinds, [("partition-2/phones", PartitionAccountKind::CoreNetwork)]);
-        let remote = other.networks[0].remote_options().unwrap();
-        assert_eq!((remote.partition, remote.window), (1, 2_000));
-        // The messages to a subscriber leave in order.
-        assert!(other.networks[0].queue.serial && other.networks[0].queue.remote);
-        assert!(other.partition_accounts.iter().all(|account| account.kind == PartitionAccountKind::Account));
-
-        let alone = format!("[appliance]\ndata = \"/x\"\n{}", network("partition = 1\n"));
-        let problems = Config::parse(&alone, Path::new("/nowhere")).unwrap_err();
-        assert!(
-            problems.len() == 1 && problems[0].message.contains("the core network in a cluster"),
-            "{problems:?}"
-        );
-        for (tables, problem) in [
-            (network(""), "name the partition that has the links"),
-            (
-                [account("one", 2, ""), network("partition = 1\ndefault-account = \"one\"\n")].concat(),
-                "of this core network arrive in partition 1",
-            ),
-            (
-                [account("partition-2/phones", 1, "system-id = \"y\"\n"), network("partition = 1\n")]
-                    .concat(),
-                "is reserved",
-            ),
-        ] {
-            let problems = parsed(1, &tables).unwrap_err();
-            assert!(problems.len() == 1 && problems[0].contains(problem), "{problems:?}");
-        }
-    }
-
-    #[test]
-    fn the_home_of_a_core_network_changes_at_a_start() {
-        let tables = |home: u8| {
-            let keys = format!("hlr = \"127.0.0.1:1\"\nservice-centre = \"1999\"\npartition = {home}\n");
-            [account("one", 2, ""), format!("[[gsm]]\nname = \"phones\"\n{keys}")].concat()
-        };
-        for (from, to, accounts) in [(1, 1, 1), (1, 0, 0), (0, 1, 0)] {
-            let (mut running, new) = (parsed(1, &tables(from)).unwrap(), parsed(1, &tables(to)).unwrap());
-            running.take_partition_accounts(&new);
-            assert_eq!(running.partition_accounts.len(), accounts, "from {from} to {to}");
-        }
-    }
-
-    #[test]
-    fn a_pool_is_in_one_partition() {
-        let tables = "[[pool]]\nname = \"support\"\npartition = 1\n";
-        assert_eq!(parsed(0, tables).unwrap().pools_configured.len(), 0);
-        assert_eq!(parsed(1, tables).unwrap().pools_configured.len(), 1);
-        assert_eq!(parsed(0, tables).unwrap().elsewhere.pools.get("support"), Some(&1));
-        assert!(parsed(1, tables).unwrap().elsewhere.pools.is_empty());
-    }
-
-    #[test]
-    fn a_redis_account_is_where_all_its_configured_pools_are() {
-        let pool =
-            |name: &str, partition: u8| format!("[[pool]]\nname = \"{name}\"\npartition = {partition}\n");
-        let redis_account = |name: &str, pools: &str| {
-            format!("[[redis.account]]\nname = \"{name}\"\npools = {pools}\npermissions = [\"read\"]\n{HASH}")
-        };
-        let tables = [
-            "[redis]\nlisten = [\"127.0.0.1:0\"]\n",
-            &redis_account("dialler", "[\"support-*\"]"),
-            &redis_account("sales", "[\"sales\", \"unknown\"]"),
-            &redis_account("none", "[\"unknown\"]"),
-            &redis_account("all", "[\"*\"]"),
-            &[pool("support-1", 1), pool("support-2", 1), pool("sales", 0)].concat(),
-        ]
-        .concat();
-        let elsewhere = |partition: u8| {
-            let redis = parsed(partition, &tables).unwrap().elsewhere.redis;
-            let mut redis: Vec<_> =
-                redis.into_iter().map(|(name, at)| (String::from_utf8(name).unwrap(), at)).collect();
-            redis.sort();
-            redis
-        };
-        assert_eq!(elsewhere(0), [("dialler".to_owned(), 1)]);
-        assert_eq!(elsewhere(1), [("sales".to_owned(), 0)]);
-        assert_eq!(elsewhere(2), [("dialler".to_owned(), 1), ("sales".to_owned(), 0)]);
-    }
-
-    #[test]
-    fn an_sp_is_found_by_the_login_name_that_no_gateway_has() {
-        let sgip =
-            |name: &str| format!("[account.sgip]\nnode = 3010000001\ninbound-login-name = \"{name}\"\n");
-        let gateway = "[[gateway]]\nname = \"unicom\"\naddress = \"127.0.0.1:1\"\nnode = 3010012345\ninbound-login-name = \"both\"\n";
-        let sps = [("one", "901"), ("two", "both")];
-        let accounts = sps.map(|(name, login)| [account(name, 1, ""), sgip(login)].concat()).concat();
-        let here = parsed(0, &[&accounts, gateway].concat()).unwrap().elsewhere.sgip;
-        assert_eq!(here.into_iter().collect::<Vec<_>>(), [(b"901".to_vec(), 1)]);
-        assert!(parsed(1, &accounts).unwrap().elsewhere.sgip.is_empty());
     }
 }

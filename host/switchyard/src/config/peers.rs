@@ -15,10 +15,10 @@ use links::{GatewayKind, LinkAccountOptions, PeerOptions, RemotePeerOptions};
 use model::{MessageChanges, PeerId};
 use numbering::NumberPlans;
 use plugin_peers::PluginPeerOptions;
-use ports::default_burst;
+use ports::{Protocol, default_burst};
 use serde_json::json;
 use shell::ShellOptions;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -223,12 +223,19 @@ pub(crate) struct Peer {
     /// The peer group. The peers of a group share their DLRs.
     #[key(label = "Group")]
     pub(crate) group: Option<String>,
-    /// The home of the peer: the partition of the cluster that has the links to it. The other partitions submit to its leader.
-    #[key(range = 0..=127, default_as = "none: each partition has its own links", label = "Home partition",
-        live = "its links are closed, and its new home opens them")]
-    pub(crate) partition: Option<u8>,
+    #[key(flatten)]
+    pub(crate) home: HomePartitionKey,
     #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
     pub(crate) queue: PeerSettings,
+}
+
+/// The key of peers, gateways and plugin peers that names their home.
+#[derive(Debug, Clone, PartialEq, Keys)]
+#[keys(live = "its links are closed, and its new home opens them")]
+pub(crate) struct HomePartitionKey {
+    /// The home of the peer: the partition of the cluster that has the links to it. The other partitions submit to its leader.
+    #[key(range = 0..=127, default_as = "none: each partition has its own links", label = "Home partition")]
+    pub(crate) partition: Option<u8>,
 }
 
 impl Peer {
@@ -237,17 +244,27 @@ impl Peer {
     }
 
     /// The options of the link to its home, if that is another partition.
-    pub(crate) fn remote_options(&self) -> Option<RemotePeerOptions> {
-        let partition = self.partition.filter(|_| self.queue.remote)?;
+    pub(super) fn remote_options(&self) -> Option<RemotePeerOptions> {
         let links = &self.links;
-        Some(remote_options((&links.name, links.peer), partition, links.links * links.window))
+        let window = links.links * links.window;
+        remote_options(&links.name, self.home.partition, &self.queue, (Protocol::Smpp, window))
     }
 }
 
-/// The options of the link to the home of a peer with this window at the home.
-fn remote_options((name, peer): (&str, PeerId), partition: u8, window: usize) -> RemotePeerOptions {
+/// The options of the link to the home of a peer, if that is another partition: of a peer with this protocol and window at its
+/// home.
+fn remote_options(
+    name: &str,
+    home: Option<u8>,
+    queue: &PeerSettings,
+    (protocol, window): (Protocol, usize),
+) -> Option<RemotePeerOptions> {
+    let partition = home.filter(|_| queue.remote)?;
     // Twice the window, since an outcome takes two commits and the way back.
-    RemotePeerOptions { name: name.to_owned(), peer, partition, window: (2 * window).clamp(100, 10_000) }
+    let window = (2 * window).clamp(100, 10_000);
+    let account_attributes = HashMap::new();
+    let (name, peer, protocol) = (name.to_owned(), queue.peer, Some(protocol));
+    Some(RemotePeerOptions { name, peer, partition, window, protocol, account_attributes })
 }
 
 /// `[[plugin-peer]]`: options of its link, its initial binding and its queue.
@@ -263,6 +280,8 @@ pub(crate) struct PluginPeer {
     /// The treatment of a message without an answer of the peer.
     #[key(words = &[AWAIT_DLR, RESUBMIT], default = "await-dlr", label = "Uncertain messages")]
     uncertain: UncertainPolicy,
+    #[key(flatten)]
+    pub(crate) home: HomePartitionKey,
     #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
     pub(crate) queue: PeerSettings,
 }
@@ -270,6 +289,16 @@ pub(crate) struct PluginPeer {
 impl PluginPeer {
     fn complete(&mut self, _: &Section<'_>) {
         self.queue = self.keys.settings(self.uncertain);
+    }
+
+    /// The options of the link to its home, if that is another partition. Its plugin may read the attributes of accounts.
+    pub(super) fn remote_options(
+        &self,
+        account_attributes: HashMap<PeerId, BTreeMap<String, String>>,
+    ) -> Option<RemotePeerOptions> {
+        let (name, window) = (&self.link.name, self.link.window);
+        let options = remote_options(name, self.home.partition, &self.queue, (Protocol::Http, window))?;
+        Some(RemotePeerOptions { account_attributes, ..options })
     }
 }
 
@@ -286,6 +315,8 @@ pub(crate) struct Gateway {
     #[key(words = &[RESUBMIT, AWAIT_DLR], default = "send-again", default_as = "send-again with SGIP, otherwise await-dlr",
         label = "Uncertain messages")]
     uncertain: UncertainPolicy,
+    #[key(flatten)]
+    pub(crate) home: HomePartitionKey,
     #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
     pub(crate) queue: PeerSettings,
 }
@@ -296,6 +327,13 @@ impl Gateway {
             self.uncertain = UncertainPolicy::AwaitDlr;
         }
         self.queue = self.keys.settings(self.uncertain);
+    }
+
+    /// The options of the link to its home, if that is another partition.
+    pub(super) fn remote_options(&self) -> Option<RemotePeerOptions> {
+        let links = &self.links;
+        let window = links.connections() * links.window();
+        remote_options(links.name(), self.home.partition, &self.queue, (links.protocol(), window))
     }
 }
 
@@ -328,10 +366,9 @@ impl Network {
     }
 
     /// The options of the link to its home, if that is another partition.
-    pub(crate) fn remote_options(&self) -> Option<RemotePeerOptions> {
-        let partition = self.partition.filter(|_| self.queue.remote)?;
-        let links = &self.links;
-        Some(remote_options((&links.name, links.peer), partition, links.window as usize))
+    pub(super) fn remote_options(&self) -> Option<RemotePeerOptions> {
+        let (name, window) = (&self.links.name, self.links.window as usize);
+        remote_options(name, self.partition, &self.queue, (Protocol::Gsup, window))
     }
 
     /// Finds its number plan.

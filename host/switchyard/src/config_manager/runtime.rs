@@ -1,6 +1,6 @@
 //! Applies configuration changes while traffic flows. Only differences are touched.
 
-use crate::config::{Config, Peer, PluginSource};
+use crate::config::{Config, PluginSource};
 use crate::core_handle::{self, CoreHandle};
 use crate::logging::LogControl;
 use crate::notices::WantedNotices;
@@ -22,7 +22,7 @@ use pools::RedisServer;
 use ports::{EventSink as _, HttpListenerLimits, LinkRegistry};
 use serde_json::Value;
 use shell::ShellServer;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -280,31 +280,25 @@ impl RuntimeComponents {
         if from.partition_accounts != to.partition_accounts {
             self.links.set_partition_accounts(to.partition_account_options());
         }
-        for account in &to.remote_accounts {
-            self.links.set_remote_peer(account.links.clone())?;
-        }
+        self.links.set_remote_peers(to.remote_peer_options())?;
         let known = by_name(&from.gateways, |gateway| gateway.links.name());
-        for gateway in &to.gateways {
+        for gateway in to.gateways.iter().filter(|gateway| !gateway.queue.remote) {
             let before = known.get(gateway.links.name());
-            if before.is_none_or(|before| before.links != gateway.links) {
+            if before.is_none_or(|before| before.links != gateway.links || before.queue.remote) {
                 self.links.set_gateway(gateway.links.clone())?;
             }
         }
         let known = by_name(&from.peers, |peer| &peer.links.name);
-        for peer in &to.peers {
-            match peer.remote_options() {
-                Some(remote) => self.links.set_remote_peer(remote)?,
-                None => {
-                    let before = known.get(peer.links.name.as_str());
-                    if before.is_none_or(|before| before.links != peer.links || before.queue.remote) {
-                        self.links.set_peer(peer.links.clone())?;
-                    }
-                }
+        for peer in to.peers.iter().filter(|peer| !peer.queue.remote) {
+            let before = known.get(peer.links.name.as_str());
+            if before.is_none_or(|before| before.links != peer.links || before.queue.remote) {
+                self.links.set_peer(peer.links.clone())?;
             }
         }
         let known = by_name(&from.plugin_peers, |peer| &peer.link.name);
-        for peer in &to.plugin_peers {
-            if known.get(peer.link.name.as_str()).is_none_or(|before| before.link != peer.link) {
+        for peer in to.plugin_peers.iter().filter(|peer| !peer.queue.remote) {
+            let before = known.get(peer.link.name.as_str());
+            if before.is_none_or(|before| before.link != peer.link || before.queue.remote) {
                 let set = self.plugin_peers.set_peer(peer.link.clone());
                 set.map_err(|error| ApplyError::PluginPeer(peer.link.name.clone(), error))?;
             }
@@ -392,32 +386,26 @@ impl RuntimeComponents {
         Ok(())
     }
 
-    /// Removes components that the new configuration no longer contains.
+    /// Removes components that the new configuration no longer contains, and links to what has another home now.
     fn remove(&self, from: &Config, to: &Config) {
-        let accounts = by_name(&to.accounts, |account| &account.links.name);
-        let gateways = by_name(&to.gateways, |gateway| gateway.links.name());
-        let peers = by_name(&to.peers, |peer: &Peer| &peer.links.name);
-        for account in from.accounts.iter().filter(|old| !accounts.contains_key(old.links.name.as_str())) {
+        let accounts: HashSet<&str> = to.accounts.iter().map(|account| &*account.links.name).collect();
+        let here = to.gateways.iter().filter(|gateway| !gateway.queue.remote);
+        let gateways: HashSet<&str> = here.map(|gateway| gateway.links.name()).collect();
+        let here = to.peers.iter().filter(|peer| !peer.queue.remote);
+        let peers: HashSet<&str> = here.map(|peer| &*peer.links.name).collect();
+        let here = to.plugin_peers.iter().filter(|peer| !peer.queue.remote);
+        let plugin_peers: HashSet<&str> = here.map(|peer| &*peer.link.name).collect();
+        for account in from.accounts.iter().filter(|old| !accounts.contains(&*old.links.name)) {
             self.business.remove_account(&account.links.name);
             self.links.remove_account(&account.links.name);
         }
-        for gateway in from.gateways.iter().filter(|old| !gateways.contains_key(old.links.name())) {
+        for gateway in from.gateways.iter().filter(|old| !gateways.contains(old.links.name())) {
             self.links.remove_gateway(gateway.links.name());
         }
-        for peer in from.peers.iter().filter(|old| !peers.contains_key(old.links.name.as_str())) {
+        for peer in from.peers.iter().filter(|old| !peers.contains(&*old.links.name)) {
             self.links.remove_peer(&peer.links.name);
         }
-        let remote = by_name(&to.remote_accounts, |account| &account.links.name);
-        for account in from.remote_accounts.iter().filter(|old| !remote.contains_key(old.links.name.as_str()))
-        {
-            // A peer may have the name now.
-            if !peers.contains_key(account.links.name.as_str()) {
-                self.links.remove_peer(&account.links.name);
-            }
-        }
-        let plugin_peers = by_name(&to.plugin_peers, |peer| &peer.link.name);
-        for peer in from.plugin_peers.iter().filter(|old| !plugin_peers.contains_key(old.link.name.as_str()))
-        {
+        for peer in from.plugin_peers.iter().filter(|old| !plugin_peers.contains(&*old.link.name)) {
             self.plugin_peers.remove_peer(&peer.link.name);
         }
         // A name may have moved to another section; its queue stays.
