@@ -98,6 +98,33 @@ impl ApiResponse {
     }
 }
 
+/// Parts of the API that are about the node itself, or about what all partitions share.
+const SAME_FOR_ALL: [&str; 14] = [
+    "appliance",
+    "audit",
+    "backup",
+    "cluster",
+    "configuration",
+    "hooks",
+    "log",
+    "plugins",
+    "replays",
+    "sessions",
+    "tables",
+    "tokens",
+    "users",
+    "whoami",
+];
+
+/// Whether the partition decides about the answer to a request. An id of a message names the partition by itself.
+fn partition_decides_about(path: &str) -> bool {
+    let path = path.split('?').next().unwrap_or_default();
+    let mut segments = path.trim_start_matches("/v1/").split('/');
+    let area = segments.next().unwrap_or_default();
+    let is_message = area == "messages" && segments.next().is_some();
+    !is_message && !SAME_FOR_ALL.contains(&area)
+}
+
 /// Calls the API with the cookies and the address of a user.
 #[derive(Clone)]
 pub(crate) struct ApiCaller {
@@ -107,6 +134,8 @@ pub(crate) struct ApiCaller {
     pub(crate) address: Option<SocketAddr>,
     /// Whether this is a live update: it does not extend the session.
     pub(crate) is_live_update: bool,
+    /// The partition that the user has chosen; `None`: that of the node.
+    pub(crate) partition: Option<u8>,
 }
 
 /// The body and headers of a request.
@@ -139,6 +168,9 @@ impl ApiCaller {
         }
         if self.is_live_update {
             request = request.header(LIVE_HEADER, "1");
+        }
+        if let Some(partition) = self.partition.filter(|_| partition_decides_about(path)) {
+            request = request.header("partition", u16::from(partition));
         }
         if !api_request.csrf.is_empty() {
             request = request.header(CSRF, api_request.csrf);
@@ -177,6 +209,18 @@ mod tests {
         assert_eq!(encode_segment("a/b?c=d&e#f g"), "a%2Fb%3Fc%3Dd%26e%23f%20g");
         assert_eq!(encode_segment("../users"), "..%2Fusers");
         assert_eq!(with_query("/v1/x", &[("a", ""), ("b", "1 2"), ("c", "3")]), "/v1/x?b=1%202&c=3");
+    }
+
+    #[test]
+    fn what_nodes_or_partitions_share_is_asked_here() {
+        for path in ["/v1/queues", "/v1/messages?limit=5", "/v1/messages", "/v1/pools/a", "/v1/status"] {
+            assert!(partition_decides_about(path), "{path}");
+        }
+        for path in
+            ["/v1/messages/1000000001?body=true", "/v1/whoami", "/v1/hooks/router/activate", "/v1/users?x=1"]
+        {
+            assert!(!partition_decides_about(path), "{path}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::api_caller::ApiError;
 use crate::nav::{NavItem, chapter_link, nav_list};
+use crate::partition;
 use crate::request_context::{RequestContext, theme};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -257,6 +258,7 @@ pub(crate) fn live_page(
                 ul #suggestions role="listbox" aria-label="Results" hidden {}
             }
             div.session {
+                (partition::choice(context))
                 a href="/profile" aria-current=[(item == NavItem::Profile).then_some("page")] { (context.principal.user) " (" (context.principal.role) ")" }
                 (action_button(context, "/logout", "Log out", "quiet", &[]))
             }

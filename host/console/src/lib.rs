@@ -20,6 +20,7 @@ mod live;
 mod manual;
 mod nav;
 mod pages;
+mod partition;
 mod problem_lines;
 mod request_context;
 mod router;

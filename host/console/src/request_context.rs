@@ -3,6 +3,7 @@
 use crate::api_caller::{ApiCaller, ApiError, ApiRequest, ApiResponse, with_query};
 use crate::configuration_cache::ConfigurationCache;
 use crate::form::Form;
+use crate::partition::Partitions;
 use api::{Permission, WhoamiView};
 use axum::Router;
 use axum::http::{HeaderMap, Method, header};
@@ -30,6 +31,7 @@ pub(crate) struct RequestContext {
     pub(crate) console: ConsoleState,
     pub(crate) api_caller: ApiCaller,
     pub(crate) principal: WhoamiView,
+    pub(crate) partitions: Partitions,
     pub(crate) theme: &'static str,
     /// The path of the page, with the query.
     pub(crate) path: String,

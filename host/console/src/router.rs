@@ -4,7 +4,7 @@ use crate::api_caller::ApiError;
 use crate::configuration_cache::ConfigurationCache;
 use crate::live::MAX_STREAMS;
 use crate::request_context::ConsoleState;
-use crate::{assets, live, pages};
+use crate::{assets, live, pages, partition};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
@@ -65,6 +65,7 @@ fn page_routes() -> Router<ConsoleState> {
         .route("/login", get(pages::login::show).post(pages::login::log_in))
         .route("/logout", post(pages::login::log_out))
         .route("/theme", post(pages::login::theme))
+        .route("/partition", post(partition::choose))
         .route("/profile", get(pages::profile::show).post(pages::profile::password))
         .route("/search", get(pages::search::show))
         .route("/messages", get(pages::messages::show))

@@ -103,6 +103,22 @@ fn lists_of_all_partitions_are_merged_and_name_a_missing_one() -> Result<()> {
     assert_eq!(pages(&own, 100)?.len(), 4);
     assert_eq!(own.ask("GET", "/v1/queues", None)?.status, 403);
 
+    // The console shows the partition that its user chooses, and follows a message to its own.
+    admin.make_user("ann", "correct horse battery", &json!({ "role": "viewer" }))?;
+    let console = AdminClient::anonymous(&zero)
+        .with_session(&json!({ "user": "ann", "password": "correct horse battery" }))?;
+    let links = |partition: &str| -> Result<String> {
+        let console = console.with_header("cookie", &format!("switchyard-partition={partition}"));
+        let page = console.ask("GET", "/accounts/zenith", None)?;
+        ensure!(page.status == 200, "{}", page.text);
+        ensure!(page.text.contains(&format!("<option value=\"{partition}\" selected>")), "{}", page.text);
+        let trace = console.ask("GET", &format!("/messages/{}", sent[0]), None)?;
+        ensure!(trace.status == 200 && trace.text.contains("zenith"), "{}", trace.text);
+        Ok(page.text)
+    };
+    let (of_zero, of_one) = (links("0")?, links("1")?);
+    ensure!(of_one.contains("transceiver") && !of_zero.contains("transceiver"), "{of_zero}{of_one}");
+
     let shown = |arguments: &[&str]| -> Result<(String, String)> {
         let output = fixture.base.command(&zero).args(arguments).args(["--partition", "all"]).output()?;
         let text = |octets: Vec<u8>| Ok::<_, anyhow::Error>(String::from_utf8(octets)?);

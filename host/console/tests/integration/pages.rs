@@ -152,7 +152,7 @@ async fn a_viewer_has_pages_without_actions() {
         let page = get(&console, path, "viewer").await;
         assert_eq!(page.status, StatusCode::OK, "{path}: {}", page.text);
         let forms = page.text.matches("method=\"post\"").count();
-        let mine = ["/logout", "/theme"]
+        let mine = ["/logout", "/theme", "/partition"]
             .iter()
             .filter(|action| page.text.contains(&format!("action=\"{action}\"")))
             .count();

@@ -1,6 +1,6 @@
 //! Sessions and permissions of the console, and forms that other sites send.
 
-use crate::page_requests::{get, request};
+use crate::page_requests::{get, post_form, request};
 use crate::pages::PAGES;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode, header};
@@ -75,7 +75,7 @@ async fn a_form_on_another_site_is_rejected() {
         let asked = console.clone().oneshot(request.body(Body::from(form)).unwrap());
         async move { asked.await.unwrap() }
     };
-    for path in ["/login", "/logout", "/theme", "/messages/2/cancel"] {
+    for path in ["/login", "/logout", "/theme", "/partition", "/messages/2/cancel"] {
         for from in ["cross-site", "same-site", "elsewhere", ""] {
             let refused = post(path, Some(from)).await;
             assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{path} from {from:?}");
@@ -94,4 +94,23 @@ async fn the_expiry_of_a_token_is_shown() {
     let row =
         page.text.split("<strong>monitoring</strong>").nth(1).and_then(|rest| rest.split("</tr>").next());
     assert!(row.is_some_and(|row| row.contains("<time")), "{}", page.text);
+}
+
+#[tokio::test]
+async fn a_partition_of_the_cluster_is_chosen() {
+    let console = console::router(FakeApi::appliance(2, 2).router());
+    let page = get(&console, "/queues", "viewer").await;
+    assert!(
+        page.text.contains("<option value=\"0\" selected>0</option><option value=\"1\">1</option>"),
+        "{}",
+        page.text
+    );
+    let chosen = post_form(&console, "/partition", "viewer", "partition=1&back=/queues").await;
+    assert_eq!((chosen.status, &*chosen.location), (StatusCode::SEE_OTHER, "/queues"));
+    assert!(chosen.cookies[0].starts_with("switchyard-partition=1;"), "{:?}", chosen.cookies);
+    for partition in ["all", "300", "-1", ""] {
+        let form = format!("partition={partition}&back=/");
+        let refused = post_form(&console, "/partition", "viewer", &form).await;
+        assert!(refused.cookies.is_empty(), "{partition}: {:?}", refused.cookies);
+    }
 }

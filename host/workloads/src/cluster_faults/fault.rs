@@ -1,11 +1,11 @@
 //! Faults of the machines of a cluster.
 
-use super::lab::{Lab, MACHINES};
+use super::lab::{Lab, MACHINES, RECOVERY};
 use anyhow::{Context as _, Result};
 use api::ClusterView;
 use model::Random;
 use rustix::process::Signal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use testkit::load::StopFlag;
 
 /// Free octets on the disk that leave it below the watermark, so that submissions are refused.
@@ -214,8 +214,16 @@ impl Fault {
                 lab.servers.replace(member)?;
             }
             Self::HandOver => {
-                let daemon = lab.daemon(leader).context("the leader is dead")?;
-                daemon.ask("POST", "/v1/cluster/hand-over", b"{}")?;
+                // The leader refuses as long as the follower is incomplete: it may not have noticed yet that the fault
+                // before has restarted it.
+                let begun = Instant::now();
+                while let Err(refusal) = hand_over(lab) {
+                    if begun.elapsed() > RECOVERY {
+                        return Err(refusal);
+                    }
+                    lab.supervise()?;
+                    pause.pause(Duration::from_millis(200));
+                }
             }
         }
         Ok(())
@@ -229,4 +237,9 @@ fn etcd_leader(lab: &Lab, leader: usize) -> Result<usize> {
         view.etcd.iter().any(|member| member.leader)
     })?;
     view.etcd.iter().position(|member| member.leader).context("no member leads")
+}
+
+fn hand_over(lab: &Lab) -> Result<()> {
+    let daemon = lab.leader().and_then(|leader| lab.daemon(leader)).context("no appliance leads")?;
+    daemon.ask("POST", "/v1/cluster/hand-over", b"{}").map(drop)
 }

@@ -29,7 +29,7 @@ const HTTP: u16 = 8080;
 /// Size of each appliance's disk.
 const DISK: u64 = 1 << 30;
 /// Maximum time until a cluster works again after a fault has ended.
-const RECOVERY: Duration = Duration::from_secs(180);
+pub(super) const RECOVERY: Duration = Duration::from_secs(180);
 
 /// The address of a machine.
 pub(super) fn address(machine: usize) -> IpAddr {

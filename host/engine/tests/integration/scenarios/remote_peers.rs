@@ -2,6 +2,7 @@
 //! core network.
 
 use crate::scenarios::fixture::{ACCOUNT, EngineFixture, FIRST, REPLY, SECOND, imsi, message};
+use crate::simulation::seeds_of;
 use engine::{EngineAnswer, Event, PeerSettings, ReplyTo, Settings, UncertainPolicy};
 use model::{
     AddressBytes, Dlr, DlrRequest, DlrState, ErrorClass, FinalState, Imsi, Leg, LinkId, Message, MessageId,
@@ -384,10 +385,9 @@ fn subscriber(number: u32) -> Imsi {
     imsi(&format!("26201{number:010}"))
 }
 
-/// Runs a world for each seed: 300, or as many as the environment variable `SEEDS` says.
+/// Runs a world for each seed; `SEED` and `SEEDS` select other seeds.
 fn run(is_network: bool) {
-    let seeds = std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
-    for seed in 0..seeds {
+    for seed in seeds_of(300) {
         let mut world = World::new(seed, is_network);
         for _ in 0..400 {
             world.step();

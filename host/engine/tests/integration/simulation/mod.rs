@@ -32,7 +32,8 @@
 //! * two nodes over one log never both append to one place of it, and the follower's tables equal the leader's.
 //!
 //! A failure prints its seed and plan: `SEED=n cargo test -p engine simulation::` runs that seed only, and
-//! `SEEDS=n` the first n of every plan instead of as many as fit into an ordinary test run.
+//! `SEEDS=n` the first n of every plan instead of as many as fit into an ordinary test run; `SEEDS=n..m` runs the part from n
+//! up to, but without, m.
 
 mod cluster;
 mod disk;
@@ -112,14 +113,19 @@ fn run(plan: Plan, seeds: u64) {
 }
 
 /// The seeds of a plan: the first `usual` ones, or the ones given by the environment.
-fn seeds_of(usual: u64) -> std::ops::Range<u64> {
-    let number = |name| {
-        let value = std::env::var(name).ok()?;
-        Some(value.parse::<u64>().unwrap_or_else(|_| panic!("{name}={value} is no number")))
-    };
-    match (number("SEED"), number("SEEDS")) {
-        (Some(only), _) => only..only + 1,
-        (None, seeds) => 0..seeds.unwrap_or(usual),
+pub(crate) fn seeds_of(usual: u64) -> std::ops::Range<u64> {
+    let number =
+        |text: &str| -> u64 { text.parse().unwrap_or_else(|_| panic!("{text} is no number of a seed")) };
+    if let Ok(only) = std::env::var("SEED") {
+        let only = number(&only);
+        return only..only + 1;
+    }
+    match std::env::var("SEEDS") {
+        Ok(seeds) => {
+            let (first, end) = seeds.split_once("..").unwrap_or(("0", &seeds));
+            number(first)..number(end)
+        }
+        Err(_) => 0..usual,
     }
 }
 
