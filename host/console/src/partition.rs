@@ -14,9 +14,9 @@ const COOKIE: &str = "switchyard-partition";
 /// The partitions that a user can choose from.
 #[derive(Debug, Default)]
 pub(crate) struct Partitions {
-    /// All partitions; empty if the console shows what there is without a choice.
+    /// All partitions; empty if there is no choice.
     all: Vec<u8>,
-    shown: u8,
+    shown: Option<u8>,
 }
 
 /// The partition that the user has chosen; `None`: that of the node.
@@ -34,7 +34,13 @@ impl Partitions {
         if all.len() < 2 {
             return Self::default();
         }
-        Self { all, shown: api.partition.unwrap_or(partition) }
+        let chosen = api.partition.filter(|chosen| all.contains(chosen));
+        Self { all, shown: Some(chosen.unwrap_or(partition)) }
+    }
+
+    /// The partition that the console shows; `None`: that of the node, without a choice.
+    pub(crate) fn shown(&self) -> Option<u8> {
+        self.shown
     }
 }
 
@@ -47,7 +53,7 @@ pub(crate) fn choice(context: &RequestContext) -> Markup {
                 input type="hidden" name="back" value=(context.path);
                 label for="partition" { "Partition" }
                 select #partition name="partition" aria-label="Partition" {
-                    @for partition in all { option value=(partition) selected[partition == shown] { (partition) } }
+                    @for partition in all { option value=(partition) selected[Some(*partition) == *shown] { (partition) } }
                 }
                 button.quiet type="submit" { "Show" }
             }

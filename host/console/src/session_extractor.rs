@@ -16,7 +16,7 @@ impl FromRequestParts<ConsoleState> for RequestContext {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, console: &ConsoleState) -> Result<Self, Response> {
-        let api_caller = api_caller(parts, console);
+        let mut api_caller = api_caller(parts, console);
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let principal: WhoamiView =
             match api_caller.call(Method::GET, "/v1/whoami", ApiRequest::default()).await {
@@ -32,10 +32,12 @@ impl FromRequestParts<ConsoleState> for RequestContext {
         });
         // A request that the user may not send would be in the audit log.
         let may_read = principal.permissions.contains(&Permission::Read);
-        let partitions = match may_read && !api_caller.is_live_update {
+        let partitions = match may_read {
             true => Partitions::of(&api_caller).await,
             false => Partitions::default(),
         };
+        // What was chosen in another cluster, or as another user, must not leave this user without an answer.
+        api_caller.partition = partitions.shown();
         let (console, theme) = (console.clone(), theme(&parts.headers));
         Ok(Self { console, api_caller, principal, partitions, theme, path, done })
     }

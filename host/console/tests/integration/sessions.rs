@@ -98,7 +98,8 @@ async fn the_expiry_of_a_token_is_shown() {
 
 #[tokio::test]
 async fn a_partition_of_the_cluster_is_chosen() {
-    let console = console::router(FakeApi::appliance(2, 2).router());
+    let api = FakeApi::appliance(2, 2);
+    let console = console::router(api.router());
     let page = get(&console, "/queues", "viewer").await;
     assert!(
         page.text.contains("<option value=\"0\" selected>0</option><option value=\"1\">1</option>"),
@@ -108,6 +109,20 @@ async fn a_partition_of_the_cluster_is_chosen() {
     let chosen = post_form(&console, "/partition", "viewer", "partition=1&back=/queues").await;
     assert_eq!((chosen.status, &*chosen.location), (StatusCode::SEE_OTHER, "/queues"));
     assert!(chosen.cookies[0].starts_with("switchyard-partition=1;"), "{:?}", chosen.cookies);
+    // A partition that there is not is not asked, nor one of which the user has no choice.
+    for (cookie, role, expected) in
+        [("1", "viewer", Some("1")), ("7", "viewer", Some("0")), ("1", "account", None)]
+    {
+        let before = api.requests().len();
+        let request = Request::get("/messages")
+            .header(header::COOKIE, format!("switchyard-session={role}; switchyard-partition={cookie}"));
+        let page = console.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(page.status(), StatusCode::OK, "{cookie} {role}");
+        let asked = api.requests().split_off(before);
+        let search = asked.iter().find(|request| request.line.starts_with("GET /v1/messages")).unwrap();
+        let named = search.headers.iter().find(|(name, _)| name == "partition");
+        assert_eq!(named.map(|(_, value)| value.as_str()), expected, "{cookie} {role}");
+    }
     for partition in ["all", "300", "-1", ""] {
         let form = format!("partition={partition}&back=/");
         let refused = post_form(&console, "/partition", "viewer", &form).await;
