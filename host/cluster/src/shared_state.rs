@@ -174,13 +174,24 @@ impl Cluster {
     /// # Errors
     /// As [`write_shared`](Self::write_shared).
     pub fn end_offers(&self, files: &[SharedFile]) -> Result<(), ClusterError> {
-        for some in files.chunks(MAX_CHANGES_PER_TRANSACTION) {
-            let removals = some.iter().map(|file| {
-                let key =
-                    format!("{}offer/{}", self.keys.shared(SharedScope::Partition), file.sha256).into_bytes();
-                DeleteRangeRequest { key }.into()
-            });
-            self.change_as_leader(removals.collect(), Vec::new())?;
+        let prefix = self.keys.shared(SharedScope::Partition);
+        self.remove_as_leader(files.iter().map(|file| format!("{prefix}offer/{}", file.sha256).into_bytes()))
+    }
+
+    /// Withdraws the offers of former leaders, which may never have finished.
+    ///
+    /// # Errors
+    /// As [`write_shared`](Self::write_shared).
+    pub fn end_former_offers(&self) -> Result<(), ClusterError> {
+        let (_, offers) =
+            self.read_below(&format!("{}offer/", self.keys.shared(SharedScope::Partition)), 0)?;
+        self.remove_as_leader(offers.into_iter().map(|offer| offer.key))
+    }
+
+    fn remove_as_leader(&self, keys: impl Iterator<Item = Vec<u8>>) -> Result<(), ClusterError> {
+        let removals: Vec<_> = keys.map(|key| DeleteRangeRequest { key }).collect();
+        for some in removals.chunks(MAX_CHANGES_PER_TRANSACTION) {
+            self.change_as_leader(some.iter().cloned().map(Into::into).collect(), Vec::new())?;
         }
         Ok(())
     }

@@ -28,6 +28,8 @@ struct Published {
     /// The version of each part that is published.
     versions: Vec<Option<u64>>,
     next_forgetting: Instant,
+    /// The offers of former leaders were withdrawn.
+    is_without_former_offers: bool,
 }
 
 /// Changes of the shared state that are not written yet.
@@ -50,6 +52,7 @@ impl Publisher {
             known,
             versions: vec![None; parts.len()],
             next_forgetting: Instant::now() + FORGET_INTERVAL,
+            is_without_former_offers: false,
         };
         Self { cluster, parts, published: Mutex::new(published) }
     }
@@ -78,6 +81,10 @@ impl Publisher {
     /// If a store fails, etcd does not answer for some seconds, or this node does not lead any more. It may be tried again.
     pub fn publish(&self) -> Result<(), ReplicationError> {
         let mut published = self.published.lock();
+        if !published.is_without_former_offers {
+            self.cluster.end_former_offers()?;
+            published.is_without_former_offers = true;
+        }
         let mut changes = Changes::default();
         let mut versions = published.versions.clone();
         for (part, version) in self.parts.iter().zip(&mut versions) {

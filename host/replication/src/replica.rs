@@ -17,6 +17,8 @@ pub struct Replica {
     revision: i64,
     /// Up to which revision this node has everything, also what is only offered.
     seen: i64,
+    /// Why an offered file was not fetched.
+    unfetched: Option<String>,
     is_founded: bool,
     /// The shared state that this node has: digests by name.
     known: BTreeMap<String, String>,
@@ -43,6 +45,7 @@ impl Replica {
             client,
             revision: 0,
             seen: 0,
+            unfetched: None,
             is_founded: false,
             known: BTreeMap::new(),
             lacks: None,
@@ -59,11 +62,15 @@ impl Replica {
         let changes = self.cluster.shared_since(self.scope, self.revision)?;
         let mut lacks = None;
         let mut changed = BTreeSet::new();
-        for offer in &changes.offers {
-            if let Err(error) = self.client.fetch(offer, &self.files) {
-                lacks.get_or_insert_with(|| error.to_string());
-            }
+        // No change was confirmed that needs an offered file. So this node may lead without it: the leader that has offered it may
+        // have died, and then no node gives it.
+        let fetched = changes.offers.iter().map(|offer| self.client.fetch(offer, &self.files));
+        let failed: Vec<_> = fetched.filter_map(Result::err).collect();
+        let unfetched = failed.first().map(ToString::to_string);
+        if let Some(reason) = unfetched.as_ref().filter(|reason| self.unfetched.as_ref() != Some(reason)) {
+            tracing::warn!(reason, "a file that the leader offers was not fetched");
         }
+        self.unfetched = unfetched;
         self.is_founded |= changes.entries.iter().any(|(name, _)| name == COMPLETE_MARK);
         if self.is_founded {
             let parts = self.parts.clone();
@@ -78,7 +85,7 @@ impl Replica {
         if let Some(reason) = lacks.as_ref().filter(|lacks| self.lacks.as_ref() != Some(lacks)) {
             tracing::warn!(reason, "the shared state of the cluster is not complete here");
         }
-        if lacks.is_none() {
+        if lacks.is_none() && self.unfetched.is_none() {
             self.seen = changes.revision;
             // Before that, the entries come again.
             if self.is_founded {

@@ -162,3 +162,21 @@ fn the_audit_logs_of_all_nodes_are_in_the_archive() -> Result<()> {
     until("the line of b", || logged("b", "DELETE /v1/tables/{name} one done"))?;
     Ok(())
 }
+
+#[test]
+fn a_file_that_only_a_dead_leader_offered_prevents_no_take_over() -> Result<()> {
+    let fixture = ClusterFixture::new()?;
+    let leader = fixture.node("a", "")?.start()?;
+    let follower = fixture.node("b", "")?.follow()?;
+    // The leader dies before another node has fetched the file of a plugin: then no node has it.
+    let offer = format!("/switchyard/shared/offer/{}", "4f".repeat(32));
+    fixture.servers.control(&["put", &offer, "522138"])?;
+    fixture.servers.control(&["put", "/switchyard/changed", "1"])?;
+    follower.wait_for_line(TIMEOUT, |line| line.contains("a file that the leader offers was not fetched"))?;
+    leader.kill()?;
+    let leader = follower.ready()?;
+    until("the offer is withdrawn", || Ok(fixture.servers.control(&["get", &offer])?.is_empty()))?;
+    let other = fixture.node("c", "")?.follow()?;
+    drop((leader, other));
+    Ok(())
+}
