@@ -168,6 +168,8 @@ fn a_file_that_only_a_dead_leader_offered_prevents_no_take_over() -> Result<()> 
     let fixture = ClusterFixture::new()?;
     let leader = fixture.node("a", "")?.start()?;
     let follower = fixture.node("b", "")?.follow()?;
+    // A confirmed change: the leader has withdrawn the offers of former leaders.
+    AdminClient::root(&leader)?.make_user("ann", "correct horse battery", &json!({ "role": "viewer" }))?;
     // The leader dies before another node has fetched the file of a plugin: then no node has it.
     let offer = format!("/switchyard/shared/offer/{}", "4f".repeat(32));
     fixture.servers.control(&["put", &offer, "522138"])?;
