@@ -157,11 +157,10 @@ impl Cluster {
     /// # Errors
     /// As [`write_shared`](Self::write_shared).
     pub fn offer_files(&self, files: &[SharedFile]) -> Result<i64, ClusterError> {
-        let mut revision = 0;
+        let (prefix, mut revision) = (self.offers(), 0);
         for some in files.chunks(MAX_CHANGES_PER_TRANSACTION) {
             let puts = some.iter().map(|file| {
-                let key =
-                    format!("{}offer/{}", self.keys.shared(SharedScope::Partition), file.sha256).into_bytes();
+                let key = format!("{prefix}{}", file.sha256).into_bytes();
                 PutRequest { key, value: file.octets.to_string().into_bytes() }.into()
             });
             revision = self.change_as_leader(puts.collect(), Vec::new())?;
@@ -174,8 +173,8 @@ impl Cluster {
     /// # Errors
     /// As [`write_shared`](Self::write_shared).
     pub fn end_offers(&self, files: &[SharedFile]) -> Result<(), ClusterError> {
-        let prefix = self.keys.shared(SharedScope::Partition);
-        self.remove_as_leader(files.iter().map(|file| format!("{prefix}offer/{}", file.sha256).into_bytes()))
+        let prefix = self.offers();
+        self.remove_as_leader(files.iter().map(|file| format!("{prefix}{}", file.sha256).into_bytes()))
     }
 
     /// Withdraws the offers of former leaders, which may never have finished.
@@ -183,9 +182,13 @@ impl Cluster {
     /// # Errors
     /// As [`write_shared`](Self::write_shared).
     pub fn end_former_offers(&self) -> Result<(), ClusterError> {
-        let (_, offers) =
-            self.read_below(&format!("{}offer/", self.keys.shared(SharedScope::Partition)), 0)?;
+        let (_, offers) = self.read_below(&self.offers(), 0)?;
         self.remove_as_leader(offers.into_iter().map(|offer| offer.key))
+    }
+
+    /// Prefix of the offers.
+    fn offers(&self) -> String {
+        format!("{}offer/", self.keys.shared(SharedScope::Partition))
     }
 
     fn remove_as_leader(&self, keys: impl Iterator<Item = Vec<u8>>) -> Result<(), ClusterError> {

@@ -99,7 +99,7 @@ impl ApiResponse {
 }
 
 /// Parts of the API that are about the node itself, or about what all partitions share.
-const SAME_FOR_ALL: [&str; 14] = [
+const PARTITION_INDEPENDENT: [&str; 14] = [
     "appliance",
     "audit",
     "backup",
@@ -116,13 +116,13 @@ const SAME_FOR_ALL: [&str; 14] = [
     "whoami",
 ];
 
-/// Whether the partition decides about the answer to a request. An id of a message names the partition by itself.
-fn partition_decides_about(path: &str) -> bool {
+/// Whether the answer to a request depends on the partition. The id of a message names its partition.
+fn depends_on_partition(path: &str) -> bool {
     let path = path.split('?').next().unwrap_or_default();
     let mut segments = path.trim_start_matches("/v1/").split('/');
     let area = segments.next().unwrap_or_default();
     let is_message = area == "messages" && segments.next().is_some();
-    !is_message && !SAME_FOR_ALL.contains(&area)
+    !is_message && !PARTITION_INDEPENDENT.contains(&area)
 }
 
 /// Calls the API with the cookies and the address of a user.
@@ -169,7 +169,7 @@ impl ApiCaller {
         if self.is_live_update {
             request = request.header(LIVE_HEADER, "1");
         }
-        if let Some(partition) = self.partition.filter(|_| partition_decides_about(path)) {
+        if let Some(partition) = self.partition.filter(|_| depends_on_partition(path)) {
             request = request.header("partition", u16::from(partition));
         }
         if !api_request.csrf.is_empty() {
@@ -212,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn what_nodes_or_partitions_share_is_asked_here() {
+    fn shared_parts_of_the_api_do_not_depend_on_the_partition() {
         for path in ["/v1/queues", "/v1/messages?limit=5", "/v1/messages", "/v1/pools/a", "/v1/status"] {
-            assert!(partition_decides_about(path), "{path}");
+            assert!(depends_on_partition(path), "{path}");
         }
         for path in
             ["/v1/messages/1000000001?body=true", "/v1/whoami", "/v1/hooks/router/activate", "/v1/users?x=1"]
         {
-            assert!(!partition_decides_about(path), "{path}");
+            assert!(!depends_on_partition(path), "{path}");
         }
     }
 

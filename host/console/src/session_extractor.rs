@@ -18,15 +18,14 @@ impl FromRequestParts<ConsoleState> for RequestContext {
     async fn from_request_parts(parts: &mut Parts, console: &ConsoleState) -> Result<Self, Response> {
         let mut api_caller = api_caller(parts, console);
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        let principal: WhoamiView =
-            match api_caller.call(Method::GET, "/v1/whoami", ApiRequest::default()).await {
-                Ok(answer) => answer.read().map_err(|error| error_page(&parts.headers, &error))?,
-                Err(error) if error.status == StatusCode::UNAUTHORIZED => {
-                    let next = if parts.method == Method::GET && path != "/" { path.as_str() } else { "" };
-                    return Err(Redirect::to(&with_query("/login", &[("next", next)])).into_response());
-                }
-                Err(error) => return Err(error_page(&parts.headers, &error)),
-            };
+        let principal = match api_caller.call(Method::GET, "/v1/whoami", ApiRequest::default()).await {
+            Ok(answer) => answer.read::<WhoamiView>().map_err(|error| error_page(&parts.headers, &error))?,
+            Err(error) if error.status == StatusCode::UNAUTHORIZED => {
+                let next = if parts.method == Method::GET && path != "/" { path.as_str() } else { "" };
+                return Err(Redirect::to(&with_query("/login", &[("next", next)])).into_response());
+            }
+            Err(error) => return Err(error_page(&parts.headers, &error)),
+        };
         let done = parts.uri.query().and_then(|query| {
             query.split('&').find_map(|pair| pair.strip_prefix("done=")).map(str::to_owned)
         });
@@ -36,7 +35,7 @@ impl FromRequestParts<ConsoleState> for RequestContext {
             true => Partitions::of(&api_caller).await,
             false => Partitions::default(),
         };
-        // What was chosen in another cluster, or as another user, must not leave this user without an answer.
+        // The cookie may be from another cluster, or from a user who may choose.
         api_caller.partition = partitions.shown();
         let (console, theme) = (console.clone(), theme(&parts.headers));
         Ok(Self { console, api_caller, principal, partitions, theme, path, done })

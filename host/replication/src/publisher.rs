@@ -29,7 +29,7 @@ struct Published {
     versions: Vec<Option<u64>>,
     next_forgetting: Instant,
     /// The offers of former leaders were withdrawn.
-    is_without_former_offers: bool,
+    former_offers_ended: bool,
 }
 
 /// Changes of the shared state that are not written yet.
@@ -52,7 +52,7 @@ impl Publisher {
             known,
             versions: vec![None; parts.len()],
             next_forgetting: Instant::now() + FORGET_INTERVAL,
-            is_without_former_offers: false,
+            former_offers_ended: false,
         };
         Self { cluster, parts, published: Mutex::new(published) }
     }
@@ -81,9 +81,9 @@ impl Publisher {
     /// If a store fails, etcd does not answer for some seconds, or this node does not lead any more. It may be tried again.
     pub fn publish(&self) -> Result<(), ReplicationError> {
         let mut published = self.published.lock();
-        if !published.is_without_former_offers {
+        if !published.former_offers_ended {
             self.cluster.end_former_offers()?;
-            published.is_without_former_offers = true;
+            published.former_offers_ended = true;
         }
         let mut changes = Changes::default();
         let mut versions = published.versions.clone();

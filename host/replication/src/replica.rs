@@ -17,7 +17,7 @@ pub struct Replica {
     revision: i64,
     /// Up to which revision this node has everything, also what is only offered.
     seen: i64,
-    /// Why an offered file was not fetched.
+    /// The reason why an offered file was not fetched.
     unfetched: Option<String>,
     is_founded: bool,
     /// The shared state that this node has: digests by name.

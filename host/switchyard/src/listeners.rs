@@ -125,13 +125,13 @@ pub(crate) async fn open(
     }
     links.set_partition_accounts(config.partition_account_options());
     links.set_remote_peers(config.remote_peer_options())?;
-    for peer in config.plugin_peers.iter().filter(|peer| !peer.queue.remote) {
+    for peer in config.plugin_peers_here() {
         plugin_peers.set_peer(peer.link.clone())?;
     }
-    for gateway in config.gateways.iter().filter(|gateway| !gateway.queue.remote) {
+    for gateway in config.gateways_here() {
         links.set_gateway(gateway.links.clone())?;
     }
-    for peer in config.peers.iter().filter(|peer| !peer.queue.remote) {
+    for peer in config.peers_here() {
         links.set_peer(peer.links.clone())?;
     }
     for listener in &config.listeners {

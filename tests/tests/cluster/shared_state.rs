@@ -164,7 +164,7 @@ fn the_audit_logs_of_all_nodes_are_in_the_archive() -> Result<()> {
 }
 
 #[test]
-fn a_file_that_only_a_dead_leader_offered_prevents_no_take_over() -> Result<()> {
+fn a_file_that_only_a_dead_leader_offered_does_not_prevent_a_take_over() -> Result<()> {
     let fixture = ClusterFixture::new()?;
     let leader = fixture.node("a", "")?.start()?;
     let follower = fixture.node("b", "")?.follow()?;

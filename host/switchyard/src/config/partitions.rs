@@ -1,7 +1,7 @@
 //! Partitions of a cluster: the accounts of this partition, and those of others.
 
 use super::queues::{addressee_queue, remote_queue};
-use super::{Account, Config, Gateway, Network, Peer};
+use super::{Account, Config, Gateway, Network, Peer, PluginPeer};
 use configuration::Section;
 use engine::PeerSettings;
 use links::{PartitionAccountOptions, RemotePeerOptions};
@@ -339,6 +339,21 @@ impl Config {
                 section.error("inbound-login-name", what);
             }
         }
+    }
+
+    /// The peers with links to this partition: their home is no other one.
+    pub(crate) fn peers_here(&self) -> impl Iterator<Item = &Peer> {
+        self.peers.iter().filter(|peer| !peer.queue.remote)
+    }
+
+    /// The gateways with links to this partition.
+    pub(crate) fn gateways_here(&self) -> impl Iterator<Item = &Gateway> {
+        self.gateways.iter().filter(|gateway| !gateway.queue.remote)
+    }
+
+    /// The plugin peers with links to this partition.
+    pub(crate) fn plugin_peers_here(&self) -> impl Iterator<Item = &PluginPeer> {
+        self.plugin_peers.iter().filter(|peer| !peer.queue.remote)
     }
 
     /// The options of the links to other partitions: to the homes of peers, and to the partitions of accounts.

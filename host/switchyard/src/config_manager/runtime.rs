@@ -22,7 +22,7 @@ use pools::RedisServer;
 use ports::{EventSink as _, HttpListenerLimits, LinkRegistry};
 use serde_json::Value;
 use shell::ShellServer;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -123,8 +123,11 @@ pub(crate) struct RuntimeComponents {
 }
 
 /// Indexes a list by name.
-fn by_name<T>(list: &[T], name: impl Fn(&T) -> &str) -> HashMap<&str, &T> {
-    list.iter().map(|item| (name(item), item)).collect()
+fn by_name<'a, T>(
+    list: impl IntoIterator<Item = &'a T>,
+    name: impl Fn(&'a T) -> &'a str,
+) -> HashMap<&'a str, &'a T> {
+    list.into_iter().map(|item| (name(item), item)).collect()
 }
 
 /// The running configuration with all values from `new` that can change without a restart.
@@ -281,24 +284,24 @@ impl RuntimeComponents {
             self.links.set_partition_accounts(to.partition_account_options());
         }
         self.links.set_remote_peers(to.remote_peer_options())?;
-        let known = by_name(&from.gateways, |gateway| gateway.links.name());
-        for gateway in to.gateways.iter().filter(|gateway| !gateway.queue.remote) {
+        let known = by_name(from.gateways_here(), |gateway| gateway.links.name());
+        for gateway in to.gateways_here() {
             let before = known.get(gateway.links.name());
-            if before.is_none_or(|before| before.links != gateway.links || before.queue.remote) {
+            if before.is_none_or(|before| before.links != gateway.links) {
                 self.links.set_gateway(gateway.links.clone())?;
             }
         }
-        let known = by_name(&from.peers, |peer| &peer.links.name);
-        for peer in to.peers.iter().filter(|peer| !peer.queue.remote) {
+        let known = by_name(from.peers_here(), |peer| &peer.links.name);
+        for peer in to.peers_here() {
             let before = known.get(peer.links.name.as_str());
-            if before.is_none_or(|before| before.links != peer.links || before.queue.remote) {
+            if before.is_none_or(|before| before.links != peer.links) {
                 self.links.set_peer(peer.links.clone())?;
             }
         }
-        let known = by_name(&from.plugin_peers, |peer| &peer.link.name);
-        for peer in to.plugin_peers.iter().filter(|peer| !peer.queue.remote) {
+        let known = by_name(from.plugin_peers_here(), |peer| &peer.link.name);
+        for peer in to.plugin_peers_here() {
             let before = known.get(peer.link.name.as_str());
-            if before.is_none_or(|before| before.link != peer.link || before.queue.remote) {
+            if before.is_none_or(|before| before.link != peer.link) {
                 let set = self.plugin_peers.set_peer(peer.link.clone());
                 set.map_err(|error| ApplyError::PluginPeer(peer.link.name.clone(), error))?;
             }
@@ -388,24 +391,21 @@ impl RuntimeComponents {
 
     /// Removes components that the new configuration no longer contains, and links to what has another home now.
     fn remove(&self, from: &Config, to: &Config) {
-        let accounts: HashSet<&str> = to.accounts.iter().map(|account| &*account.links.name).collect();
-        let here = to.gateways.iter().filter(|gateway| !gateway.queue.remote);
-        let gateways: HashSet<&str> = here.map(|gateway| gateway.links.name()).collect();
-        let here = to.peers.iter().filter(|peer| !peer.queue.remote);
-        let peers: HashSet<&str> = here.map(|peer| &*peer.links.name).collect();
-        let here = to.plugin_peers.iter().filter(|peer| !peer.queue.remote);
-        let plugin_peers: HashSet<&str> = here.map(|peer| &*peer.link.name).collect();
-        for account in from.accounts.iter().filter(|old| !accounts.contains(&*old.links.name)) {
+        let accounts = by_name(&to.accounts, |account| &account.links.name);
+        let gateways = by_name(to.gateways_here(), |gateway| gateway.links.name());
+        let peers = by_name(to.peers_here(), |peer| &peer.links.name);
+        let plugin_peers = by_name(to.plugin_peers_here(), |peer| &peer.link.name);
+        for account in from.accounts.iter().filter(|old| !accounts.contains_key(&*old.links.name)) {
             self.business.remove_account(&account.links.name);
             self.links.remove_account(&account.links.name);
         }
-        for gateway in from.gateways.iter().filter(|old| !gateways.contains(old.links.name())) {
+        for gateway in from.gateways_here().filter(|old| !gateways.contains_key(old.links.name())) {
             self.links.remove_gateway(gateway.links.name());
         }
-        for peer in from.peers.iter().filter(|old| !peers.contains(&*old.links.name)) {
+        for peer in from.peers_here().filter(|old| !peers.contains_key(&*old.links.name)) {
             self.links.remove_peer(&peer.links.name);
         }
-        for peer in from.plugin_peers.iter().filter(|old| !plugin_peers.contains(&*old.link.name)) {
+        for peer in from.plugin_peers_here().filter(|old| !plugin_peers.contains_key(&*old.link.name)) {
             self.plugin_peers.remove_peer(&peer.link.name);
         }
         // A name may have moved to another section; its queue stays.

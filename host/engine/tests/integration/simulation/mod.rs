@@ -115,7 +115,7 @@ fn run(plan: Plan, seeds: u64) {
 /// The seeds of a plan: the first `usual` ones, or the ones given by the environment.
 pub(crate) fn seeds_of(usual: u64) -> std::ops::Range<u64> {
     let number =
-        |text: &str| -> u64 { text.parse().unwrap_or_else(|_| panic!("{text} is no number of a seed")) };
+        |text: &str| -> u64 { text.parse().unwrap_or_else(|_| panic!("{text} is not the number of a seed")) };
     if let Ok(only) = std::env::var("SEED") {
         let only = number(&only);
         return only..only + 1;
