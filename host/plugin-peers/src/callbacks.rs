@@ -4,14 +4,16 @@ use crate::incoming;
 use crate::peers::{RunningPeer, Shared};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, Request, State};
+use axum::extract::{ConnectInfo, Path, Request, State};
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::any;
 use engine::{EngineAnswer, Event, ReplyTo};
 use hooks::{CallbackAnswer, CallbackRequest, PeerReceipt, PluginResponse};
 use model::{AddressBytes, Dlr, Message, Refusal, Timestamp};
+use ports::{PassedApi, PassedOnMarker};
 use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -47,9 +49,9 @@ async fn callback(
     Path(path): Path<HashMap<String, String>>,
     request: Request,
 ) -> CallbackResponse {
-    let peer = path.get("peer").and_then(|name| shared.peer(name)).filter(|peer| peer.options.callbacks);
-    // A peer that does not exist gets the same response, so that clients cannot find out names.
-    let Some(peer) = peer else { return refuse(StatusCode::NOT_FOUND, "unknown path") };
+    let name = path.get("peer").map(String::as_str).unwrap_or_default();
+    let peer = shared.peer(name).filter(|peer| peer.options.callbacks);
+    let Some(peer) = peer else { return pass_on(&shared, name, request).await };
     let counts = &peer.counts.callbacks;
     if !peer.callback_rate.lock().take(1, Instant::now()) {
         counts.limited.fetch_add(1, Relaxed);
@@ -104,6 +106,28 @@ async fn callback(
     counts.receipts.fetch_add(receipt_count, Relaxed);
     counts.messages.fetch_add(message_count, Relaxed);
     response(answer)
+}
+
+/// Passes a callback of a peer with another home on to the leader of the home. The response to callbacks of a peer that does not exist
+/// and of a peer without callbacks is the same, so that clients cannot find out names.
+async fn pass_on(shared: &Shared, peer: &str, request: Request) -> CallbackResponse {
+    let was_passed_on = request.extensions().get::<PassedOnMarker>().is_some();
+    let elsewhere = shared.registry.pass_on().filter(|_| !was_passed_on);
+    let elsewhere = elsewhere.and_then(|pass_on| Some((pass_on, pass_on.callbacks_elsewhere(peer)?)));
+    let Some((pass_on, partition)) = elsewhere else {
+        return refuse(StatusCode::NOT_FOUND, "unknown path");
+    };
+    let remote = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let remote = remote.map_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into(), |ConnectInfo(remote)| *remote);
+    let (head, body) = request.into_parts();
+    let Ok(body) = axum::body::to_bytes(body, MAX_BODY).await else {
+        return refuse(StatusCode::PAYLOAD_TOO_LARGE, "at most 256 KiB are allowed");
+    };
+    let request = Request::from_parts(head, body);
+    pass_on.request(partition, PassedApi::PeerCallbacks, remote, request).await.unwrap_or_else(|error| {
+        tracing::warn!(peer, partition, %error, "callback not passed on to the leader of its peer's home");
+        refuse(StatusCode::SERVICE_UNAVAILABLE, "the callback is not stored yet")
+    })
 }
 
 /// Lets the plugin read the callback, and routes the messages in it. Blocks.

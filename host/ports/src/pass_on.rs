@@ -63,6 +63,8 @@ pub enum PassedApi {
     Business,
     /// The admin API.
     Admin,
+    /// Callbacks of plugin peers.
+    PeerCallbacks,
 }
 
 /// Access to the leaders of the other partitions.
@@ -78,6 +80,10 @@ pub trait PassOn: fmt::Debug + Send + Sync + 'static {
 
     /// The configured partition of a number pool; `None` if it is the partition of this process, or the pool is not configured.
     fn pool_elsewhere(&self, pool: &str) -> Option<u8>;
+
+    /// The home of the plugin peer with this name that has callbacks; `None` if it is the partition of this process, or there is no such
+    /// peer.
+    fn callbacks_elsewhere(&self, peer: &str) -> Option<u8>;
 
     /// The name and URL of the node that leads a partition, for error texts; `None` if it has no leader.
     fn leader(&self, partition: u8) -> Option<String>;

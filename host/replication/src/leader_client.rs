@@ -14,14 +14,13 @@ use std::time::Duration;
 /// A leader that sends nothing for so long is given up.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Headers that concern one connection only.
-const HOP_BY_HOP_HEADERS: [HeaderName; 7] = [
+const HOP_BY_HOP_HEADERS: [HeaderName; 6] = [
     header::CONNECTION,
     header::TRANSFER_ENCODING,
     header::CONTENT_LENGTH,
     header::UPGRADE,
     header::TE,
     header::TRAILER,
-    header::HOST,
 ];
 
 /// Passes connections and requests on to the leaders of other partitions.

@@ -126,6 +126,8 @@ pub struct PassedHandlers {
     pub business: Router,
     /// Answers requests of admins.
     pub admin: Router,
+    /// Answers callbacks of plugin peers.
+    pub peer_callbacks: Router,
 }
 
 async fn handle_connection(State(nodes): State<Arc<NodeListener>>, mut request: Request) -> Response {
@@ -168,6 +170,7 @@ async fn handle_request(State(nodes): State<Arc<NodeListener>>, mut request: Req
     let router = match api {
         PassedApi::Business => handlers.business,
         PassedApi::Admin => handlers.admin,
+        PassedApi::PeerCallbacks => handlers.peer_callbacks,
     };
     match router.oneshot(request).await {
         Ok(response) => response,

@@ -26,11 +26,15 @@ const INTERFACES: [PassedInterface; 6] = [
     PassedInterface::Partition,
 ];
 
+/// The APIs whose requests are passed on.
+const APIS: [PassedApi; 3] = [PassedApi::Business, PassedApi::Admin, PassedApi::PeerCallbacks];
+
 /// The path prefix of the requests of an API.
 pub(crate) const fn prefix(api: PassedApi) -> &'static str {
     match api {
         PassedApi::Business => "/business",
         PassedApi::Admin => "/admin",
+        PassedApi::PeerCallbacks => "/peer-callbacks",
     }
 }
 
@@ -61,7 +65,7 @@ pub(crate) fn headers_of(connection: &PassedConnection) -> impl Iterator<Item = 
 /// Restores the client's request from a passed-on request: its path, and the client's address as the connection's.
 pub(crate) fn unwrap(request: &mut Request) -> Option<PassedApi> {
     let whole = request.uri().path_and_query()?.as_str();
-    let (api, path) = [PassedApi::Business, PassedApi::Admin].into_iter().find_map(|api| {
+    let (api, path) = APIS.into_iter().find_map(|api| {
         let path = whole.strip_prefix(prefix(api))?;
         path.starts_with('/').then(|| (api, path.parse::<PathAndQuery>().ok()))
     })?;

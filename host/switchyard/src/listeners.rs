@@ -70,7 +70,7 @@ async fn open_front_end(
 
 /// From now on, accepts requests and links that other nodes pass on to this leader.
 pub(crate) fn serve_passed(node: &LeadingNode, front_ends: &FrontEnds, admin: Router) {
-    let FrontEnds { links, business, redis, .. } = front_ends;
+    let FrontEnds { links, business, plugin_peers, redis, .. } = front_ends;
     let (links, redis) = (links.clone(), redis.clone());
     node.serve_passed(PassedHandlers {
         connection: Arc::new(move |socket, connection| match (connection.interface, &redis) {
@@ -82,6 +82,7 @@ pub(crate) fn serve_passed(node: &LeadingNode, front_ends: &FrontEnds, admin: Ro
         }),
         business: business.router(),
         admin,
+        peer_callbacks: plugin_peers.router(),
     });
 }
 

@@ -12,7 +12,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Map of the logins, accounts and pools of other partitions, and of those partitions' leaders.
+/// Map of the logins, accounts, pools and callbacks of other partitions, and of those partitions' leaders.
 #[derive(Debug)]
 pub(crate) struct PartitionMap {
     cluster: Arc<Cluster>,
@@ -26,7 +26,7 @@ impl PartitionMap {
         Arc::new(Self { cluster, client: Arc::new(client), elsewhere })
     }
 
-    /// Replaces the logins, accounts and pools of other partitions.
+    /// Replaces the logins, accounts, pools and callbacks of other partitions.
     pub(crate) fn set(&self, elsewhere: &OtherPartitions) {
         if **self.elsewhere.load() != *elsewhere {
             self.elsewhere.store(Arc::new(elsewhere.clone()));
@@ -66,6 +66,10 @@ impl PassOn for PartitionMap {
 
     fn pool_elsewhere(&self, pool: &str) -> Option<u8> {
         self.elsewhere.load().pools.get(pool).copied()
+    }
+
+    fn callbacks_elsewhere(&self, peer: &str) -> Option<u8> {
+        self.elsewhere.load().callbacks.get(peer).copied()
     }
 
     fn leader(&self, partition: u8) -> Option<String> {

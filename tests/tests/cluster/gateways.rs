@@ -109,7 +109,7 @@ fn a_gateway_has_its_logins_submits_and_reports_at_its_home() -> Result<()> {
 #[test]
 fn a_plugin_submits_at_the_home_of_its_peer() -> Result<()> {
     let fixture = ClusterFixture::new()?;
-    let (api, callbacks) = (SmsApi::start()?, free_port()?);
+    let (api, callbacks) = (SmsApi::start()?, [free_port()?, free_port()?]);
     let document = fixture.base.folder().join("api.toml");
     std::fs::write(
         &document,
@@ -125,8 +125,7 @@ fn a_plugin_submits_at_the_home_of_its_peer() -> Result<()> {
     )?;
     let node = |name: &str, partition: u8| -> Result<TestDaemonConfig> {
         let mut config = fixture.partition_node_with(name, partition, &["peer-callbacks"], PEER_KEYS)?;
-        // Only the home's listener gets callbacks.
-        let port = if partition == 0 { callbacks } else { free_port()? };
+        let port = callbacks[usize::from(partition)];
         config.account("north", "partition = 1\nmo-partitions = [0]").native("api").tables(&format!(
             "[peer-callbacks]\nlisten = \"127.0.0.1:{port}\"\n\
              [[plugin-peer]]\nname = \"api\"\npartition = 0\ncallbacks = true\ndefault-account = \"north\"\n\
@@ -149,19 +148,28 @@ fn a_plugin_submits_at_the_home_of_its_peer() -> Result<()> {
     let listed = one.get("/v1/plugin-peers")?;
     assert_eq!(listed, json!([]), "the home has its link");
 
-    let call = |path: &str, body: &str, content_type: &str| -> Result<u16> {
-        let url = format!("http://127.0.0.1:{callbacks}/v1/peers/api/callback{path}?key=c411");
-        Ok(ureq::post(url).content_type(content_type).send(body)?.status().as_u16())
+    // The leader of the other partition passes callbacks on to the home.
+    let call = |partition: usize, path: &str, body: &str, content_type: &str| -> Result<u16> {
+        let url = format!("http://127.0.0.1:{}/v1/peers/{path}", callbacks[partition]);
+        let called = ureq::post(url).config().http_status_as_error(false).build();
+        Ok(called.content_type(content_type).send(body)?.status().as_u16())
     };
     let receipt = json!({ "id": "api-1", "state": "delivered" }).to_string();
-    assert_eq!(call("", &receipt, "application/json")?, 200);
+    assert_eq!(call(1, "api/callback", &receipt, "application/json")?, 403, "without the key");
+    assert_eq!(call(1, "other/callback?key=c411", &receipt, "application/json")?, 404);
+    assert_eq!(call(1, "api/callback?key=c411", &receipt, "application/json")?, 200);
     one.wait_until(TIMEOUT, &trace, |trace| trace["state"] == "delivered")?;
     esme.wait_for_delivered(1, TIMEOUT)?;
     assert!(esme.delivered[0].contains("stat:DELIVRD"), "{}", esme.delivered[0]);
     let body = "From=%2B8613000000001&To=10655&Body=ja";
-    assert_eq!(call("/incoming", body, "application/x-www-form-urlencoded")?, 200);
+    let incoming = "api/callback/incoming?key=c411";
+    assert_eq!(call(0, incoming, body, "application/x-www-form-urlencoded")?, 200);
     esme.wait_for_delivered(2, TIMEOUT)?;
     assert_eq!(esme.delivered[1], "ja");
-    drop((zero, one));
+
+    // Without the home, the peer is asked to repeat the callback.
+    drop(zero);
+    assert_eq!(call(1, "api/callback?key=c411", &receipt, "application/json")?, 503);
+    drop(one);
     Ok(())
 }

@@ -49,6 +49,10 @@ impl PassOn for Neighbours {
         (pool == "p").then_some(1)
     }
 
+    fn callbacks_elsewhere(&self, _: &str) -> Option<u8> {
+        None
+    }
+
     fn leader(&self, _: u8) -> Option<String> {
         matches!(self.leader, Leader::Serves(_)).then(|| "b (http://b)".to_owned())
     }

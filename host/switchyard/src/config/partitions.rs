@@ -81,7 +81,7 @@ fn account_of(partition: u8, peer: &str) -> String {
 /// The delay before an unconfirmed outcome or DLR is sent again.
 const NOTICE_RETRY: Duration = Duration::from_secs(1);
 
-/// The logins, accounts and pools of other partitions.
+/// The logins, accounts, pools and callbacks of other partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct OtherPartitions {
     /// Partition by system_id.
@@ -96,6 +96,8 @@ pub(crate) struct OtherPartitions {
     pub(crate) redis: HashMap<Vec<u8>, u8>,
     /// Partition by pool name.
     pub(crate) pools: HashMap<String, u8>,
+    /// Home by the name of a plugin peer with callbacks.
+    pub(crate) callbacks: HashMap<String, u8>,
     /// Partition by account name.
     pub(crate) names: BTreeMap<String, u8>,
     /// Tenant by account name.
@@ -385,7 +387,7 @@ impl Config {
         self.partition_accounts.iter().map(|account| account.links.clone()).collect()
     }
 
-    /// Moves the accounts of other partitions to `elsewhere`, and finds the logins and pools there.
+    /// Moves the accounts of other partitions to `elsewhere`, and finds the logins, pools and callbacks there.
     pub(super) fn move_remote_accounts(&mut self) {
         let partition = self.partition();
         self.set_homes(partition);
@@ -417,6 +419,9 @@ impl Config {
         }
         let pools = self.pool.iter().filter(|pool| pool.partition != partition);
         self.elsewhere.pools = pools.map(|pool| (pool.name.clone(), pool.partition)).collect();
+        let peers = self.plugin_peers.iter().filter(|peer| peer.queue.remote && peer.link.callbacks);
+        self.elsewhere.callbacks =
+            peers.filter_map(|peer| Some((peer.link.name.clone(), peer.home.partition?))).collect();
         self.elsewhere.redis = self.remote_redis_accounts();
     }
 
