@@ -17,6 +17,7 @@ pub mod pools;
 mod raw_connection;
 pub mod sgip;
 mod sms_api;
+mod supervision;
 
 pub use admin_client::{AdminClient, ApiResponse};
 pub use capture::{Capture, CaptureProtocol};
@@ -26,6 +27,7 @@ pub use kannel::Kannel;
 pub use peer::Peer;
 pub use raw_connection::{RawConnection, RawPdu};
 pub use sms_api::{ApiReaction, ApiRequest, SmsApi};
+pub use supervision::{HangingDisk, ServiceManager, was_notified};
 pub use testkit::{load, test_daemon};
 
 /// Timeout for everything that must happen. It is generous: the machine may be busy, and a test that passes

@@ -5,7 +5,7 @@ use crate::config::{Config, HttpTlsMode};
 use crate::config_manager::StartupConfig;
 use crate::http_listeners::{PublicProbes, certificate};
 use crate::leading_node::LeadingNode;
-use crate::service_manager;
+use crate::service_manager::{self, FollowerWatchdog};
 use crate::shared_state::{CONFIGURATION, NodeStores, PLUGINS};
 use crate::stop_signals::StopSignals;
 use crate::unreadable_log::UnreadableLog;
@@ -72,6 +72,8 @@ pub(crate) struct ClusterNode {
     replica_of_all: Option<Arc<Mutex<Replica>>>,
     client: Arc<NodeClient>,
     listener: Arc<NodeListener>,
+    /// `None` without a watchdog.
+    watchdog: Option<Arc<FollowerWatchdog>>,
 }
 
 /// A node while it follows.
@@ -137,7 +139,8 @@ impl ClusterNode {
             Some(replica(SharedScope::Cluster, &parts_of_all))
         };
         let replica = replica(SharedScope::Partition, &parts);
-        Ok(Some(Self { cluster, stores, parts, replica, replica_of_all, client, listener }))
+        let watchdog = FollowerWatchdog::start().context("starting the watchdog thread")?.map(Arc::new);
+        Ok(Some(Self { cluster, stores, parts, replica, replica_of_all, client, listener, watchdog }))
     }
 
     /// The replicas of this node; the last one contains the configuration.
@@ -194,6 +197,8 @@ impl ClusterNode {
         let watch = SharedStateWatch::start(self.replicas(), config.appliance.data.join("plugins"), hooks)?;
         let sides = (&watch, startup, sinks.as_deref());
         let ended = self.follow_log(&mut journal, &mut tables, sides, runtime, signals);
+        // The take-over follows, or the next configuration.
+        self.begin_long_step();
         drop((watch, sink_watch));
         listening.shutdown_timeout(Duration::from_secs(1));
         match ended? {
@@ -207,6 +212,18 @@ impl ClusterNode {
                 Ok(Outcome::Stopped)
             }
         }
+    }
+
+    /// Tells the watchdog that the next step may take long.
+    fn begin_long_step(&self) {
+        if let Some(watchdog) = &self.watchdog {
+            watchdog.begin_long_step();
+        }
+    }
+
+    /// The watchdog; it is needed until the core of this leader has one. `None` without a service manager.
+    pub(crate) fn watchdog(&self) -> Option<Arc<FollowerWatchdog>> {
+        self.watchdog.clone()
     }
 
     fn lead(
@@ -263,6 +280,9 @@ impl ClusterNode {
         let mut logged = None;
         let mut next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
         loop {
+            if let Some(watchdog) = &self.watchdog {
+                watchdog.report_progress();
+            }
             let mut has_more = false;
             let follower = &mut tables.follower;
             let applied = follower.applied();
@@ -327,6 +347,7 @@ impl ClusterNode {
                         "etcd has newer records only"
                     );
                     cluster.set_joining(true);
+                    self.begin_long_step();
                     let replaced = tables.replace(&self.client, cluster.number());
                     cluster.set_applied(tables.follower.durable());
                     match replaced {
@@ -402,6 +423,7 @@ impl ClusterNode {
             return Ok(None);
         }
         tracing::info!(reason, "claiming the log");
+        self.begin_long_step();
         match journal.claim(NodeId(node_number(cluster.node()))) {
             Ok(writer) => match self.complete_shared_state() {
                 None => return Ok(Some(writer)),
@@ -575,9 +597,11 @@ async fn listen(config: &Config, cluster: &Arc<Cluster>, access: &Arc<access::Ac
     let router = admin::follower_router(Arc::new(FollowingNode(cluster.clone())), authenticator);
     let listen = config.http.listen;
     let certificate = certificate(config, &config.http.tls(), listen)?;
+    let tls = certificate.is_some();
     let listener = HttpListener::open("http", listen, certificate, config.http.limits(), Arc::default())
         .await
         .with_context(|| format!("[http] listen = \"{listen}\": is another program using it?"))?;
+    service_manager::write_admin_url(tls, listener.address());
     tokio::spawn(listener.serve(router, Arc::new(PublicProbes)));
     Ok(())
 }

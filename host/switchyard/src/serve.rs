@@ -147,7 +147,7 @@ impl Daemon {
         runtimes: Runtimes,
         started: Instant,
     ) -> Result<Self> {
-        let OpenedStore { mut config, startup, store, sink_cursors, cluster, text_keys } = opened;
+        let OpenedStore { mut config, startup, store, sink_cursors, mut cluster, text_keys } = opened;
         let leading = cluster.as_ref().map(|cluster| cluster.leading.clone());
         let _inside = runtimes.network.enter();
         let directory = Arc::new(ArcSwap::from_pointee(config.assign_peer_ids(&store)?));
@@ -347,6 +347,9 @@ impl Daemon {
         };
         let background =
             BackgroundThreads::start(housekeeper, &counter_writer, &core, services.operation.clone())?;
+        if let Some(cluster) = &mut cluster {
+            cluster.watchdog = None;
+        }
 
         if let Some(listener) = &config.shell {
             let number_parser: Arc<dyn NumberParser> = match config.default_plan() {
@@ -392,7 +395,7 @@ impl Daemon {
         let Self { config, runtimes, core, front_ends, services, cluster, .. } = self;
         // The audit collector runs until the end.
         let (node, signals, _audit_collector) = match cluster {
-            Some(ClusterMembership { leading, signals, audit_collector }) => {
+            Some(ClusterMembership { leading, signals, audit_collector, .. }) => {
                 (Some(leading), Some(signals), audit_collector)
             }
             None => (None, None, None),

@@ -7,10 +7,11 @@ use crate::core_handle::{CoreHandle, QueryError};
 use admin::Operation;
 use api::NotReady;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use parking_lot::Mutex;
 use sd_notify::NotifyState;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The interval of status messages without a watchdog.
 const STATUS_INTERVAL: Duration = Duration::from_secs(10);
@@ -80,6 +81,53 @@ fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "service manager notification failed");
     }
+}
+
+/// Sends watchdog messages before there is a core: while the node follows the leader of its cluster, and while it takes over.
+/// Dropping it ends them.
+pub(crate) struct FollowerWatchdog {
+    /// The last progress; `None` during a step of unknown length, such as a copy of the leader's tables.
+    progress: Arc<Mutex<Option<Instant>>>,
+    /// Dropped to end the thread.
+    _stop: Sender<()>,
+}
+
+impl FollowerWatchdog {
+    /// Starts the thread, in a step of unknown length. `None` without a watchdog.
+    pub(crate) fn start() -> std::io::Result<Option<Self>> {
+        let Some(time) = sd_notify::watchdog_enabled().filter(|time| !time.is_zero()) else {
+            return Ok(None);
+        };
+        let progress = Arc::new(Mutex::new(None));
+        let (stop, stopped) = bounded::<()>(0);
+        let reported = progress.clone();
+        let watch = move || {
+            while stopped.recv_timeout(time / 2) == Err(RecvTimeoutError::Timeout) {
+                if makes_progress(*reported.lock(), Instant::now(), time) {
+                    notify(&[NotifyState::Watchdog]);
+                } else {
+                    tracing::error!("the follower makes no progress");
+                }
+            }
+        };
+        std::thread::Builder::new().name("watchdog".to_owned()).spawn(watch)?;
+        Ok(Some(Self { progress, _stop: stop }))
+    }
+
+    /// Reports that the follower works. From now on, it must report again within the watchdog's time.
+    pub(crate) fn report_progress(&self) {
+        *self.progress.lock() = Some(Instant::now());
+    }
+
+    /// Begins a step of unknown length, which ends with the next [`FollowerWatchdog::report_progress`].
+    pub(crate) fn begin_long_step(&self) {
+        *self.progress.lock() = None;
+    }
+}
+
+/// Whether the last progress is not too old.
+fn makes_progress(last: Option<Instant>, now: Instant, time: Duration) -> bool {
+    last.is_none_or(|last| now.saturating_duration_since(last) <= time)
 }
 
 /// The notifier thread; ended by [`ServiceManagerNotifier::stop`].
@@ -201,6 +249,14 @@ mod tests {
         assert_eq!(probe_core(&core, SHORT, SHORT), CoreHealth::Silent);
         drop(seed);
         assert_eq!(probe_core(&core, SHORT, SHORT), CoreHealth::Stopped);
+    }
+
+    #[test]
+    fn a_follower_is_alive_after_progress_and_in_long_steps() {
+        let (last, time) = (Instant::now(), Duration::from_secs(30));
+        assert!(makes_progress(None, last + time * 10, time));
+        assert!(makes_progress(Some(last), last + time, time));
+        assert!(!makes_progress(Some(last), last + time + SHORT, time));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::config_manager::StartupConfig;
 use crate::leading_node::LeadingNode;
 use crate::plugin_setup::{compile_plugins, hooks_options};
+use crate::service_manager::FollowerWatchdog;
 use crate::shared_state::NodeStores;
 use crate::stop_signals::StopSignals;
 use crate::text_encryption;
@@ -40,6 +41,8 @@ pub(crate) struct ClusterMembership {
     pub(crate) signals: StopSignals,
     /// Runs until it is dropped; `None` without an archive.
     pub(crate) audit_collector: Option<AuditCollector>,
+    /// Dropped when the core has a watchdog; `None` without a service manager.
+    pub(crate) watchdog: Option<Arc<FollowerWatchdog>>,
 }
 
 /// Opens the store of this machine.
@@ -84,10 +87,15 @@ pub(crate) fn lead_cluster(
     loop {
         let hooks_options = hooks_options(&config, None);
         match node.follow((&config, &startup), &hooks_options, runtime, &mut signals)? {
-            Outcome::Leader(store, node, sinks) => {
-                node.serve_snapshots(store.clone(), config.appliance.data.clone());
+            Outcome::Leader(store, leading, sinks) => {
+                leading.serve_snapshots(store.clone(), config.appliance.data.clone());
                 let (config, startup) = startup.select_again(config)?;
-                let cluster = ClusterMembership { leading: Arc::new(node), signals, audit_collector };
+                let cluster = ClusterMembership {
+                    leading: Arc::new(leading),
+                    signals,
+                    audit_collector,
+                    watchdog: node.watchdog(),
+                };
                 let sink_cursors = sinks.map(|sinks| sinks.load(&config)).transpose()?;
                 return Ok(Some(OpenedStore {
                     config,

@@ -13,6 +13,7 @@ mod passed_on;
 mod pulled_plugins;
 mod shared_state;
 mod sinks;
+mod supervision;
 mod take_over;
 mod three_machines;
 mod versions;
