@@ -86,7 +86,7 @@ impl Materials {
         }
         let mut all = Self { components: BTreeMap::new(), dependencies: BTreeMap::new(), tools: Value::Null };
         let read = bills.iter().try_for_each(|bill| all.add(bill, &root));
-        for folder in ["host", "plugins", "plugins/test-guests", "."] {
+        for folder in ["host", "plugins", "plugins/examples", "plugins/test-guests", "."] {
             sweep(&root.join(folder), name)?;
         }
         read?;
