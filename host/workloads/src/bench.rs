@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: throughput and cost of the appliance, in one table from one run.
 
 use super::aims;
-use super::tool_run::ToolRun;
+use super::tool_run::{POLICY_WITH_ELSEWHERE, ToolRun};
 use anyhow::{Context, Result, ensure};
 use api::ArchivePumpView;
 use std::collections::BTreeMap;
@@ -53,10 +53,6 @@ enum BenchCommand {
 
 /// Maximum number of messages of a run; a longer measurement ends early.
 const MAX_MESSAGES: usize = 24_000_000;
-
-/// Numbers `99…` wait for a peer that is down; all others go upstream.
-const POLICY: &str = "[[route]]\nprefix = \"99\"\nlegs = [{ peer = \"elsewhere\" }]\n\
-                      [default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"everything upstream\"\n";
 
 /// One measurement.
 struct Row {
@@ -314,7 +310,7 @@ fn measure_table(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let mut rows = Vec::new();
 
     let mut config = tool_run.config("plugin")?;
-    config.router(&tool_run.component, POLICY)?;
+    config.router(&tool_run.component, POLICY_WITH_ELSEWHERE)?;
     let setup = BenchSetup::start(&mut config)?;
     let full = setup.measure("flat out", options, None)?;
     rows.push(setup.measure("at half of that", options, Some(full.rate / 2.0))?);
@@ -338,7 +334,7 @@ fn measure_table(tool_run: &ToolRun, options: &Options) -> Result<()> {
     drop(setup);
 
     let mut config = tool_run.config("receipts")?;
-    config.router(&tool_run.component, POLICY)?;
+    config.router(&tool_run.component, POLICY_WITH_ELSEWHERE)?;
     let setup = BenchSetup::start_with(&mut config, true)?;
     let mut ask = setup.ask(options);
     ask.receipts = true;
@@ -386,7 +382,7 @@ fn gateway_row(tool_run: &ToolRun, options: &Options, protocol: GatewayProtocol)
     let gateway = GatewaySink::start(protocol, &tally)?;
     let name = protocol.name();
     let mut config = tool_run.config(name)?;
-    config.router(&tool_run.component, POLICY)?;
+    config.router(&tool_run.component, POLICY_WITH_ELSEWHERE)?;
     config.tables(&format!(
         "[[gateway]]\nname = \"upstream\"\nprotocol = \"{name}\"\naddress = \"{}\"\nlogin-name = \"901234\"\n\
          login-password = \"1234\"\nconnections = 2\nwindow = 2000\ndlrs = false\nuncertain = \"send-again\"\n",
@@ -419,7 +415,7 @@ fn one_at_a_time(setup: &BenchSetup, options: &Options) -> Result<String> {
 fn measure_outage(tool_run: &ToolRun, options: &Options) -> Result<()> {
     println!("  {}", HEAD.replace('\n', "\n  "));
     let mut config = tool_run.config("none")?;
-    config.router(&tool_run.component, POLICY)?;
+    config.router(&tool_run.component, POLICY_WITH_ELSEWHERE)?;
     let setup = BenchSetup::start(&mut config)?;
     let without = setup.measure("no archive", options, None)?;
     drop(setup);
@@ -427,7 +423,7 @@ fn measure_outage(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut database = testkit::database::Database::mariadb(folder.path())?;
     let mut config = tool_run.config("archive")?;
-    config.archive(&database.url()).router(&tool_run.component, POLICY)?;
+    config.archive(&database.url()).router(&tool_run.component, POLICY_WITH_ELSEWHERE)?;
     let setup = BenchSetup::start(&mut config)?;
     let up = setup.measure("MariaDB up", options, None)?;
     setup.wait_for_archive()?;
@@ -489,7 +485,7 @@ fn recovery(setup: BenchSetup) -> Result<String> {
 /// Memory per waiting message, with small caches that are full before the first measurement.
 fn memory(tool_run: &ToolRun, options: &Options) -> Result<f64> {
     let mut config = tool_run.config("memory")?;
-    config.router(&tool_run.component, POLICY)?;
+    config.router(&tool_run.component, POLICY_WITH_ELSEWHERE)?;
     config.tables("[engine]\nbody-cache = \"4MiB\"\nstore-cache = \"32MiB\"\n");
     let setup = BenchSetup::start(&mut config)?;
     let (few, many) = (options.waiting / 4, options.waiting);

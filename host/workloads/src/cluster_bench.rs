@@ -2,7 +2,7 @@
 //! Everything runs on one machine and its disk: two appliances, three members of etcd, source and sink share its
 //! processors.
 
-use super::tool_run::{POLICY, ToolRun};
+use super::tool_run::{POLICY_WITH_ELSEWHERE, ToolRun};
 use crate::aims;
 use anyhow::{Context, Result, ensure};
 use api::ClusterView;
@@ -34,9 +34,19 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum time without answers.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// Numbers `99…` wait for a peer that is down.
-fn policy() -> String {
-    format!("[[route]]\nprefix = \"99\"\nlegs = [{{ peer = \"elsewhere\" }}]\n{POLICY}")
+/// Result of a measurement.
+struct Measured {
+    /// Messages a second.
+    rate: f64,
+    /// Octets that all programs of this machine have sent to each other, for a message.
+    octets: f64,
+}
+
+/// Octets that were sent over the loopback interface since the machine has started.
+fn loopback_octets() -> Result<u64> {
+    let text = std::fs::read_to_string("/sys/class/net/lo/statistics/tx_bytes")
+        .context("reading the loopback interface's statistics")?;
+    Ok(text.trim().parse()?)
 }
 
 /// Appliances between a source and a sink.
@@ -59,7 +69,7 @@ impl<'a> ClusterBench<'a> {
     fn config(&self, folder: &str) -> Result<TestDaemonConfig> {
         let mut config = self.tool_run.config(folder)?;
         let peer = "links = 2\nwindow = 2000\ndlrs = false\nuncertain = \"send-again\"";
-        config.archive("none").router(&self.tool_run.component, &policy())?;
+        config.archive("none").router(&self.tool_run.component, POLICY_WITH_ELSEWHERE)?;
         config.peer("upstream", self.sink.address(), peer).peer("elsewhere", self.nobody, "");
         Ok(config)
     }
@@ -94,13 +104,13 @@ impl<'a> ClusterBench<'a> {
     }
 
     /// Measures the maximum rate, for the time in the options. `processes` are all processes that do the work.
-    fn measure(&self, name: &str, smpp: SocketAddr, processes: &[u32]) -> Result<f64> {
+    fn measure(&self, name: &str, smpp: SocketAddr, processes: &[u32]) -> Result<Measured> {
         self.measure_all(name, &[self.source(smpp)], processes)
     }
 
     /// Like [`Self::measure`], with several concurrent sources. The latencies are those of the first one.
-    fn measure_all(&self, name: &str, asked: &[SourceOptions], processes: &[u32]) -> Result<f64> {
-        let before = self.tally.arrived_count();
+    fn measure_all(&self, name: &str, asked: &[SourceOptions], processes: &[u32]) -> Result<Measured> {
+        let (before, octets_before) = (self.tally.arrived_count(), loopback_octets()?);
         let processor = || processes.iter().filter_map(|id| process_cpu_time(*id)).sum::<Duration>();
         let (used, begun) = (processor(), Instant::now());
         let sources: Vec<Source> = asked
@@ -118,13 +128,14 @@ impl<'a> ClusterBench<'a> {
         ensure!(refusals.is_empty() && done > 0, "{name}: {done} arrived, {refusals:?}");
         let used = (processor() - used).as_secs_f64() * 1e6 / done as f64;
         let rate = done as f64 / time.as_secs_f64();
+        let octets = (loopback_octets()? - octets_before) as f64 / done as f64;
         println!(
-            "  {name:<28}{rate:>9.0}{:>9.2}{:>9.2}{:>9.2}{used:>12.1}",
+            "  {name:<28}{rate:>9.0}{:>9.2}{:>9.2}{:>9.2}{used:>12.1}{octets:>12.0}",
             report.answers.quantile(0.5).as_secs_f64() * 1e3,
             report.answers.quantile(0.99).as_secs_f64() * 1e3,
             report.answers.max().as_secs_f64() * 1e3,
         );
-        Ok(rate)
+        Ok(Measured { rate, octets })
     }
 
     fn wait_for_all(&self) -> Result<()> {
@@ -169,13 +180,13 @@ pub(crate) fn run(options: &Options, binary: Option<&std::path::Path>) -> Result
 }
 
 fn rates(tool_run: &ToolRun, options: &Options) -> Result<()> {
-    println!("                              messages   answer, ms                 processor, µs a message");
-    println!("                                   a s      p50      p99  longest  of all processes");
+    println!("                              messages   answer, ms                 processor, µs    octets");
+    println!("                                   a s      p50      p99  longest     a message   a message");
     let bench = ClusterBench::new(tool_run, options)?;
     let alone = bench.config("alone")?.start()?;
     let single = bench.measure("one appliance", alone.smpp(), &[alone.id()])?;
     drop(alone);
-    let mut in_cluster = Vec::new();
+    let (mut shares, mut between_nodes) = (Vec::new(), Vec::new());
     for (name, folder, compress, aim) in
         [("cluster, plain", "plain", false, 25_000.0), ("cluster, compressed", "compressed", true, 60_000.0)]
     {
@@ -184,13 +195,14 @@ fn rates(tool_run: &ToolRun, options: &Options) -> Result<()> {
         let (leader, follower) = (one.start()?, other.follow()?);
         let mut processes = servers.process_ids();
         processes.extend([leader.id(), follower.id()]);
-        let rate = bench.measure(name, leader.smpp(), &processes)?;
+        let Measured { rate, octets } = bench.measure(name, leader.smpp(), &processes)?;
         aims::check(rate >= aim, || format!("{name}: {rate:.0} messages a second, not {aim:.0}"))?;
-        in_cluster.push(rate / single);
+        shares.push(format!("{:.0}%", rate / single.rate * 100.0));
+        between_nodes.push(format!("{:.0}", octets - single.octets));
     }
     partitions(&bench, tool_run)?;
-    let shares: Vec<_> = in_cluster.iter().map(|share| format!("{:.0}%", share * 100.0)).collect();
     println!("  of one appliance's rate: {}", shares.join(", "));
+    println!("  octets a message between the machines, plain and compressed: {}", between_nodes.join(", "));
     Ok(())
 }
 

@@ -20,6 +20,10 @@ pub(crate) struct ToolRun {
 pub(crate) const POLICY: &str =
     "[default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"everything upstream\"\n";
 
+/// A policy that routes numbers `99…` to `elsewhere`, a peer that is down, and all others to `upstream`.
+pub(crate) const POLICY_WITH_ELSEWHERE: &str = "[[route]]\nprefix = \"99\"\nlegs = [{ peer = \"elsewhere\" }]\n\
+     [default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"everything upstream\"\n";
+
 /// Path of the daemon: `binary`, or by default the one that was built for this run.
 pub(crate) fn daemon(binary: Option<&Path>) -> Result<PathBuf> {
     match binary {

@@ -5,7 +5,7 @@ mod fault;
 mod lab;
 
 use super::crash::lessee::{self, Lessee, LesseeReport};
-use super::tool_run::{POLICY, ToolRun};
+use super::tool_run::{POLICY_WITH_ELSEWHERE, ToolRun};
 use anyhow::{Context as _, Result, bail, ensure};
 use api::QueueView;
 use fault::Fault;
@@ -33,11 +33,16 @@ pub(crate) struct Options {
     /// Messages per second from the source.
     #[arg(long, default_value_t = 300.0)]
     rate: f64,
+    /// Number of messages that wait for another peer all the time.
+    #[arg(long, default_value_t = 0)]
+    waiting: u64,
     /// Use this daemon instead of building one.
     #[arg(long)]
     binary: Option<std::path::PathBuf>,
 }
 
+/// The peer that is down.
+const ELSEWHERE: &str = "elsewhere";
 const MAX_MESSAGES: usize = 8_000_000;
 /// Initial balance of the account, in millionths.
 const FUNDS: i64 = 1_000_000_000_000;
@@ -74,8 +79,9 @@ fn try_faults(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let mut lab = Lab::start(tool_run.folder.path(), configs, |config| {
         // A message with an uncertain submission waits for its DLR, so that no message arrives twice.
         let peer = "links = 2\nwindow = 500\ndlrs = true\nuncertain = \"await-dlr\"";
-        config.archive("none").peer("upstream", sink_address, peer);
-        config.router(&tool_run.component, POLICY)?;
+        let nobody = SocketAddr::new(HOST_ADDRESS, 2777);
+        config.archive("none").peer("upstream", sink_address, peer).peer(ELSEWHERE, nobody, "");
+        config.router(&tool_run.component, POLICY_WITH_ELSEWHERE)?;
         let (redis, script) = (SocketAddr::new(config.smpp().ip(), lab::REDIS), lessee::SCRIPT);
         let account = lessee::ACCOUNT;
         config.tables(&format!(
@@ -87,6 +93,7 @@ fn try_faults(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let sink =
         Sink::start_at(sink_address, SinkOptions { receipts: true, ..SinkOptions::default() }, &tally)?;
     lab.wait_until_healthy()?;
+    fill_queue(options.waiting)?;
     charge(leading(&lab)?, tool_run)?;
 
     let lessee_stop = Arc::new(StopFlag::default());
@@ -143,6 +150,20 @@ fn try_faults(tool_run: &ToolRun, options: &Options) -> Result<()> {
 
 fn leading(lab: &Lab) -> Result<&TestDaemon> {
     lab.leader().and_then(|leader| lab.daemon(leader)).context("no appliance leads")
+}
+
+/// Submits messages for the peer that is down. They are free of charge, since there is no biller yet.
+fn fill_queue(waiting: u64) -> Result<()> {
+    if waiting == 0 {
+        return Ok(());
+    }
+    let tally = Arc::new(Tally::new(MAX_MESSAGES));
+    let mut ask = SourceOptions::new(Lab::smpp(), "load", PASSWORD);
+    (ask.prefix, ask.count) = ("991".to_owned(), Some(waiting));
+    let report = Source::start(&ask, &tally)?.join()?;
+    let accepted = tally.accepted_count();
+    ensure!(accepted == waiting, "{accepted} of {waiting} messages wait, {:?}", report.refusals);
+    Ok(())
 }
 
 /// Binds the biller with the shipped prices, and funds the account.
@@ -207,7 +228,8 @@ impl SilenceWatch {
 fn settle(lab: &Lab, tally: &Tally) -> Result<u64> {
     let (begun, pause) = (Instant::now(), StopFlag::default());
     loop {
-        let queues: Vec<QueueView> = leading(lab)?.read("/v1/queues")?;
+        let mut queues: Vec<QueueView> = leading(lab)?.read("/v1/queues")?;
+        queues.retain(|queue| queue.peer != ELSEWHERE);
         let waiting: u64 = queues
             .iter()
             .map(|queue| queue.queued + queue.deferred + queue.in_flight + queue.awaiting_dlr)
