@@ -75,8 +75,7 @@ impl ImageTest {
         let [a, b, w] = MACHINES;
         let (mut witness, mut leader) = (start(w)?, start(a)?);
         witness.ready()?;
-        let said = witness.console();
-        ensure!(said.contains("witness of a cluster"), "the witness does not say what it is: {said}");
+        witness.wait("what the witness is", |said| said.contains("witness of a cluster").then_some(()))?;
         let status = witness.ssh("/usr/lib/switchyard/appliance/operate status")?;
         ensure!(
             status.contains("daemon inactive")
