@@ -5,7 +5,7 @@
 use super::tool_run::{POLICY_WITH_ELSEWHERE, ToolRun};
 use crate::aims;
 use anyhow::{Context, Result, ensure};
-use api::ClusterView;
+use api::{ClusterRole, ClusterView};
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -163,6 +163,34 @@ fn answers(begun: Instant, addresses: &[SocketAddr]) -> Result<Duration> {
     }
 }
 
+/// Waits until one node leads and the other follows. If both have claimed the log, one of them is fenced and ends; it is started
+/// again, as by a service manager.
+fn leader_and_follower(mut nodes: [TestDaemon; 2]) -> Result<(TestDaemon, TestDaemon)> {
+    let (begun, pause) = (Instant::now(), StopFlag::default());
+    loop {
+        for node in &mut nodes {
+            if node.ended()?.is_some() {
+                *node = node.config().launch()?;
+            }
+        }
+        let role = |node: &TestDaemon| node.read::<ClusterView>("/v1/cluster").ok().map(|view| view.role);
+        let [first, second] = &nodes;
+        match (role(first), role(second)) {
+            (Some(ClusterRole::Leader), Some(ClusterRole::Follower)) => {
+                let [first, second] = nodes;
+                return Ok((first, second));
+            }
+            (Some(ClusterRole::Follower), Some(ClusterRole::Leader)) => {
+                let [first, second] = nodes;
+                return Ok((second, first));
+            }
+            _ => {}
+        }
+        ensure!(begun.elapsed() < TIMEOUT, "there is not one leader");
+        pause.pause(Duration::from_millis(100));
+    }
+}
+
 pub(crate) fn run(options: &Options, binary: Option<&std::path::Path>) -> Result<()> {
     workspace::packages::install(|package| package == "etcd-server")?;
     ToolRun::with("cluster-", binary, |tool_run| {
@@ -273,10 +301,7 @@ fn take_overs(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let (first, second) = (leader.kill()?, follower.kill()?);
     let (first, second) = (first.launch()?, second.launch()?);
     told("both killed, and started again", answers(begun, &[first.smpp(), second.smpp()])?)?;
-    (leader, follower) = match first.read::<ClusterView>("/v1/cluster")?.role {
-        api::ClusterRole::Leader => (first, second),
-        api::ClusterRole::Follower => (second, first),
-    };
+    (leader, follower) = leader_and_follower([first, second])?;
     leader.wait_for_nodes(2)?;
 
     let begun = Instant::now();
