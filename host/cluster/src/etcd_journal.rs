@@ -39,6 +39,9 @@ pub struct EtcdJournal {
     start: Seq,
     /// The last record that was read.
     previous: Option<Head>,
+    /// The term of the log when it was last followed. A later claim by another node must not be fenced by a claim that was
+    /// decided before it. `None` before the log was followed.
+    seen_term: Option<Term>,
     /// Copy of the records on the disk of this node, for readers of the journal; `None` without readers.
     copy: Option<LogCopy>,
     /// Reused for each record.
@@ -58,7 +61,7 @@ pub struct FollowedTail {
 
 impl EtcdJournal {
     pub(crate) const fn new(cluster: Arc<Cluster>, start: Seq) -> Self {
-        Self { cluster, start, previous: None, copy: None, buffer: Vec::new() }
+        Self { cluster, start, previous: None, seen_term: None, copy: None, buffer: Vec::new() }
     }
 
     /// From now on, all records that are read or appended are also written to this copy. The next record that is read
@@ -91,6 +94,7 @@ impl EtcdJournal {
                 Err(error) => return Err(error),
             };
             (tail.head, tail.leader) = (part.head, part.leader);
+            self.seen_term = Some(part.head.map_or(Term::default(), |head| head.term));
             let Some(last) = part.records.last() else { return Ok(tail) };
             self.previous = Some(last.head());
             from = last.seq.next();
@@ -358,6 +362,9 @@ impl Journal for EtcdJournal {
         let found = cluster.runtime.block_on(cluster.read_head());
         let before = found.map_err(|error| JournalError::Unavailable { reason: error.to_string() })?;
         let last = before.unwrap_or(Head { seq: self.start, ..Head::default() });
+        if self.seen_term.is_some_and(|seen| last.term > seen) {
+            return Err(JournalError::Fenced { by: last.term });
+        }
         let next = self.encode(&last, last.term.next(), EntryRef::Claim(node))?;
         let leader = LeaderRecord {
             node: cluster.node().to_owned(),

@@ -121,6 +121,23 @@ fn value(octets: impl Into<Vec<u8>>) -> SharedContent {
 }
 
 #[test]
+fn a_claim_that_was_decided_before_another_node_s_claim_is_refused() {
+    let fixture = fixture(1);
+    let (_a, mut one) = fixture.node("a");
+    let (_b, mut other) = fixture.node("b");
+    for journal in [&mut one, &mut other] {
+        assert_eq!(payloads(journal, Seq(1)), Vec::<Vec<u8>>::new());
+    }
+    let mut writer = one.claim(NodeId(1)).unwrap();
+    let refused = other.claim(NodeId(2)).unwrap_err();
+    assert!(matches!(refused, JournalError::Fenced { by } if by == writer.term()), "{refused}");
+    append(&mut one, &mut writer, b"not fenced");
+    // When it has seen the claim, it may decide again.
+    assert_eq!(payloads(&mut other, Seq(2)), [b"not fenced".to_vec()]);
+    other.claim(NodeId(2)).unwrap();
+}
+
+#[test]
 fn the_leader_s_shared_state_is_read_in_parts_and_as_changes() {
     let fixture = fixture(1);
     let (a, mut leading) = fixture.node("a");
