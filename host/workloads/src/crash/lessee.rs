@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use testkit::load::StopFlag;
 use testkit::load::pools::{RedisClient, RedisReply};
 use testkit::test_daemon::PASSWORD;
@@ -53,6 +53,9 @@ pub(crate) struct Server {
 /// The account of the client.
 pub(crate) const ACCOUNT: &str = "lessee";
 
+/// Maximum time to connect after a fault.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
 impl Server {
     fn connect(self) -> Result<RedisClient> {
         let mut client = RedisClient::connect(self.address)?;
@@ -61,6 +64,17 @@ impl Server {
             ensure!(matches!(answer, RedisReply::Status(_)), "the login was answered by {answer:?}");
         }
         Ok(client)
+    }
+
+    /// As [`Server::connect`], and tries again: after a fault, the load balancer may not have found the new leader yet.
+    fn connect_within(self, time: Duration) -> Result<RedisClient> {
+        let (begun, pause) = (Instant::now(), StopFlag::default());
+        loop {
+            match self.connect() {
+                Err(_) if begun.elapsed() < time => pause.pause(Duration::from_millis(50)),
+                result => return result,
+            };
+        }
     }
 }
 
@@ -131,7 +145,7 @@ impl Lessee {
 
     /// Releases everything: each confirmed lease must exist, and in addition at most the unconfirmed ones.
     fn settle(mut self) -> Result<LesseeReport> {
-        let mut client = self.server.connect()?;
+        let mut client = self.server.connect_within(RECONNECT_TIMEOUT)?;
         for number in std::mem::take(&mut self.held) {
             let answer = ask(&mut client, "hangup", &number)?;
             ensure!(answer == RedisReply::Text("1".to_owned()), "the lease of {number} was lost: {answer:?}");
