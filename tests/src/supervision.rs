@@ -59,7 +59,7 @@ impl ServiceManager {
     pub fn hears_no_watchdog(&self) -> Result<()> {
         let deadline = Instant::now() + WATCHDOG * 2;
         while let Some(message) = self.receive(deadline.saturating_duration_since(Instant::now()))? {
-            ensure!(!message.contains(&"WATCHDOG=1".to_owned()), "called alive");
+            ensure!(!message.contains(&"WATCHDOG=1".to_owned()), "a watchdog message was sent");
             if Instant::now() >= deadline {
                 break;
             }
