@@ -13,7 +13,7 @@ use hooks::{CallbackAnswer, CallbackRequest, PeerReceipt, PluginResponse};
 use model::{AddressBytes, Dlr, Message, Refusal, Timestamp};
 use ports::{PassedApi, PassedOnMarker};
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -46,12 +46,13 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 
 async fn callback(
     State(shared): State<Arc<Shared>>,
+    ConnectInfo(remote): ConnectInfo<SocketAddr>,
     Path(path): Path<HashMap<String, String>>,
     request: Request,
 ) -> CallbackResponse {
     let name = path.get("peer").map(String::as_str).unwrap_or_default();
     let peer = shared.peer(name).filter(|peer| peer.options.callbacks);
-    let Some(peer) = peer else { return pass_on(&shared, name, request).await };
+    let Some(peer) = peer else { return pass_on(&shared, name, remote, request).await };
     let counts = &peer.counts.callbacks;
     if !peer.callback_rate.lock().take(1, Instant::now()) {
         counts.limited.fetch_add(1, Relaxed);
@@ -110,15 +111,13 @@ async fn callback(
 
 /// Passes a callback of a peer with another home on to the leader of the home. The response to callbacks of a peer that does not exist
 /// and of a peer without callbacks is the same, so that clients cannot find out names.
-async fn pass_on(shared: &Shared, peer: &str, request: Request) -> CallbackResponse {
+async fn pass_on(shared: &Shared, peer: &str, remote: SocketAddr, request: Request) -> CallbackResponse {
     let was_passed_on = request.extensions().get::<PassedOnMarker>().is_some();
     let elsewhere = shared.registry.pass_on().filter(|_| !was_passed_on);
     let elsewhere = elsewhere.and_then(|pass_on| Some((pass_on, pass_on.callbacks_elsewhere(peer)?)));
     let Some((pass_on, partition)) = elsewhere else {
         return refuse(StatusCode::NOT_FOUND, "unknown path");
     };
-    let remote = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let remote = remote.map_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into(), |ConnectInfo(remote)| *remote);
     let (head, body) = request.into_parts();
     let Ok(body) = axum::body::to_bytes(body, MAX_BODY).await else {
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, "at most 256 KiB are allowed");
