@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// A section of a batch; its octet begins it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-enum Section {
+pub(crate) enum Section {
     /// 8 next id, 8 number of the row of submit attempts. Always first.
     Head = 1,
     /// Per peer: 4 id, name.
@@ -118,7 +118,7 @@ impl Section {
         Self::Erased,
     ];
 
-    fn from_octet(octet: u8) -> Option<Self> {
+    pub(crate) fn from_octet(octet: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|section| *section as u8 == octet)
     }
 }

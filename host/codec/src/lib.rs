@@ -14,6 +14,7 @@ mod idempotency_keys;
 mod ledger;
 mod lookup;
 mod message;
+mod message_records;
 mod orphan_dlrs;
 mod pace;
 mod pools;
@@ -37,6 +38,7 @@ pub use message::{
     RecordDecoder, RecordSummary, content_key, decode_parties, encode_message, encode_message_with,
     read_summary, split_former_tlvs,
 };
+pub use message_records::{MessageRecord, MessageRecordKind, message_records};
 pub use orphan_dlrs::{decode_orphan_dlr, encode_orphan_dlr};
 pub use pace::{decode_pace_day, encode_pace_day};
 pub use pools::{decode_journal, decode_number, decode_pool, encode_journal, encode_number, encode_pool};

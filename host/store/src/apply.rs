@@ -1,17 +1,18 @@
 //! Applies pending changes to the tables.
 
 use crate::checked::{self, SmallTable, SumChange};
-use crate::decoding::{damaged, decode_finished_row, decode_waiting};
+use crate::decoding::{damaged, decode_finished_record};
+use crate::finished::{FINISHED, FinishedWriter};
 use crate::pending::{MessageChange, MessageState, Pending, StoredIn};
 use crate::tables::{
-    FINISHED, GROUP_OF, GROUPS, KEYS, LEDGER, MESSAGES, META, META_APPLIED, META_NEXT_ID,
+    GROUP_OF, GROUPS, KEYS, LEDGER, MESSAGES, META, META_APPLIED, META_FINISHED, META_NEXT_ID,
     META_NEXT_SUBMIT_ROW, META_SETTLED, NAMES, OPERATIONS, OPERATIONS_BY_ACCOUNT, OPTOUTS, ORPHAN_DLRS,
     PACE_DAYS, PROGRESS, QUEUE_ACTIONS, SETTLEMENTS, SUBMIT_ATTEMPTS,
 };
 use crate::{StoreError, pool_changes};
 use codec::{ContentCipher, RecordDecoder, put_short};
-use model::{Batch, FinalRecord, Message, MessageId};
-use redb::{ReadableTableMetadata as _, WriteTransaction};
+use model::{Batch, ContentErasure};
+use redb::{ReadableTable as _, ReadableTableMetadata as _, WriteTransaction};
 
 /// Applies merged changes.
 pub(crate) fn apply(
@@ -20,9 +21,9 @@ pub(crate) fn apply(
     cipher: Option<&dyn ContentCipher>,
 ) -> Result<(), StoreError> {
     let mut buffer = Vec::with_capacity(512);
+    let mut more_finished = 0;
     if !pending.messages.is_empty() {
-        let mut encoded = Vec::with_capacity(512);
-        write_messages(transaction, pending, cipher, (&mut buffer, &mut encoded))?;
+        more_finished = write_messages(transaction, pending, cipher, &mut buffer)?;
     }
     if !(pending.submit_attempts.is_empty() && pending.submit_rows_done.is_empty()) {
         let mut attempts = transaction.open_table(SUBMIT_ATTEMPTS)?;
@@ -49,37 +50,32 @@ pub(crate) fn apply(
         meta.insert(META_NEXT_SUBMIT_ROW, next)?;
     }
     meta.insert(META_APPLIED, pending.last.0)?;
+    count_finished(&mut meta, more_finished)?;
     Ok(checked::seal_meta(&mut meta)?)
 }
 
-/// Inserts the row of a message, and its final record into table `finished`. `encoded` is a buffer of its own, since
-/// the encryption may fail.
-fn insert_message(
-    table: &mut redb::Table<'_, u64, &'static [u8]>,
-    id: &u64,
-    (buffer, encoded): (&mut Vec<u8>, &mut Vec<u8>),
-    (message, ended): (&Message, Option<&FinalRecord>),
-    cipher: Option<&dyn ContentCipher>,
-) -> Result<(), StoreError> {
-    encoded.clear();
-    codec::encode_message_with(encoded, message, cipher)?;
-    Ok(checked::insert(table, id, buffer, |out| {
-        out.extend_from_slice(encoded);
-        if let Some(ended) = ended {
-            codec::encode_final(out, ended);
-        }
-    })?)
+/// Changes the number of finished messages. The checksum of the table must be updated after that.
+pub(crate) fn count_finished(
+    meta: &mut redb::Table<'_, &'static str, u64>,
+    more: i64,
+) -> Result<(), redb::StorageError> {
+    if more != 0 {
+        let before = meta.get(META_FINISHED)?.map_or(0, |count| count.value());
+        meta.insert(META_FINISHED, before.saturating_add_signed(more))?;
+    }
+    Ok(())
 }
 
+/// Writes the changes of messages. Returns by how much the number of finished messages has changed.
 fn write_messages(
     transaction: &WriteTransaction,
     pending: &Pending,
     cipher: Option<&dyn ContentCipher>,
-    (buffer, encoded): (&mut Vec<u8>, &mut Vec<u8>),
-) -> Result<(), StoreError> {
+    buffer: &mut Vec<u8>,
+) -> Result<i64, StoreError> {
     let mut messages = transaction.open_table(MESSAGES)?;
     let mut progress_table = transaction.open_table(PROGRESS)?;
-    let mut finished = transaction.open_table(FINISHED)?;
+    let mut finished = FinishedWriter::new(transaction.open_table(FINISHED)?, pending.last);
     // Most messages end without a progress row.
     let has_progress = !progress_table.is_empty()?;
     // In ascending order, neighbouring rows are written to one page.
@@ -90,60 +86,43 @@ fn write_messages(
         match state {
             MessageState::Waiting { message, progress } => {
                 if let Some(message) = message {
-                    insert_message(&mut messages, id, (buffer, encoded), (message, None), cipher)?;
+                    checked::insert(&mut messages, id, buffer, |out| {
+                        out.extend_from_slice(pending.octets(*message));
+                    })?;
                 }
                 if let Some(progress) = progress {
                     checked::insert(&mut progress_table, id, buffer, |out| {
-                        codec::encode_progress(out, progress);
+                        out.extend_from_slice(pending.octets(*progress));
                     })?;
                 }
             }
             MessageState::Finished { message, ended, erased } => {
                 let row = if is_waiting_row { messages.remove(id)? } else { None };
-                match (message, row, erased) {
-                    (Some(message), _, _) => {
-                        insert_message(&mut finished, id, (buffer, encoded), (message, Some(ended)), cipher)?;
+                let record = match (message, &row) {
+                    (Some(message), _) => pending.octets(*message),
+                    (None, Some(row)) => {
+                        checked::record::<u64>(id, row.value()).map_err(damaged("messages", *id))?
                     }
-                    (None, Some(row), None) => {
-                        let record =
-                            checked::record::<u64>(id, row.value()).map_err(damaged("messages", *id))?;
-                        checked::insert(&mut finished, id, buffer, |out| {
-                            out.extend_from_slice(record);
-                            codec::encode_final(out, ended);
-                        })?;
+                    (None, None) => continue,
+                };
+                let ended = pending.octets(*ended);
+                finished.insert(*id, |out| match erased {
+                    None => {
+                        out.extend_from_slice(record);
+                        out.extend_from_slice(ended);
+                        Ok(())
                     }
-                    (None, Some(row), Some(erasure)) => {
-                        let mut decoder = RecordDecoder::new();
-                        let mut message = decode_waiting(&mut decoder, MessageId(*id), row.value())?;
-                        let mut ended = ended.clone();
-                        erasure.apply(&mut message, &mut ended);
-                        insert_message(
-                            &mut finished,
-                            id,
-                            (buffer, encoded),
-                            (&message, Some(&ended)),
-                            cipher,
-                        )?;
-                    }
-                    (None, None, _) => continue,
-                }
+                    Some(erasure) => erase_content(out, erasure, &[record, ended].concat(), cipher),
+                })?;
                 if is_waiting_row && has_progress {
                     progress_table.remove(id)?;
                 }
             }
+            // It may be archived already, or not be finished.
             MessageState::ContentErased(erasure) => {
-                // It may be archived already, or not be finished.
-                let Some(row) = finished.remove(id)? else { continue };
-                let mut decoder = RecordDecoder::new();
-                let (mut message, mut ended) =
-                    decode_finished_row(&mut decoder, MessageId(*id), row.value())?;
-                drop(row);
-                erasure.apply(&mut message, &mut ended);
-                insert_message(&mut finished, id, (buffer, encoded), (&message, Some(&ended)), cipher)?;
+                finished.change(*id, |record, out| erase_content(out, erasure, record, cipher))?;
             }
-            MessageState::Removed if *stored == StoredIn::Finished => {
-                finished.remove(id)?;
-            }
+            MessageState::Removed if *stored == StoredIn::Finished => finished.remove(*id)?,
             MessageState::Removed => {
                 messages.remove(id)?;
                 if has_progress {
@@ -152,6 +131,20 @@ fn write_messages(
             }
         }
     }
+    finished.finish()
+}
+
+/// Appends the records of a finished message without its content.
+fn erase_content(
+    out: &mut Vec<u8>,
+    erasure: &ContentErasure,
+    record: &[u8],
+    cipher: Option<&dyn ContentCipher>,
+) -> Result<(), StoreError> {
+    let (mut message, mut ended) = decode_finished_record(&mut RecordDecoder::new(), erasure.id, record)?;
+    erasure.apply(&mut message, &mut ended);
+    codec::encode_message_with(out, &message, cipher)?;
+    codec::encode_final(out, &ended);
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Committed changes that are not in the tables yet.
 
-use crate::pending::{Pending, PendingContent};
+use crate::pending::{Pending, PendingContent, RecordedBatch};
 use journal::Seq;
-use model::{Batch, MessageId};
+use model::MessageId;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ pub(crate) struct Changes {
 /// Batches in the order of the journal.
 #[derive(Debug, Default)]
 struct Committed {
-    /// Batches with the numbers of their records. They are merged when they are needed.
-    batches: Vec<(Seq, Arc<Batch>)>,
+    /// They are merged when they are needed.
+    batches: Vec<RecordedBatch>,
     /// Number of changes that are not being applied, and the octets of their records.
     rows: usize,
     octets: usize,
@@ -43,10 +43,8 @@ struct MergedChanges {
 }
 
 impl MergedChanges {
-    fn add(&mut self, batches: Vec<(Seq, Arc<Batch>)>) {
-        for (seq, batch) in batches {
-            self.next.merge(seq, Arc::unwrap_or_clone(batch));
-        }
+    fn add(&mut self, batches: Vec<RecordedBatch>) {
+        batches.into_iter().for_each(|batch| self.next.merge(batch));
     }
 }
 
@@ -57,18 +55,23 @@ impl Changes {
         Self { merged: Mutex::new(merged), committed: Mutex::default() }
     }
 
-    /// Adds the batch of record `seq`. Returns whether the limits are exceeded.
-    pub(crate) fn add(&self, seq: Seq, octets: usize, batch: Arc<Batch>) -> bool {
+    /// Adds a batch. Returns whether the limits are exceeded.
+    pub(crate) fn add(&self, batch: RecordedBatch) -> bool {
         let mut committed = self.committed.lock();
         committed.rows += batch.rows();
-        committed.octets += octets;
-        committed.batches.push((seq, batch));
+        committed.octets += batch.octets();
+        committed.batches.push(batch);
         committed.rows >= MAX_ROWS || committed.octets >= MAX_OCTETS
     }
 
     /// Number of changes, except for those that are being applied.
     pub(crate) fn rows(&self) -> usize {
         self.committed.lock().rows
+    }
+
+    /// Merges the committed batches.
+    pub(crate) fn merge(&self) {
+        drop(self.merge_committed());
     }
 
     /// Whether the tables have all changes.

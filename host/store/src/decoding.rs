@@ -52,26 +52,24 @@ pub(crate) fn decode_progress(id: MessageId, row: &[u8]) -> Result<MessageProgre
     progress.map_err(damaged("progress", id.0))
 }
 
-/// A row of table `finished` for rewriting: content whose key the decoder lacks stays encrypted.
-pub(crate) fn decode_finished_row(
+/// A finished message for rewriting: content whose key the decoder lacks stays encrypted.
+pub(crate) fn decode_finished_record(
     decoder: &mut RecordDecoder,
     id: MessageId,
-    row: &[u8],
+    record: &[u8],
 ) -> Result<(Message, FinalRecord), StoreError> {
-    let octets = checked::record::<u64>(&id.0, row).map_err(damaged("finished", id.0))?;
-    let (message, length) = decoder.message(id, octets).map_err(damaged("finished", id.0))?;
-    let ended =
-        codec::decode_final(octets.get(length..).unwrap_or_default()).map_err(damaged("finished", id.0))?;
-    Ok((message, ended))
+    let (message, length) = decoder.message(id, record).map_err(damaged("finished_blocks", id.0))?;
+    let ended = codec::decode_final(record.get(length..).unwrap_or_default());
+    Ok((message, ended.map_err(damaged("finished_blocks", id.0))?))
 }
 
-/// A row of table `finished` for readers: content whose key is missing counts as erased.
+/// A finished message for readers: content whose key is missing counts as erased.
 pub(crate) fn decode_finished(
     decoder: &mut RecordDecoder,
     id: MessageId,
-    row: &[u8],
-) -> Result<StoredMessage, StoreError> {
-    let (message, mut ended) = decode_finished_row(decoder, id, row)?;
+    record: &[u8],
+) -> Result<(Message, FinalRecord), StoreError> {
+    let (message, mut ended) = decode_finished_record(decoder, id, record)?;
     open_recorded_calls(decoder, id, &mut ended.steps);
     if let Some(sealed) = &message.sealed
         && ended.content_erased_at().is_none()
@@ -80,5 +78,5 @@ pub(crate) fn decode_finished(
         let kind = StepKind::ContentErased { by: codec::KEY_DESTROYED.into() };
         ended.steps.push(Step { at: destroyed_at.unwrap_or(ended.at), kind });
     }
-    Ok(StoredMessage::Finished(message, ended))
+    Ok((message, ended))
 }

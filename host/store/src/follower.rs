@@ -1,7 +1,7 @@
 //! The tables of a follower: they receive the records that the leader appends.
 
-use crate::pending::Pending;
-use crate::store::{FileFormats, Store, decode_record, open_database, prepare, write};
+use crate::pending::{Pending, RecordedBatch};
+use crate::store::{FileFormats, Store, open_database, prepare, write};
 use crate::tables::{self, FILE_FORMAT, META, META_APPLIED, META_CLUSTER, META_FORMAT};
 use crate::{StoreError, checked};
 use journal::{Journal, JournalRecord, Seq, Writer};
@@ -76,8 +76,8 @@ impl Follower {
         let mut pending = Pending::default();
         let mut unreadable = None;
         for record in records {
-            match decode_record(record) {
-                Ok(Some(batch)) => pending.merge(record.seq, batch),
+            match RecordedBatch::read(record) {
+                Ok(Some(batch)) => pending.merge(batch),
                 Ok(None) => pending.skip(record.seq),
                 Err(error) => {
                     unreadable = Some(error);

@@ -11,6 +11,7 @@ mod changes;
 mod checked;
 mod decoding;
 mod error;
+mod finished;
 mod follower;
 mod peer_groups;
 mod pending;

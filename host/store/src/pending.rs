@@ -3,15 +3,67 @@
 //! A message that is accepted and finished between two writes of the tables costs one row; if it is also archived, it costs
 //! none.
 
-use journal::Seq;
+use crate::StoreError;
+use crate::store::decode_record;
+use bytes::Bytes;
+use codec::{MessageRecord, MessageRecordKind, RecordError};
+use journal::{JournalRecord, Seq};
 use model::{
-    Balance, Batch, ContentErasure, FinalRecord, JournalPart, Message, MessageId, MessageProgress, PoolBatch,
-    PoolId, PoolPurge, SubmitAttempt,
+    Balance, Batch, ContentErasure, JournalPart, MessageId, PoolBatch, PoolId, PoolPurge, SubmitAttempt,
 };
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use std::mem::take;
 use std::sync::Arc;
+
+/// A batch, and its record in the journal.
+#[derive(Debug)]
+pub(crate) struct RecordedBatch {
+    seq: Seq,
+    batch: Arc<Batch>,
+    octets: Bytes,
+    messages: Vec<MessageRecord>,
+}
+
+impl RecordedBatch {
+    /// `octets`: the encoded batch.
+    ///
+    /// # Errors
+    /// The octets are not a batch.
+    pub(crate) fn new(seq: Seq, batch: Arc<Batch>, octets: Bytes) -> Result<Self, RecordError> {
+        let messages = codec::message_records(&octets)?;
+        Ok(Self { seq, batch, octets, messages })
+    }
+
+    /// Reads a record of the journal; `None` for a claim.
+    ///
+    /// # Errors
+    /// As [`decode_record`].
+    pub(crate) fn read(record: &JournalRecord) -> Result<Option<Self>, StoreError> {
+        let (Some(batch), Some(octets)) = (decode_record(record)?, record.payload()) else { return Ok(None) };
+        let seq = record.seq;
+        let recorded = Self::new(seq, Arc::new(batch), Bytes::copy_from_slice(octets));
+        recorded.map(Some).map_err(|source| StoreError::JournalRecord { seq, source })
+    }
+
+    /// Number of its changes.
+    pub(crate) fn rows(&self) -> usize {
+        self.batch.rows()
+    }
+
+    /// Length of the encoded batch.
+    pub(crate) fn octets(&self) -> usize {
+        self.octets.len()
+    }
+}
+
+/// A record of a message: the number of its batch in [`Pending`], and its place there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordPlace {
+    batch: u32,
+    begin: u32,
+    end: u32,
+}
 
 /// The table that has a row of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +80,11 @@ pub(crate) enum StoredIn {
 #[derive(Debug)]
 pub(crate) enum MessageState {
     /// It waits; a field that is `None` is unchanged in the tables.
-    Waiting { message: Option<Arc<Message>>, progress: Option<MessageProgress> },
+    Waiting { message: Option<RecordPlace>, progress: Option<RecordPlace> },
     /// It is finished; without `message`, its content is unchanged in the tables.
-    Finished { message: Option<Arc<Message>>, ended: FinalRecord, erased: Option<ContentErasure> },
+    Finished { message: Option<RecordPlace>, ended: RecordPlace, erased: Option<Box<ContentErasure>> },
     /// It is finished, its final record is in the tables, and its content is erased.
-    ContentErased(ContentErasure),
+    ContentErased(Box<ContentErasure>),
     /// It is removed from all tables.
     Removed,
 }
@@ -47,8 +99,8 @@ pub(crate) struct MessageChange {
 /// The pending content of a waiting message.
 #[derive(Debug)]
 pub(crate) enum PendingContent {
-    /// Its content.
-    Known(Arc<Message>),
+    /// Its record.
+    Known(Bytes),
     /// The message does not wait any more.
     Ended,
     /// No pending change: the tables have it.
@@ -76,6 +128,8 @@ pub(crate) struct Pending {
     /// Index in `rest` of the newest part of each pool's journal.
     newest_parts: FxHashMap<u32, usize>,
     batches: usize,
+    /// The batches that have records of messages.
+    octets: Vec<Bytes>,
 }
 
 impl Pending {
@@ -84,8 +138,15 @@ impl Pending {
         self.batches == 0
     }
 
-    /// Adds a batch: record `seq` of the journal.
-    pub(crate) fn merge(&mut self, seq: Seq, batch: Batch) {
+    /// The octets of a record.
+    pub(crate) fn octets(&self, place: RecordPlace) -> &[u8] {
+        let batch = self.octets.get(place.batch as usize);
+        batch.and_then(|octets| octets.get(place.begin as usize..place.end as usize)).unwrap_or_default()
+    }
+
+    /// Adds a batch.
+    pub(crate) fn merge(&mut self, recorded: RecordedBatch) {
+        let RecordedBatch { seq, batch, octets, messages } = recorded;
         self.batches += 1;
         self.last = seq;
         if !batch.accepted.is_empty() || !batch.submit_attempts.is_empty() {
@@ -95,13 +156,14 @@ impl Pending {
             names,
             group_names,
             groups,
-            accepted,
-            replaced,
+            // The records of messages are taken as they are in the journal.
+            accepted: _,
+            replaced: _,
             submit_attempts,
             submit_row,
             submit_rows_done,
-            progress,
-            finished,
+            progress: _,
+            finished: _,
             dropped,
             idempotency_keys,
             idempotency_keys_done,
@@ -121,27 +183,8 @@ impl Pending {
             archived,
             pools,
             next_id: _,
-        } = batch;
-        for message in accepted {
-            let state = MessageState::Waiting { message: Some(message.clone()), progress: None };
-            self.messages.insert(message.id.0, MessageChange { stored: StoredIn::NoTable, state });
-        }
-        for message in replaced {
-            if let MessageState::Waiting { message: content, .. } = self.state_of(message.id) {
-                *content = Some(message);
-            }
-        }
-        for (id, state) in progress {
-            if let MessageState::Waiting { progress, .. } = self.state_of(id) {
-                *progress = Some(state);
-            }
-        }
-        for (id, ended) in finished {
-            let state = self.state_of(id);
-            if let MessageState::Waiting { message, .. } = state {
-                *state = MessageState::Finished { message: message.take(), ended, erased: None };
-            }
-        }
+        } = Arc::unwrap_or_clone(batch);
+        self.merge_messages(octets, messages);
         for id in dropped {
             self.remove(id, StoredIn::Messages);
         }
@@ -191,6 +234,32 @@ impl Pending {
         }
     }
 
+    fn merge_messages(&mut self, octets: Bytes, messages: Vec<MessageRecord>) {
+        if messages.is_empty() {
+            return;
+        }
+        let batch = self.octets.len() as u32;
+        self.octets.push(octets);
+        for MessageRecord { kind, id, octets } in messages {
+            let place = RecordPlace { batch, begin: octets.start as u32, end: octets.end as u32 };
+            if kind == MessageRecordKind::Accepted {
+                let state = MessageState::Waiting { message: Some(place), progress: None };
+                self.messages.insert(id.0, MessageChange { stored: StoredIn::NoTable, state });
+                continue;
+            }
+            let state = self.state_of(id);
+            if let MessageState::Waiting { message, progress } = state {
+                match kind {
+                    MessageRecordKind::Accepted | MessageRecordKind::Replaced => *message = Some(place),
+                    MessageRecordKind::Progress => *progress = Some(place),
+                    MessageRecordKind::Finished => {
+                        *state = MessageState::Finished { message: *message, ended: place, erased: None };
+                    }
+                }
+            }
+        }
+    }
+
     /// Advances past a record that changes nothing.
     pub(crate) fn skip(&mut self, seq: Seq) {
         self.batches += 1;
@@ -201,9 +270,11 @@ impl Pending {
     pub(crate) fn content_of(&self, id: MessageId) -> PendingContent {
         match self.messages.get(&id.0).map(|change| &change.state) {
             None | Some(MessageState::Waiting { message: None, .. }) => PendingContent::AsStored,
-            Some(MessageState::Waiting { message: Some(message), .. }) => {
-                PendingContent::Known(message.clone())
-            }
+            Some(MessageState::Waiting { message: Some(place), .. }) => PendingContent::Known(
+                self.octets
+                    .get(place.batch as usize)
+                    .map_or_else(Bytes::new, |octets| octets.slice(place.begin as usize..place.end as usize)),
+            ),
             Some(MessageState::Finished { .. } | MessageState::ContentErased(_) | MessageState::Removed) => {
                 PendingContent::Ended
             }
@@ -240,16 +311,13 @@ impl Pending {
     fn erase_content(&mut self, erasure: ContentErasure) {
         match self.messages.entry(erasure.id.0) {
             Entry::Occupied(mut entry) => {
-                if let MessageState::Finished { message, ended, erased } = &mut entry.get_mut().state {
-                    match message {
-                        Some(message) => erasure.apply(Arc::make_mut(message), ended),
-                        // Its content is in the tables.
-                        None => *erased = Some(erasure),
-                    }
+                if let MessageState::Finished { erased, .. } = &mut entry.get_mut().state {
+                    // A second erasure has no effect.
+                    erased.get_or_insert_with(|| Box::new(erasure));
                 }
             }
             Entry::Vacant(entry) => {
-                let state = MessageState::ContentErased(erasure);
+                let state = MessageState::ContentErased(Box::new(erasure));
                 entry.insert(MessageChange { stored: StoredIn::Finished, state });
             }
         }

@@ -1,8 +1,9 @@
 //! Queries of the tables.
 
 use crate::decoding::{damaged, decode_finished, decode_progress, decode_waiting, open_recorded_calls};
+use crate::finished::{FINISHED, FinishedMessages};
 use crate::pending::PendingContent;
-use crate::tables::{FINISHED, KEYS, MESSAGES, OPERATIONS, OPERATIONS_BY_ACCOUNT, PROGRESS};
+use crate::tables::{KEYS, MESSAGES, OPERATIONS, OPERATIONS_BY_ACCOUNT, PROGRESS};
 use crate::{Store, StoreError, StoredMessage, checked};
 use model::{
     Address, FinalRecord, Message, MessageId, MessageKind, OperationRecord, SUBMISSION_IDS, Timestamp,
@@ -30,7 +31,10 @@ impl Store {
         let mut decoder = self.decoder();
         found
             .map(|(id, content)| match content {
-                PendingContent::Known(message) => Ok(Some(message)),
+                PendingContent::Known(record) => {
+                    let (message, _) = decoder.message(id, &record).map_err(damaged("messages", id.0))?;
+                    Ok(Some(Arc::new(message)))
+                }
                 PendingContent::Ended => Ok(None),
                 PendingContent::AsStored => {
                     let Some(row) = messages.get(id.0)? else { return Ok(None) };
@@ -59,10 +63,11 @@ impl Store {
             };
             return Ok(Some(StoredMessage::Waiting(message, progress)));
         }
-        if let Some(row) = transaction.open_table(FINISHED)?.get(id.0)? {
-            return Ok(Some(decode_finished(&mut decoder, id, row.value())?));
-        }
-        Ok(None)
+        let Some(record) = FinishedMessages(transaction.open_table(FINISHED)?).get(id)? else {
+            return Ok(None);
+        };
+        let (message, ended) = decode_finished(&mut decoder, id, &record)?;
+        Ok(Some(StoredMessage::Finished(message, ended)))
     }
 
     /// The contents of messages, waiting or finished, in the order of `ids`; `None` for unknown ids.
@@ -71,14 +76,15 @@ impl Store {
     /// The disk fails or a record is damaged.
     pub fn contents(&self, ids: &[MessageId]) -> Result<Vec<Option<Message>>, StoreError> {
         let transaction = self.read()?;
-        let (messages, finished) = (transaction.open_table(MESSAGES)?, transaction.open_table(FINISHED)?);
+        let messages = transaction.open_table(MESSAGES)?;
+        let finished = FinishedMessages(transaction.open_table(FINISHED)?);
         let mut decoder = self.decoder();
         let mut contents = Vec::with_capacity(ids.len());
         for id in ids {
             contents.push(if let Some(row) = messages.get(id.0)? {
                 Some(decode_waiting(&mut decoder, *id, row.value())?)
-            } else if let Some(row) = finished.get(id.0)? {
-                Some(decode_finished(&mut decoder, *id, row.value())?.into_message())
+            } else if let Some(record) = finished.get(*id)? {
+                Some(decode_finished(&mut decoder, *id, &record)?.0)
             } else {
                 None
             });
@@ -93,16 +99,15 @@ impl Store {
     /// The disk fails or a record is damaged.
     pub fn finished_of(&self, id: MessageId) -> Result<Vec<(Message, FinalRecord)>, StoreError> {
         let transaction = self.read()?;
-        let finished = transaction.open_table(FINISHED)?;
+        let finished = FinishedMessages(transaction.open_table(FINISHED)?);
         let mut decoder = self.decoder();
         let mut found = Vec::new();
-        for row in finished.range(id.0..id.0.saturating_add(SUBMISSION_IDS))? {
-            let (at, value) = row?;
-            let at = MessageId(at.value());
-            let StoredMessage::Finished(message, ended) = decode_finished(&mut decoder, at, value.value())?
-            else {
+        for each in finished.from(id)? {
+            let (at, record) = each?;
+            if at.0 >= id.0.saturating_add(SUBMISSION_IDS) {
                 break;
-            };
+            }
+            let (message, ended) = decode_finished(&mut decoder, at, &record)?;
             let is_shared = message.submission == Some(id);
             if is_shared || at == id {
                 found.push((message, ended));
@@ -124,18 +129,15 @@ impl Store {
         most: usize,
     ) -> Result<Vec<(Message, FinalRecord)>, StoreError> {
         let transaction = self.read()?;
-        let finished = transaction.open_table(FINISHED)?;
+        let finished = FinishedMessages(transaction.open_table(FINISHED)?);
         let mut decoder = self.decoder();
-        let mut found = Vec::new();
-        for row in finished.range(after.0.saturating_add(1)..)?.take(most) {
-            let (id, value) = row?;
-            if let StoredMessage::Finished(message, ended) =
-                decode_finished(&mut decoder, MessageId(id.value()), value.value())?
-            {
-                found.push((message, ended));
-            }
-        }
-        Ok(found)
+        let after = finished.from(MessageId(after.0.saturating_add(1)))?.take(most);
+        after
+            .map(|found| {
+                let (id, record) = found?;
+                decode_finished(&mut decoder, id, &record)
+            })
+            .collect()
     }
 
     /// Finished messages with ids below `before`, newest first, out of at most `most` rows.
@@ -144,20 +146,16 @@ impl Store {
     /// The disk fails or a record is damaged.
     pub fn finished_before(&self, before: MessageId, most: usize) -> Result<FinishedPage, StoreError> {
         let transaction = self.read()?;
-        let finished = transaction.open_table(FINISHED)?;
+        let finished = FinishedMessages(transaction.open_table(FINISHED)?);
         let mut decoder = self.decoder();
         let (mut found, mut lowest) = (Vec::new(), None);
-        let mut rows = finished.range(..before.0)?.rev();
-        for row in rows.by_ref().take(most) {
-            let (id, value) = row?;
-            let id = MessageId(id.value());
+        let mut records = finished.before(before)?;
+        for each in records.by_ref().take(most) {
+            let (id, record) = each?;
             lowest = Some(id);
-            if let StoredMessage::Finished(message, ended) = decode_finished(&mut decoder, id, value.value())?
-            {
-                found.push((message, ended));
-            }
+            found.push(decode_finished(&mut decoder, id, &record)?);
         }
-        let is_more = rows.next().transpose()?.is_some();
+        let is_more = records.next().transpose()?.is_some();
         Ok(FinishedPage { messages: found, lowest: lowest.filter(|_| is_more) })
     }
 
@@ -181,10 +179,10 @@ impl Store {
                 found.push((id, StoredMessage::Waiting(message, None)));
             }
         }
-        for row in transaction.open_table(FINISHED)?.range(..before.0)?.rev().take(most) {
-            let (id, value) = row?;
-            let id = id.value();
-            found.push((id, decode_finished(&mut decoder, MessageId(id), value.value())?));
+        for each in FinishedMessages(transaction.open_table(FINISHED)?).before(before)?.take(most) {
+            let (id, record) = each?;
+            let (message, ended) = decode_finished(&mut decoder, id, &record)?;
+            found.push((id.0, StoredMessage::Finished(message, ended)));
         }
         found.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
         let found = found.into_iter().take(most).map(|(_, found)| found).collect();
@@ -214,10 +212,10 @@ impl Store {
     /// The disk fails.
     pub fn oldest(&self) -> Result<Option<MessageId>, StoreError> {
         let transaction = self.read()?;
-        let (messages, finished) = (transaction.open_table(MESSAGES)?, transaction.open_table(FINISHED)?);
-        let first = messages.first()?.map(|(id, _)| id.value());
-        let other = finished.first()?.map(|(id, _)| id.value());
-        Ok(first.into_iter().chain(other).min().map(MessageId))
+        let first = transaction.open_table(MESSAGES)?.first()?.map(|(id, _)| MessageId(id.value()));
+        let finished = FinishedMessages(transaction.open_table(FINISHED)?);
+        let other = finished.from(MessageId(0))?.next().transpose()?.map(|(id, _)| id);
+        Ok(first.into_iter().chain(other).min())
     }
 
     /// Passes source and destination of every waiting and finished message to `each`, decoding these fields only.
@@ -227,17 +225,20 @@ impl Store {
     /// The disk fails or a record is damaged.
     pub fn parties(&self, mut each: impl FnMut(MessageId, &Address, &Address)) -> Result<(), StoreError> {
         let transaction = self.read()?;
-        for (table, name) in [(MESSAGES, "messages"), (FINISHED, "finished")] {
-            for row in transaction.open_table(table)?.iter()? {
-                let (id, value) = row?;
-                let id = MessageId(id.value());
-                let parties = checked::record::<u64>(&id.0, value.value())
-                    .and_then(codec::decode_parties)
-                    .map_err(damaged(name, id.0))?;
-                if let Some((source, destination)) = parties {
-                    each(id, &source, &destination);
-                }
+        let mut pass = |id: MessageId, parties| {
+            if let Some((source, destination)) = parties {
+                each(id, &source, &destination);
             }
+        };
+        for row in transaction.open_table(MESSAGES)?.iter()? {
+            let (id, value) = row?;
+            let id = MessageId(id.value());
+            let parties = checked::record::<u64>(&id.0, value.value()).and_then(codec::decode_parties);
+            pass(id, parties.map_err(damaged("messages", id.0))?);
+        }
+        for found in FinishedMessages(transaction.open_table(FINISHED)?).from(MessageId(0))? {
+            let (id, record) = found?;
+            pass(id, codec::decode_parties(&record).map_err(damaged("finished_blocks", id.0))?);
         }
         Ok(())
     }

@@ -1,11 +1,14 @@
 //! Removal of old finished messages.
 
-use crate::decoding::decode_finished;
-use crate::tables::FINISHED;
-use crate::{Follower, Store, StoreError, StoredMessage};
+use crate::apply::count_finished;
+use crate::decoding::decode_finished_record;
+use crate::finished::{FINISHED, FinishedMessages, FinishedWriter};
+use crate::tables::META;
+use crate::{Follower, Store, StoreError, checked};
 use codec::RecordDecoder;
+use journal::Seq;
 use model::{MessageId, Timestamp};
-use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _};
+use redb::{Database, Durability, ReadableDatabase as _};
 
 impl Store {
     /// Removes finished messages that ended before `before`, oldest ids first, at most `most`. Stops at the first
@@ -32,16 +35,15 @@ impl Follower {
 fn trim(database: &Database, before: Timestamp, most: usize) -> Result<usize, StoreError> {
     let gone = {
         let transaction = database.begin_read()?;
-        let finished = transaction.open_table(FINISHED)?;
+        let finished = FinishedMessages(transaction.open_table(FINISHED)?);
         let mut decoder = RecordDecoder::new();
         let mut gone = Vec::new();
-        for row in finished.iter()?.take(most) {
-            let (id, value) = row?;
-            let id = MessageId(id.value());
-            match decode_finished(&mut decoder, id, value.value())? {
-                StoredMessage::Finished(_, ended) if ended.at < before => gone.push(id.0),
-                _ => break,
+        for found in finished.from(MessageId(0))?.take(most) {
+            let (id, record) = found?;
+            if decode_finished_record(&mut decoder, id, &record)?.1.at >= before {
+                break;
             }
+            gone.push(id.0);
         }
         gone
     };
@@ -50,10 +52,14 @@ fn trim(database: &Database, before: Timestamp, most: usize) -> Result<usize, St
         // The next checkpoint makes it durable; until then, nothing depends on it.
         transaction.set_durability(Durability::None)?;
         {
-            let mut finished = transaction.open_table(FINISHED)?;
+            // It inserts nothing, so the number of a journal record is not needed.
+            let mut finished = FinishedWriter::new(transaction.open_table(FINISHED)?, Seq(0));
             for id in &gone {
-                finished.remove(id)?;
+                finished.remove(*id)?;
             }
+            let mut meta = transaction.open_table(META)?;
+            count_finished(&mut meta, finished.finish()?)?;
+            checked::seal_meta(&mut meta)?;
         }
         transaction.commit()?;
     }

@@ -1,9 +1,10 @@
 //! Backward scan over waiting and finished messages, in bounded parts.
 
 use crate::decoding::{damaged, decode_finished, decode_waiting};
-use crate::tables::{FINISHED, MESSAGES};
+use crate::finished::{FINISHED, FinishedMessages};
+use crate::tables::MESSAGES;
 use crate::{Store, StoreError, StoredMessage, checked};
-use codec::RecordSummary;
+use codec::{RecordDecoder, RecordSummary};
 use model::MessageId;
 use redb::ReadableTable as _;
 use std::collections::BTreeSet;
@@ -30,6 +31,35 @@ pub struct BackwardScan {
     pub looks: usize,
 }
 
+/// A scanned message.
+enum Scanned<'a> {
+    /// A row of table `messages`.
+    Waiting(&'a [u8]),
+    /// The records of a finished message.
+    Finished(&'a [u8]),
+}
+
+impl Scanned<'_> {
+    fn summary(&self, id: MessageId) -> Result<RecordSummary, StoreError> {
+        match self {
+            Self::Waiting(row) => checked::record::<u64>(&id.0, row)
+                .and_then(codec::read_summary)
+                .map_err(damaged("messages", id.0)),
+            Self::Finished(record) => codec::read_summary(record).map_err(damaged("finished_blocks", id.0)),
+        }
+    }
+
+    fn decode(&self, id: MessageId, decoder: &mut RecordDecoder) -> Result<StoredMessage, StoreError> {
+        Ok(match self {
+            Self::Waiting(row) => StoredMessage::Waiting(decode_waiting(decoder, id, row)?, None),
+            Self::Finished(record) => {
+                let (message, ended) = decode_finished(decoder, id, record)?;
+                StoredMessage::Finished(message, ended)
+            }
+        })
+    }
+}
+
 impl Store {
     /// Scans waiting and finished messages with ids below `before`, by descending id: at most `looks` records, up to
     /// `most` results.
@@ -44,44 +74,37 @@ impl Store {
         mut classify: impl FnMut(MessageId, &RecordSummary) -> ScanStep,
     ) -> Result<BackwardScan, StoreError> {
         let transaction = self.read()?;
-        let (messages, finished) = (transaction.open_table(MESSAGES)?, transaction.open_table(FINISHED)?);
+        let messages = transaction.open_table(MESSAGES)?;
+        let finished = FinishedMessages(transaction.open_table(FINISHED)?);
         let mut waiting = messages.range(..before.0)?.rev();
-        let mut ended = finished.range(..before.0)?.rev();
+        let mut ended = finished.before(before)?;
         let (mut next_waiting, mut next_ended) = (waiting.next().transpose()?, ended.next().transpose()?);
         let mut decoder = self.decoder();
         let mut scan = BackwardScan { found: Vec::new(), edge: None, looks: 0 };
         loop {
-            let id_of = |row: &Option<(redb::AccessGuard<'_, u64>, redb::AccessGuard<'_, &[u8]>)>| {
-                row.as_ref().map(|(id, _)| id.value())
+            let waiting_id = next_waiting.as_ref().map(|(id, _)| MessageId(id.value()));
+            let is_ended = next_ended.as_ref().map(|(id, _)| *id) > waiting_id;
+            let next = if is_ended {
+                next_ended.as_ref().map(|(id, record)| (*id, Scanned::Finished(record)))
+            } else {
+                waiting_id.zip(next_waiting.as_ref().map(|(_, row)| Scanned::Waiting(row.value())))
             };
-            let is_ended = id_of(&next_ended) > id_of(&next_waiting);
-            let next = if is_ended { &mut next_ended } else { &mut next_waiting };
-            let Some((id, value)) = next.take() else {
+            let Some((id, scanned)) = next else {
                 scan.edge = None;
                 return Ok(scan);
             };
             if scan.looks == looks || scan.found.len() == most {
                 return Ok(scan);
             }
-            let (id, table) = (id.value(), if is_ended { "finished" } else { "messages" });
             scan.looks += 1;
-            scan.edge = Some(MessageId(id));
-            let summary = checked::record::<u64>(&id, value.value())
-                .and_then(codec::read_summary)
-                .map_err(damaged(table, id))?;
-            match classify(MessageId(id), &summary) {
+            scan.edge = Some(id);
+            match classify(id, &scanned.summary(id)?) {
                 ScanStep::Skip => {}
                 ScanStep::Stop => {
                     scan.edge = None;
                     return Ok(scan);
                 }
-                ScanStep::Take if is_ended => {
-                    scan.found.push(decode_finished(&mut decoder, MessageId(id), value.value())?);
-                }
-                ScanStep::Take => {
-                    let message = decode_waiting(&mut decoder, MessageId(id), value.value())?;
-                    scan.found.push(StoredMessage::Waiting(message, None));
-                }
+                ScanStep::Take => scan.found.push(scanned.decode(id, &mut decoder)?),
             }
             if is_ended {
                 next_ended = ended.next().transpose()?;

@@ -1,11 +1,11 @@
 use crate::apply::apply;
 use crate::changes::{Changes, MAX_OCTETS};
-use crate::pending::Pending;
+use crate::pending::{Pending, RecordedBatch};
 use crate::tables::{
-    self, FILE_FORMAT, FINISHED, IN_CLUSTER, MESSAGES, META, META_APPLIED, META_CLUSTER, META_FORMAT,
+    self, FILE_FORMAT, IN_CLUSTER, MESSAGES, META, META_APPLIED, META_CLUSTER, META_FINISHED, META_FORMAT,
     META_NEXT_ID, NAMES, SEALED_FILE_FORMAT, WITH_JOURNAL,
 };
-use crate::{StoreError, checked};
+use crate::{StoreError, checked, finished};
 use codec::{BatchFormat, ContentCipher, RecordDecoder};
 use journal::{
     Journal, JournalError, JournalReader, JournalRecord, LeaderLease, LocalJournal, NodeId, Seq, Writer,
@@ -93,8 +93,8 @@ pub(crate) struct FileFormats {
 struct JournalWriter {
     journal: Box<dyn Journal>,
     writer: Writer,
-    /// Reused for each record.
-    buffer: Vec<u8>,
+    /// Length of the last batch.
+    octets: usize,
 }
 
 impl std::fmt::Debug for Store {
@@ -219,7 +219,7 @@ impl Store {
             most_records: journal.capacity().map(|capacity| capacity / 2),
             database,
             path: path.to_owned(),
-            journal: Mutex::new(JournalWriter { journal, writer, buffer: Vec::new() }),
+            journal: Mutex::new(JournalWriter { journal, writer, octets: 0 }),
             changes: Changes::new(applied),
             applying: Mutex::new(()),
             durable: Mutex::new(applied),
@@ -271,15 +271,19 @@ impl Store {
         observe: impl FnOnce(&Batch),
     ) -> Result<CommitStats, StoreError> {
         let mut guard = self.journal.lock();
-        let JournalWriter { journal, writer, buffer } = &mut *guard;
-        buffer.clear();
+        let JournalWriter { journal, writer, octets: before } = &mut *guard;
         let format = journal.payload_format().map_or(BatchFormat::NEWEST, BatchFormat::up_to);
-        codec::encode_batch_as(format, buffer, &batch, self.cipher.as_deref())?;
-        let seq = journal.append(writer, buffer)?;
+        // The next batch is often about as long as the last one.
+        let mut octets = Vec::with_capacity(*before + *before / 8);
+        codec::encode_batch_as(format, &mut octets, &batch, self.cipher.as_deref())?;
+        *before = octets.len();
+        let seq = journal.append(writer, &octets)?;
         self.appended.store(seq.0, Relaxed);
-        let done = CommitStats { rows: batch.rows() as u64, octets: buffer.len() as u64 };
+        let done = CommitStats { rows: batch.rows() as u64, octets: octets.len() as u64 };
         let batch = Arc::new(batch);
-        let is_full = self.changes.add(seq, buffer.len(), batch.clone());
+        let recorded = RecordedBatch::new(seq, batch.clone(), octets.into())
+            .map_err(|source| StoreError::JournalRecord { seq, source })?;
+        let is_full = self.changes.add(recorded);
         drop(guard);
         observe(&batch);
         if is_full {
@@ -329,6 +333,11 @@ impl Store {
     #[must_use]
     pub fn pending_changes(&self) -> usize {
         self.changes.rows()
+    }
+
+    /// Merges the changes of earlier commits in memory, which frees the memory of changes that others have replaced.
+    pub fn merge(&self) {
+        self.changes.merge();
     }
 
     /// Applies all changes of earlier commits to the tables. They are durable there after the next
@@ -431,8 +440,8 @@ impl Store {
             Ok((transaction, Seq(applied)))
         };
         let (transaction, (waiting, finished)) = self.changes.counts_beyond(begin)?;
-        let (messages, ended) =
-            (transaction.open_table(MESSAGES)?.len()?, transaction.open_table(FINISHED)?.len()?);
+        let messages = transaction.open_table(MESSAGES)?.len()?;
+        let ended = transaction.open_table(META)?.get(META_FINISHED)?.map_or(0, |count| count.value());
         Ok((messages.saturating_add_signed(waiting), ended.saturating_add_signed(finished)))
     }
 
@@ -491,10 +500,10 @@ fn replay(
             applied = record.seq;
             followed.last = Some(Timestamp(record.at));
             octets += record.payload().map_or(0, <[u8]>::len);
-            match decode_record(&record)? {
+            match RecordedBatch::read(&record)? {
                 Some(batch) => {
                     followed.batches += 1;
-                    pending.merge(applied, batch);
+                    pending.merge(batch);
                 }
                 None => pending.skip(applied),
             }
@@ -612,7 +621,7 @@ pub(crate) fn prepare(database: &Database, path: &Path) -> Result<Prepared, Stor
             }
         }
         Prepared {
-            format: found.map_or(FILE_FORMAT, |found| (found % WITH_JOURNAL).max(FILE_FORMAT)),
+            format: found.map_or(FILE_FORMAT, tables::newest_format),
             applied: Seq(applied.unwrap_or_default()),
             is_closed: found.is_none_or(|format| format <= WITH_JOURNAL),
             cluster,
@@ -620,6 +629,7 @@ pub(crate) fn prepare(database: &Database, path: &Path) -> Result<Prepared, Stor
         }
     };
     tables::create_all(&transaction)?;
+    finished::convert_rows(&transaction)?;
     checked::check_small_tables(&transaction)?;
     transaction.commit()?;
     Ok(prepared)

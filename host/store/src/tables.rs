@@ -1,11 +1,14 @@
 //! Definitions of the tables.
 
+use crate::finished::FINISHED;
 use redb::{TableDefinition, WriteTransaction};
 
 pub(crate) const MESSAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
 pub(crate) const PROGRESS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("progress");
 pub(crate) const SUBMIT_ATTEMPTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("handed");
-pub(crate) const FINISHED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("finished");
+/// Id → a finished message: in files before format 10, which are converted when they are opened; see
+/// [`crate::finished`].
+pub(crate) const FINISHED_ROWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("finished");
 pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// Serial number → idempotency key and its answer; see [`codec`].
 pub(crate) const KEYS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("keys");
@@ -45,10 +48,20 @@ pub(crate) const POOL_JOURNAL: TableDefinition<'_, (u32, u64), &[u8]> = TableDef
 pub(crate) const SUMS: TableDefinition<'_, &str, u64> = TableDefinition::new("sums");
 
 /// The format of files that this version writes. Formats up to 7 are the newest record format in the file; from 8 on,
-/// rows have checksums.
-pub(crate) const FILE_FORMAT: u64 = 8;
+/// rows have checksums; from 10 on, finished messages are in blocks.
+pub(crate) const FILE_FORMAT: u64 = 10;
 /// The format of files whose messages may have encrypted contents.
-pub(crate) const SEALED_FILE_FORMAT: u64 = 9;
+pub(crate) const SEALED_FILE_FORMAT: u64 = 11;
+/// The same before there were blocks.
+const SEALED_FILE_FORMAT_OF_ROWS: u64 = 9;
+
+/// The format that this version gives a file with this format.
+pub(crate) const fn newest_format(found: u64) -> u64 {
+    match found % WITH_JOURNAL {
+        SEALED_FILE_FORMAT_OF_ROWS | SEALED_FILE_FORMAT => SEALED_FILE_FORMAT,
+        _ => FILE_FORMAT,
+    }
+}
 
 /// Added to the format of a file while the journal may have records that its tables lack, so that a version without a
 /// journal refuses to open the file.
@@ -64,6 +77,8 @@ pub(crate) const META_NEXT_SUBMIT_ROW: &str = "next_handed";
 pub(crate) const META_SETTLED: &str = "settled";
 /// The last journal record in the tables.
 pub(crate) const META_APPLIED: &str = "applied";
+/// The number of finished messages; none if there was never one.
+pub(crate) const META_FINISHED: &str = "finished";
 /// The number of the cluster whose log these tables follow.
 pub(crate) const META_CLUSTER: &str = "cluster";
 /// The checksum of the other rows; see [`crate::checked`].

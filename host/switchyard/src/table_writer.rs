@@ -39,6 +39,8 @@ impl TableWriter {
         while stop.recv_timeout(TABLES_INTERVAL) == Err(RecvTimeoutError::Timeout) {
             let pending = self.store.pending_changes();
             if pending < APPLY_CHANGES && applied_at.elapsed() < APPLY_INTERVAL {
+                // Soon, while they are in the processor's caches.
+                self.store.merge();
                 continue;
             }
             applied += pending;

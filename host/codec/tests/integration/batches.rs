@@ -1,7 +1,10 @@
 //! Whole batches round-trip, have the same octets on every machine, and no octets make the decoder panic.
 
 use crate::generators::{definition, dlr_state, ended, message, peer_id, progress, submit_attempt};
-use codec::{BatchFormat, decode_batch, encode_batch};
+use codec::{
+    BatchFormat, MessageRecordKind, decode_batch, encode_batch, encode_final, encode_message,
+    encode_progress, message_records,
+};
 use model::{
     Balance, Batch, ContentErasure, Dlr, IdempotencyKey, IdempotencyKeyRecord, JournalEntry, JournalPart,
     LedgerChange, LedgerOperation, MessageId, Notice, NoticeKind, NumberRow, NumberState, OperationRecord,
@@ -331,11 +334,42 @@ proptest! {
     }
 
     #[test]
+    fn the_records_of_messages_are_found_without_decoding(batch in batch()) {
+        let octets = encode(&batch);
+        let mut wanted = Vec::new();
+        let mut want = |kind, id, encode: &dyn Fn(&mut Vec<u8>)| {
+            let mut record = Vec::new();
+            encode(&mut record);
+            wanted.push((kind, id, record));
+        };
+        for message in &batch.accepted {
+            want(MessageRecordKind::Accepted, message.id, &|out| encode_message(out, message));
+        }
+        for message in &batch.replaced {
+            want(MessageRecordKind::Replaced, message.id, &|out| encode_message(out, message));
+        }
+        for (id, progress) in &batch.progress {
+            want(MessageRecordKind::Progress, *id, &|out| encode_progress(out, progress));
+        }
+        for (id, ended) in &batch.finished {
+            want(MessageRecordKind::Finished, *id, &|out| encode_final(out, ended));
+        }
+        let found = message_records(&octets).unwrap();
+        let found: Vec<_> =
+            found.into_iter().map(|found| (found.kind, found.id, octets[found.octets].to_vec())).collect();
+        prop_assert_eq!(found, wanted);
+    }
+
+    #[test]
     fn damaged_batches_are_refused_or_read(batch in batch(), changes in vec(any::<(Index, u8)>(), 1..4)) {
         let mut octets = encode(&batch);
         for (at, value) in changes {
             let at = at.index(octets.len());
             octets[at] = value;
+        }
+        match message_records(&octets) {
+            Ok(found) => prop_assert!(found.iter().all(|found| found.octets.end <= octets.len())),
+            Err(error) => prop_assert!(error.offset <= octets.len(), "{} of {}", error, octets.len()),
         }
         match decode_batch(&octets) {
             Ok(read) => prop_assert_eq!(decode_batch(&encode(&read)), Ok(read)),
@@ -346,6 +380,7 @@ proptest! {
     #[test]
     fn arbitrary_octets_never_panic(octets: Vec<u8>) {
         let _ = decode_batch(&octets);
+        let _ = message_records(&octets);
     }
 }
 

@@ -94,7 +94,7 @@ fn contents_are_read_with_their_key_and_erased_without() {
     assert_eq!((erased_by(&ended), ended.content_erased_at()), (vec!["ada"], Some(Timestamp(7))));
     store.close().unwrap();
     drop(store);
-    assert_eq!(format(&path), 9, "an earlier version refuses the file, also without the key");
+    assert_eq!(format(&path), 11, "an earlier version refuses the file, also without the key");
 
     let store = Store::open(&path, encrypting()).unwrap();
     assert_eq!(finished(&store, 2), (messages[1].clone(), read));
@@ -102,7 +102,7 @@ fn contents_are_read_with_their_key_and_erased_without() {
     let copied = folder.path().join("copied");
     std::fs::create_dir(&copied).unwrap();
     store.snapshot().unwrap().copy_to(&copied.join("switchyard.redb")).unwrap();
-    assert_eq!(format(&copied.join("switchyard.redb")), 9);
+    assert_eq!(format(&copied.join("switchyard.redb")), 11);
     store.close().unwrap();
     drop(store);
     assert!(!has_text(&data) && !has_text(&copied));
@@ -127,6 +127,6 @@ fn without_encryption_the_format_is_as_before() {
     store.commit(Batch { accepted: vec![Arc::new(waiting(1))], ..Batch::default() }).unwrap();
     store.close().unwrap();
     drop(store);
-    assert_eq!(format(&path), 8);
+    assert_eq!(format(&path), 10);
     assert!(has_text(folder.path()), "the search finds texts");
 }

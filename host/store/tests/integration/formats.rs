@@ -5,7 +5,7 @@ use codec::{encode_final, encode_message, encode_progress};
 use model::MessageId;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
-use redb::{Database, TableDefinition};
+use redb::{Database, ReadableDatabase as _, TableDefinition};
 use store::{Store, StoredMessage};
 
 const ROWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
@@ -79,4 +79,48 @@ fn a_file_of_format_2_opens() {
     store.recover_records(|_| remembered += 1).unwrap();
     assert_eq!(remembered, 0);
     assert!(store.operations("acme", None, 10).unwrap().is_empty());
+}
+
+#[test]
+fn rows_of_finished_messages_become_blocks() {
+    // Without and with encrypted contents.
+    for (before, after) in [(8_u64, 10), (9, 11)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("messages.redb");
+        let meta = TableDefinition::<&str, u64>::new("meta");
+        let mut runner = TestRunner::deterministic();
+        let mut messages = Vec::new();
+        {
+            let database = Database::create(&path).unwrap();
+            let transaction = database.begin_write().unwrap();
+            transaction.open_table(meta).unwrap().insert("format", before).unwrap();
+            let mut rows = transaction.open_table(FINISHED).unwrap();
+            for id in [4, 63, 64, 65, 200] {
+                let mut message = support::message().new_tree(&mut runner).unwrap().current();
+                message.id = MessageId(id);
+                let ended = support::ended().new_tree(&mut runner).unwrap().current();
+                let mut octets = Vec::new();
+                encode_message(&mut octets, &message);
+                encode_final(&mut octets, &ended);
+                rows.insert(id, octets.as_slice()).unwrap();
+                messages.push((message, ended));
+            }
+            drop(rows);
+            transaction.commit().unwrap();
+        }
+        let store = Store::open(&path, options()).unwrap();
+        assert_eq!(store.finished_after(MessageId(0), usize::MAX).unwrap(), messages);
+        assert_eq!(store.counts().unwrap(), (0, 5));
+        let newest = store.finished_before(MessageId(65), 2).unwrap();
+        assert_eq!(newest.messages, [messages[2].clone(), messages[1].clone()]);
+        assert_eq!(newest.lowest, Some(MessageId(63)));
+        store.close().unwrap();
+        drop(store);
+
+        let database = Database::open(&path).unwrap();
+        let transaction = database.begin_read().unwrap();
+        let format = transaction.open_table(meta).unwrap().get("format").unwrap().unwrap().value();
+        assert_eq!(format, after);
+        assert!(transaction.open_table(FINISHED).is_err(), "the rows are still there");
+    }
 }

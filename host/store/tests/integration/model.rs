@@ -107,7 +107,7 @@ fn a_file_of_a_newer_format_is_refused_by_name() {
     let path = folder.path().join("messages.redb");
     drop(Store::open(&path, options()).unwrap());
     // Higher than the format of files with encrypted contents.
-    let newer = 10_u64;
+    let newer = 12_u64;
     let set = |format: u64| {
         let database = Database::open(&path).unwrap();
         let transaction = database.begin_write().unwrap();
