@@ -54,7 +54,9 @@ impl ToolRun {
     /// A configuration with the account `load`, in its own folder.
     pub(crate) fn config(&self, name: &str) -> Result<TestDaemonConfig> {
         let mut config = TestDaemonConfig::new(&self.binary, &self.folder.path().join(name))?;
-        config.account("load", "window = 4000\nsessions = 20\nqueue-limit = 100000000");
+        // Deliveries get as large a window as submissions: otherwise receipts wait for their window, and not for a processor.
+        config
+            .account("load", "window = 4000\ndeliver-window = 4000\nsessions = 20\nqueue-limit = 100000000");
         Ok(config)
     }
 }

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,8 @@ pub struct SourceOptions {
     pub side_traffic: Option<SideTraffic>,
     /// Whether to request delivery receipts.
     pub receipts: bool,
+    /// Maximum number of sent messages without a receipt over all connections, with `receipts`; `None`: any number.
+    pub receipts_due: Option<u64>,
     /// Requests delivery receipts, and records in the tally which messages got one. Each message goes to a destination of its own
     /// then, and the connections stay until [`Source::quit`].
     pub track_receipts: bool,
@@ -80,6 +82,7 @@ impl SourceOptions {
             destinations: None,
             side_traffic: None,
             receipts: false,
+            receipts_due: None,
             track_receipts: false,
             reconnect: false,
         }
@@ -131,13 +134,16 @@ impl Source {
         let quit = Arc::new(StopFlag::default());
         let mut threads = Vec::new();
         let awaited = Arc::new(AtomicUsize::new(options.connections));
+        let receipts_due = Arc::new(AtomicI64::new(0));
         for lane in 0..options.connections {
             let (mut options, tally, awaited) = (options.clone(), Arc::clone(tally), Arc::clone(&awaited));
             let (stop, quit) = (Arc::clone(&stop), Arc::clone(&quit));
             if options.accounts {
                 options.system_id.push_str(&lane.to_string());
             }
-            let body = move || Connection::new(options, lane, tally, (stop, quit, awaited)).run();
+            let receipts_due = Arc::clone(&receipts_due);
+            let body =
+                move || Connection::new(options, lane, tally, (stop, quit, awaited), receipts_due).run();
             threads.push(std::thread::Builder::new().name(format!("source-{lane}")).spawn(body)?);
         }
         Ok(Self { threads, stop, quit })
@@ -184,6 +190,8 @@ struct Connection {
     quit: Arc<StopFlag>,
     /// The connections that have not yet tried to bind.
     awaited: Arc<AtomicUsize>,
+    /// Sent messages without a receipt, of all connections.
+    receipts_due: Arc<AtomicI64>,
     template: SubmitTemplate,
     side_traffic: Option<SubmitTemplate>,
     sequence: u32,
@@ -206,6 +214,7 @@ impl Connection {
         lane: usize,
         tally: Arc<Tally>,
         (stop, quit, awaited): (Arc<StopFlag>, Arc<StopFlag>, Arc<AtomicUsize>),
+        receipts_due: Arc<AtomicI64>,
     ) -> Self {
         let template = |prefix: &str| {
             let receipts = options.receipts || options.track_receipts;
@@ -238,6 +247,7 @@ impl Connection {
             stop,
             quit,
             awaited,
+            receipts_due,
         }
     }
 
@@ -364,6 +374,7 @@ impl Connection {
         let micros = self.tally.micros(now);
         let start = self.tally.micros(self.started);
         let each = self.options.rate.map(|rate| 1e6 * self.options.connections as f64 / rate);
+        let most_due = self.options.receipts_due.map(|most| i64::try_from(most).unwrap_or(i64::MAX));
         while self.in_flight < self.options.window && self.output.len() - self.written < 1 << 16 {
             let mut due = micros;
             if let Some(each) = each {
@@ -382,6 +393,10 @@ impl Connection {
                 self.exhausted = true;
                 break;
             }
+            if most_due.is_some_and(|most| self.receipts_due.load(Relaxed) >= most) {
+                // The next receipt may come on another connection.
+                return Duration::from_millis(1);
+            }
             let Some(number) = self.tally.take() else {
                 self.exhausted = true;
                 break;
@@ -398,6 +413,9 @@ impl Connection {
             }
             self.in_flight += 1;
             self.sent += 1;
+            if most_due.is_some() {
+                self.receipts_due.fetch_add(1, Relaxed);
+            }
         }
         LONG
     }
@@ -458,6 +476,9 @@ impl Connection {
                 }
                 wire::DELIVER_SM => {
                     self.report.receipts += 1;
+                    if self.options.receipts_due.is_some() {
+                        self.receipts_due.fetch_sub(1, Relaxed);
+                    }
                     if self.options.track_receipts {
                         match wire::parse_submit(pdu.body).and_then(|receipt| wire::message_of(&receipt)) {
                             Some(number) => self.tally.receipt(number),
