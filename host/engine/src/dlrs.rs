@@ -76,6 +76,7 @@ impl Engine {
         };
         if soon {
             self.orphan_dlrs.insert(key, orphan);
+            self.answer_orphan_dlrs(now, out);
         } else {
             let mut record = orphan.record(0);
             record.number = self.orphan_dlrs.insert(key, orphan);
@@ -153,12 +154,17 @@ impl Engine {
         }
     }
 
-    pub(crate) fn sweep_orphan_dlrs(&mut self, now: Now, out: &mut Output) {
-        self.orphan_sweep_set = false;
-        for (to, record) in self.orphan_dlrs.overdue(now.mono) {
+    /// Stores and answers the orphan DLRs that have waited long enough, or are too many.
+    fn answer_orphan_dlrs(&mut self, now: Now, out: &mut Output) {
+        for (to, record) in self.orphan_dlrs.overdue(now.mono, self.settings.orphan_dlrs_unanswered) {
             out.batch.orphan_dlrs.push(record);
             out.commands.push(EngineCommand::Answer { to, answer: EngineAnswer::DlrRecorded });
         }
+    }
+
+    pub(crate) fn sweep_orphan_dlrs(&mut self, now: Now, out: &mut Output) {
+        self.orphan_sweep_set = false;
+        self.answer_orphan_dlrs(now, out);
         for (number, orphan) in self.orphan_dlrs.expired(now.mono, self.settings.orphan_dlr_limit) {
             let source =
                 DlrSource { reply: orphan.reply.map(|(to, _)| to), orphan: orphan.written.then_some(number) };

@@ -196,6 +196,10 @@ pub struct Settings {
     /// How long an orphan DLR waits before it is stored and answered. Most orphans precede the submit response by
     /// milliseconds and never need storing.
     pub orphan_dlr_answer_delay: Duration,
+    /// Maximum number of orphan DLRs that wait for their submit response without an answer; from then on, the oldest is
+    /// stored and answered at once. A link does not read, and so gets no submit responses, while its window of unanswered
+    /// requests is full: the number must be below the windows.
+    pub orphan_dlrs_unanswered: usize,
     /// Maximum number of orphan DLRs.
     pub orphan_dlr_limit: usize,
     /// The latest schedule, from now.
@@ -256,6 +260,7 @@ impl Default for Settings {
             body_cache: 64 << 20,
             orphan_dlr_retention: Duration::from_secs(3600),
             orphan_dlr_answer_delay: Duration::from_secs(2),
+            orphan_dlrs_unanswered: 50,
             orphan_dlr_limit: 100_000,
             longest_schedule: Duration::from_secs(366 * 86_400),
             longest_validity: Duration::from_secs(14 * 86_400),

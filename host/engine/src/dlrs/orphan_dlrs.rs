@@ -120,13 +120,14 @@ impl OrphanDlrs {
         gone
     }
 
-    /// The orphan DLRs whose pending answer is due, oldest first. The caller stores and answers them.
-    pub(crate) fn overdue(&mut self, now: Moment) -> Vec<(ReplyTo, OrphanDlrRecord)> {
+    /// The orphan DLRs whose pending answer is due, and the oldest beyond `most` pending ones, oldest first. The caller
+    /// stores and answers them.
+    pub(crate) fn overdue(&mut self, now: Moment, most: usize) -> Vec<(ReplyTo, OrphanDlrRecord)> {
         let mut due = Vec::new();
         while let Some(number) = self.unanswered.front() {
             if let Some((_, orphan)) = self.by_number.get_mut(number) {
                 match orphan.reply {
-                    Some((_, at)) if at > now => break,
+                    Some((_, at)) if at > now && self.unanswered.len() <= most => break,
                     Some((reply, _)) => {
                         orphan.reply = None;
                         orphan.written = true;

@@ -205,6 +205,20 @@ fn an_orphan_dlr_is_stored_before_its_answer_and_matched_later() {
 }
 
 #[test]
+fn orphan_dlrs_leave_room_in_the_window_of_their_link() {
+    // Submit responses are behind the DLRs on the link: if it is not read, they never come.
+    let mut fixture = EngineFixture::new(|_| {});
+    let id = fixture.submit().unwrap();
+    let many = (10..62).map(|number| dlr(number, DlrState::Delivered));
+    let out = fixture.run(many.collect());
+    assert_eq!(out.batch.orphan_dlrs.len(), 2, "the oldest are stored");
+    assert_eq!(answers(&out), [EngineAnswer::DlrRecorded, EngineAnswer::DlrRecorded]);
+    // The DLR of the message in flight waits for the response, as before.
+    let out = fixture.run(vec![dlr(1, DlrState::Delivered), dlr(2, DlrState::Delivered), taken(id)]);
+    assert_eq!(out.batch.finished[0].1.state, FinalState::Delivered);
+}
+
+#[test]
 fn keys_are_forgotten_in_time() {
     let mut fixture = EngineFixture::new(|_| {});
     let submit = || Event::AcceptMany {
