@@ -2,17 +2,17 @@
 
 use crate::checked::{self, SmallTable, SumChange};
 use crate::decoding::{damaged, decode_finished_record};
-use crate::finished::{FINISHED, FinishedWriter};
+use crate::finished::{FinishedWriter, count_finished};
 use crate::pending::{MessageChange, MessageState, Pending, StoredIn};
 use crate::tables::{
-    GROUP_OF, GROUPS, KEYS, LEDGER, MESSAGES, META, META_APPLIED, META_FINISHED, META_NEXT_ID,
+    FINISHED, GROUP_OF, GROUPS, KEYS, LEDGER, MESSAGES, META, META_APPLIED, META_NEXT_ID,
     META_NEXT_SUBMIT_ROW, META_SETTLED, NAMES, OPERATIONS, OPERATIONS_BY_ACCOUNT, OPTOUTS, ORPHAN_DLRS,
     PACE_DAYS, PROGRESS, QUEUE_ACTIONS, SETTLEMENTS, SUBMIT_ATTEMPTS,
 };
 use crate::{StoreError, pool_changes};
 use codec::{ContentCipher, RecordDecoder, put_short};
 use model::{Batch, ContentErasure};
-use redb::{ReadableTable as _, ReadableTableMetadata as _, WriteTransaction};
+use redb::{ReadableTableMetadata as _, WriteTransaction};
 
 /// Applies merged changes.
 pub(crate) fn apply(
@@ -52,18 +52,6 @@ pub(crate) fn apply(
     meta.insert(META_APPLIED, pending.last.0)?;
     count_finished(&mut meta, more_finished)?;
     Ok(checked::seal_meta(&mut meta)?)
-}
-
-/// Changes the number of finished messages. The checksum of the table must be updated after that.
-pub(crate) fn count_finished(
-    meta: &mut redb::Table<'_, &'static str, u64>,
-    more: i64,
-) -> Result<(), redb::StorageError> {
-    if more != 0 {
-        let before = meta.get(META_FINISHED)?.map_or(0, |count| count.value());
-        meta.insert(META_FINISHED, before.saturating_add_signed(more))?;
-    }
-    Ok(())
 }
 
 /// Writes the changes of messages. Returns by how much the number of finished messages has changed.

@@ -2,7 +2,8 @@
 
 use crate::{StoreError, checked};
 use codec::{RecordDecoder, RecordError};
-use model::{FinalRecord, Message, MessageId, MessageProgress, Step, StepKind};
+use journal::JournalRecord;
+use model::{Batch, FinalRecord, Message, MessageId, MessageProgress, Step, StepKind};
 
 /// A message in the store.
 #[derive(Debug)]
@@ -79,4 +80,13 @@ pub(crate) fn decode_finished(
         ended.steps.push(Step { at: destroyed_at.unwrap_or(ended.at), kind });
     }
     Ok((message, ended))
+}
+
+/// The batch of a record of the journal; `None` for a claim.
+///
+/// # Errors
+/// The record cannot be decoded: a newer version wrote it.
+pub fn decode_record(record: &JournalRecord) -> Result<Option<Batch>, StoreError> {
+    let batch = record.payload().map(codec::decode_batch).transpose();
+    batch.map_err(|source| StoreError::JournalRecord { seq: record.seq, source })
 }

@@ -10,24 +10,20 @@
 //! * 4 each: length of the message's record, by ascending id
 //! * the records, by ascending id: the message and its final record, see [`codec`]
 
-use crate::apply::count_finished;
 use crate::decoding::damaged;
-use crate::tables::{self, FINISHED_ROWS, META, META_FORMAT, WITH_JOURNAL};
+use crate::tables::{
+    self, BlockKey as Key, FINISHED, FINISHED_ROWS, META, META_FINISHED, META_FORMAT, WITH_JOURNAL,
+};
 use crate::{StoreError, checked};
 use bytes::Bytes;
 use codec::RecordError;
 use journal::Seq;
 use model::MessageId;
-use redb::{
-    AccessGuard, ReadableTable, StorageError, Table, TableDefinition, TableHandle as _, WriteTransaction,
-};
+use redb::{AccessGuard, ReadableTable, StorageError, Table, TableHandle as _, WriteTransaction};
 use std::iter::Peekable;
 
-/// Group and journal record, see the documentation of the module.
-type Key = (u64, u64);
 type Row<'t> = Result<(AccessGuard<'t, Key>, AccessGuard<'t, &'static [u8]>), StorageError>;
 
-pub(crate) const FINISHED: TableDefinition<'_, Key, &[u8]> = TableDefinition::new(NAME);
 const NAME: &str = "finished_blocks";
 
 /// Number of ids in a group: the bits of a block's set of messages.
@@ -171,6 +167,18 @@ pub(crate) fn convert_rows(transaction: &WriteTransaction) -> Result<(), StoreEr
     count_finished(&mut meta, messages)?;
     checked::seal_meta(&mut meta)?;
     tracing::info!(messages, "finished messages converted: they are in blocks from now on");
+    Ok(())
+}
+
+/// Changes the number of finished messages. The checksum of the table must be updated after that.
+pub(crate) fn count_finished(
+    meta: &mut redb::Table<'_, &'static str, u64>,
+    more: i64,
+) -> Result<(), redb::StorageError> {
+    if more != 0 {
+        let before = meta.get(META_FINISHED)?.map_or(0, |count| count.value());
+        meta.insert(META_FINISHED, before.saturating_add_signed(more))?;
+    }
     Ok(())
 }
 

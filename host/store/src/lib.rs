@@ -27,7 +27,7 @@ mod store;
 mod tables;
 mod verify;
 
-pub use decoding::StoredMessage;
+pub use decoding::{StoredMessage, decode_record};
 pub use error::StoreError;
 pub use follower::Follower;
 pub use pool_tables::PoolHistory;
@@ -35,7 +35,5 @@ pub use reading::FinishedPage;
 pub use recover::Recovery;
 pub use restore::RestoredCounts;
 pub use scan::{BackwardScan, ScanStep};
-pub use store::{
-    CommitStats, FollowedJournal, Store, StoreOptions, decode_record, free_space, is_in_use, journal_path,
-};
+pub use store::{CommitStats, FollowedJournal, Store, StoreOptions, free_space, is_in_use, journal_path};
 pub use verify::verify;

@@ -4,7 +4,7 @@
 //! none.
 
 use crate::StoreError;
-use crate::store::decode_record;
+use crate::decoding::decode_record;
 use bytes::Bytes;
 use codec::{MessageRecord, MessageRecordKind, RecordError};
 use journal::{JournalRecord, Seq};

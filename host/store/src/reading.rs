@@ -1,9 +1,9 @@
 //! Queries of the tables.
 
 use crate::decoding::{damaged, decode_finished, decode_progress, decode_waiting, open_recorded_calls};
-use crate::finished::{FINISHED, FinishedMessages};
+use crate::finished::FinishedMessages;
 use crate::pending::PendingContent;
-use crate::tables::{KEYS, MESSAGES, OPERATIONS, OPERATIONS_BY_ACCOUNT, PROGRESS};
+use crate::tables::{FINISHED, KEYS, MESSAGES, OPERATIONS, OPERATIONS_BY_ACCOUNT, PROGRESS};
 use crate::{Store, StoreError, StoredMessage, checked};
 use model::{
     Address, FinalRecord, Message, MessageId, MessageKind, OperationRecord, SUBMISSION_IDS, Timestamp,

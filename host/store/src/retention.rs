@@ -1,9 +1,8 @@
 //! Removal of old finished messages.
 
-use crate::apply::count_finished;
 use crate::decoding::decode_finished_record;
-use crate::finished::{FINISHED, FinishedMessages, FinishedWriter};
-use crate::tables::META;
+use crate::finished::{FinishedMessages, FinishedWriter, count_finished};
+use crate::tables::{FINISHED, META};
 use crate::{Follower, Store, StoreError, checked};
 use codec::RecordDecoder;
 use journal::Seq;

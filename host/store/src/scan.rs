@@ -1,8 +1,8 @@
 //! Backward scan over waiting and finished messages, in bounded parts.
 
 use crate::decoding::{damaged, decode_finished, decode_waiting};
-use crate::finished::{FINISHED, FinishedMessages};
-use crate::tables::MESSAGES;
+use crate::finished::FinishedMessages;
+use crate::tables::{FINISHED, MESSAGES};
 use crate::{Store, StoreError, StoredMessage, checked};
 use codec::{RecordDecoder, RecordSummary};
 use model::MessageId;

@@ -520,15 +520,6 @@ fn replay(
     }
 }
 
-/// The batch of a record of the journal; `None` for a claim.
-///
-/// # Errors
-/// The record cannot be decoded: a newer version wrote it.
-pub fn decode_record(record: &JournalRecord) -> Result<Option<Batch>, StoreError> {
-    let batch = record.payload().map(codec::decode_batch).transpose();
-    batch.map_err(|source| StoreError::JournalRecord { seq: record.seq, source })
-}
-
 pub(crate) fn write(
     database: &Database,
     pending: &Pending,

@@ -1,11 +1,14 @@
 //! Definitions of the tables.
 
-use crate::finished::FINISHED;
 use redb::{TableDefinition, WriteTransaction};
 
 pub(crate) const MESSAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
 pub(crate) const PROGRESS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("progress");
 pub(crate) const SUBMIT_ATTEMPTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("handed");
+/// The group of a block of finished messages, and the journal record with which it was written.
+pub(crate) type BlockKey = (u64, u64);
+/// Block → finished messages; see [`crate::finished`].
+pub(crate) const FINISHED: TableDefinition<'_, BlockKey, &[u8]> = TableDefinition::new("finished_blocks");
 /// Id → a finished message: in files before format 10, which are converted when they are opened; see
 /// [`crate::finished`].
 pub(crate) const FINISHED_ROWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("finished");
