@@ -288,7 +288,7 @@ impl<'t> FinishedWriter<'t> {
     pub(crate) fn change(
         &mut self,
         id: u64,
-        change: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<(), StoreError>,
+        change: impl Fn(&[u8], &mut Vec<u8>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         self.advance(id)?;
         let mut found = None;
@@ -302,12 +302,14 @@ impl<'t> FinishedWriter<'t> {
         let Some((key, row)) = found else { return Ok(()) };
         let (members, records) = members(key, &row)?;
         let mut block = Block::default();
-        let mut change = Some(change);
         for (member, record) in ids_of(key.0, members).zip(records) {
             let mut outcome = Ok(());
-            block.push(member, |out| match change.take_if(|_| member == id) {
-                Some(change) => outcome = change(record, out),
-                None => out.extend_from_slice(record),
+            block.push(member, |out| {
+                if member == id {
+                    outcome = change(record, out);
+                } else {
+                    out.extend_from_slice(record);
+                }
             });
             outcome?;
         }

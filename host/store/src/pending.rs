@@ -270,11 +270,9 @@ impl Pending {
     pub(crate) fn content_of(&self, id: MessageId) -> PendingContent {
         match self.messages.get(&id.0).map(|change| &change.state) {
             None | Some(MessageState::Waiting { message: None, .. }) => PendingContent::AsStored,
-            Some(MessageState::Waiting { message: Some(place), .. }) => PendingContent::Known(
-                self.octets
-                    .get(place.batch as usize)
-                    .map_or_else(Bytes::new, |octets| octets.slice(place.begin as usize..place.end as usize)),
-            ),
+            Some(MessageState::Waiting { message: Some(place), .. }) => {
+                PendingContent::Known(Bytes::copy_from_slice(self.octets(*place)))
+            }
             Some(MessageState::Finished { .. } | MessageState::ContentErased(_) | MessageState::Removed) => {
                 PendingContent::Ended
             }

@@ -335,7 +335,7 @@ impl Store {
         self.changes.rows()
     }
 
-    /// Merges the changes of earlier commits in memory, which frees the memory of changes that others have replaced.
+    /// Merges the changes of earlier commits in memory. This frees their batches; messages remain as octets.
     pub fn merge(&self) {
         self.changes.merge();
     }
