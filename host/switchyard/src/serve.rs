@@ -19,6 +19,7 @@ use crate::housekeeper::Housekeeper;
 use crate::leading_node;
 use crate::listeners;
 use crate::logging::LogControl;
+use crate::memory;
 use crate::notices::WantedNotices;
 use crate::operation::OperationService;
 use crate::opt_out::{KeywordFilter, KeywordRules};
@@ -67,6 +68,7 @@ const SINKS_TIMEOUT: Duration = Duration::from_millis(500);
 /// Runs the daemon until it is stopped.
 pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<LogControl>) -> Result<()> {
     let started = Instant::now();
+    memory::keep_unused_memory();
     service_manager::starting();
     let descriptors = ports::raise_descriptor_limit();
     if config.fit_descriptors(descriptors) {
