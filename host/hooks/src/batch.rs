@@ -16,7 +16,7 @@ use model::Timestamp;
 use std::time::Instant;
 
 /// Maximum number of questions that an instance gets at a time. It limits their memory in the instance.
-const MAX_BATCH: usize = 64;
+pub(crate) const MAX_BATCH: usize = 64;
 /// Minimum number of questions in a batch. Below it, the call that loads the batch costs more than it saves (`cargo xtask
 /// bench hooks --only calls`).
 pub(crate) const MIN_BATCH: usize = 4;

@@ -167,6 +167,9 @@ macro_rules! with_slot {
 impl Hooks {
     /// Minimum number of messages for which [`Hooks::route_many`] and [`Hooks::price_many`] cost less than single calls.
     pub const MIN_BATCH: usize = batch::MIN_BATCH;
+    /// Number of messages that an instance gets at a time. The hooks take longer lists, too, but the messages of a batch of
+    /// this size stay in the processor's caches from one hook to the next.
+    pub const MAX_BATCH: usize = batch::MAX_BATCH;
 
     /// Opens the plugin folder and restores the stored bindings and candidates. `directory` holds the peers that a
     /// verdict may name.

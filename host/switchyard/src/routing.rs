@@ -226,26 +226,9 @@ impl ApplianceRouting {
         }
         routed
     }
-}
 
-impl Routing for ApplianceRouting {
-    fn route(&self, message: &mut Message) {
-        let now = Timestamp::now();
-        if !self.screen(message, now) {
-            return;
-        }
-        let mut routed = match self.route_without_routers(message) {
-            Some(routed) => routed,
-            None if !self.look_up(message) => return,
-            None => self.apply_leg_rules(message, self.hooks.route(message, now)),
-        };
-        if self.peer_roles.load().is_account(message.origin) {
-            self.hooks.price(message, &mut routed, now);
-        }
-        set_routing(message, routed);
-    }
-
-    fn route_many(&self, messages: &mut [&mut Message]) {
+    /// Routes messages, each hook asked about all of them in turn.
+    fn route_batch(&self, messages: &mut [&mut Message]) {
         if messages.len() < Hooks::MIN_BATCH {
             messages.iter_mut().for_each(|message| self.route(message));
             return;
@@ -272,6 +255,30 @@ impl Routing for ApplianceRouting {
             .filter(|message| roles.is_account(message.origin))
             .collect();
         self.hooks.price_many(&mut priced, now);
+    }
+}
+
+impl Routing for ApplianceRouting {
+    fn route(&self, message: &mut Message) {
+        let now = Timestamp::now();
+        if !self.screen(message, now) {
+            return;
+        }
+        let mut routed = match self.route_without_routers(message) {
+            Some(routed) => routed,
+            None if !self.look_up(message) => return,
+            None => self.apply_leg_rules(message, self.hooks.route(message, now)),
+        };
+        if self.peer_roles.load().is_account(message.origin) {
+            self.hooks.price(message, &mut routed, now);
+        }
+        set_routing(message, routed);
+    }
+
+    fn route_many(&self, messages: &mut [&mut Message]) {
+        for batch in messages.chunks_mut(Hooks::MAX_BATCH) {
+            self.route_batch(batch);
+        }
     }
 }
 
